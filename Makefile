@@ -1,0 +1,131 @@
+# daqloom: demo · test · lint · bench · sanitize · fuzz · docs · clean
+#
+# Set-up runs by itself. What it makes: .venv (Python packages, daqloom among them), build (objects
+# and logs), and, with root or a passwordless sudo, the Debian packages that are missing.
+#
+#   make PYTHON=/path/to/python    another interpreter than the first 3.11 or newer on PATH
+#   make JOBS=8                    parallel compilations and tests (default: the number of cores)
+#   make FUZZ_SECONDS=600 fuzz     time per fuzz target
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+CLANG ?= clang++-16
+CLANG_FORMAT ?= clang-format-16
+
+bin := .venv/bin
+step := @scripts/step.sh
+pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint bench sanitize fuzz docs clean format
+help:
+	@echo "make demo      the ATLAS question answered: a table and a figure in demo-output/"
+	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
+	@echo "make lint      formatting, style and types"
+	@echo "make format    let clang-format and ruff rewrite the sources"
+	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/"
+	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
+	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make docs      the generated pages of docs/reference/"
+	@echo "make clean     remove build/, .venv/ and demo-output/"
+
+demo: .venv/daqloom
+	$(bin)/daqloom demo
+
+# ---- checks -------------------------------------------------------------------------------------
+
+test: test-release test-address test-python
+
+.PHONY: test-python
+test-python: .venv/daqloom .venv/dev build/packages/test
+	$(bin)/python -m pytest -q -n $(JOBS)
+
+lint: .venv/dev build/packages/lint
+	$(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
+	$(bin)/ruff check --quiet .
+	$(bin)/ruff format --check --quiet .
+	$(bin)/mypy --strict src/daqloom
+
+format: .venv/dev build/packages/lint
+	$(CLANG_FORMAT) -i $(cpp_files)
+	$(bin)/ruff check --quiet --fix .
+	$(bin)/ruff format --quiet .
+
+cpp_files = $(shell find engine benchmarks -name '*.[ch]pp')
+
+sanitize: test-address test-thread
+
+# ---- the engine's own builds: build/release, build/address, build/thread, build/bench, build/fuzz
+
+configure = cmake -S . -B $(1) -G Ninja $(2)
+debug := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$(CLANG)
+
+.PHONY: test-release test-address test-thread
+test-release: build/packages/test
+	$(step) configure-release $(call configure,build/release,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_TESTS=ON)
+	$(step) build-release cmake --build build/release -j $(JOBS)
+	$(call ctest,build/release)
+
+test-address test-thread: test-%: build/packages/test build/packages/clang
+	$(step) configure-$* $(call configure,build/$*,$(debug) -DDAQLOOM_TESTS=ON -DDAQLOOM_SANITIZE=$*)
+	$(step) build-$* cmake --build build/$* -j $(JOBS)
+	$(call ctest,build/$*)
+
+ctest = ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error
+
+bench: build/packages/bench .venv/daqloom
+	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)
+	$(step) build-bench cmake --build build/bench -j $(JOBS)
+	@for program in build/bench/programs_bench/*; do \
+		$$program --benchmark_out=build/bench/$$(basename $$program).json || exit 1; done
+
+fuzz: build/packages/clang
+	$(step) configure-fuzz $(call configure,build/fuzz,$(debug) -DDAQLOOM_FUZZ=ON -DDAQLOOM_SANITIZE=address)
+	$(step) build-fuzz cmake --build build/fuzz -j $(JOBS)
+	@for program in build/fuzz/programs_fuzz/*; do \
+		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
+		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus || exit 1; done
+
+# ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
+
+packages_run := libexpected-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
+	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
+packages_test := $(packages_run) libgtest-dev ccache tshark
+packages_bench := $(packages_run) libbenchmark-dev
+packages_lint := clang-format-16
+packages_clang := $(packages_run) clang-16 libclang-rt-16-dev
+
+build/packages/%: Makefile
+	$(step) packages-$* scripts/debian-packages.sh $(packages_$*)
+	@mkdir -p $(@D) && touch $@
+
+python = $(shell scripts/find-python.sh $(PYTHON))
+
+.venv/bin/python:
+	@test -n "$(python)"
+	$(step) packages-python scripts/debian-packages.sh $$(scripts/python-packages.sh $(python))
+	$(step) venv $(python) -m venv .venv
+
+.venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/bin/python
+	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
+	$(step) pip-$* $(pip) -r .venv/requirements-$*.txt
+	@touch $@
+
+# Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
+# recompiles what it touches; folders are listed too, so that a removed file counts as a change.
+sources = $(shell find engine src -not -name '*_test.cpp' -not -name '*_bench.cpp' \
+	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md')
+
+.venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
+	$(step) build-daqloom $(pip) --no-build-isolation --no-deps \
+		--config-settings build-dir=build/wheel \
+		--config-settings cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
+		--config-settings cmake.define.CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .
+	@touch $@
+
+clean:
+	rm -rf build .venv demo-output

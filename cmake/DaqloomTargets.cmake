@@ -1,0 +1,65 @@
+# The engine is one static library; tests, benchmarks and fuzz targets are found by their names.
+#
+#   engine/<folder>/<subject>.cpp          the library
+#   engine/<folder>/<subject>_test.cpp     one test executable per folder
+#   engine/<folder>/<subject>_bench.cpp    one executable each
+#   engine/<folder>/<subject>_fuzz.cpp     one executable each
+#   engine/bindings/                       the Python module, built by its own CMakeLists.txt
+
+# Finds a package or says in one sentence what to install.
+macro(daqloom_require package name debian)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "daqloom needs ${name}, which CMake did not find: install it "
+      "(on Debian and Ubuntu: apt-get install ${debian}) and start again.")
+  endif()
+endmacro()
+
+function(daqloom_glob result suffix)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
+    "${PROJECT_SOURCE_DIR}/engine/*${suffix}.cpp")
+  list(FILTER files EXCLUDE REGEX "^engine/bindings/")
+  set(${result} ${files} PARENT_SCOPE)
+endfunction()
+
+function(daqloom_add_engine)
+  daqloom_glob(sources "")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+  add_library(daqloom_engine STATIC ${sources})
+  target_include_directories(daqloom_engine PUBLIC "${PROJECT_SOURCE_DIR}/engine")
+  target_link_libraries(daqloom_engine
+    PUBLIC tl::expected fmt::fmt-header-only
+    PRIVATE daqloom_warnings)
+  set_target_properties(daqloom_engine PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+function(daqloom_add_tests)
+  include(GoogleTest)
+  daqloom_glob(tests "_test")
+  foreach(file IN LISTS tests)
+    get_filename_component(folder "${file}" DIRECTORY)
+    string(REGEX REPLACE "^engine/" "" folder "${folder}")
+    string(REPLACE "/" "_" target "${folder}_test")
+    if(NOT TARGET ${target})
+      add_executable(${target})
+      target_link_libraries(${target} PRIVATE daqloom_engine daqloom_warnings GTest::gtest_main)
+      # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
+      set_target_properties(${target} PROPERTIES
+        INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)
+      gtest_discover_tests(${target} TEST_PREFIX "${folder}: " DISCOVERY_TIMEOUT 60
+        PROPERTIES TIMEOUT 300)
+    endif()
+    target_sources(${target} PRIVATE "${file}")
+  endforeach()
+endfunction()
+
+# One executable per file whose name ends in `suffix`, linked with `library`.
+function(daqloom_add_each suffix library)
+  daqloom_glob(files "${suffix}")
+  foreach(file IN LISTS files)
+    get_filename_component(target "${file}" NAME_WE)
+    add_executable(${target} "${file}")
+    target_link_libraries(${target} PRIVATE daqloom_engine daqloom_warnings ${library})
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "programs${suffix}")
+  endforeach()
+endfunction()

@@ -1,0 +1,46 @@
+# Language level, warnings, optimisation and sanitizers: the same for every target.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(DAQLOOM_CCACHE ccache)
+if(DAQLOOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${DAQLOOM_CCACHE}")
+endif()
+
+# A plain `pip install .` must survive the new warnings of a compiler that we have not met.
+if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND NOT SKBUILD)
+  set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
+endif()
+
+add_library(daqloom_warnings INTERFACE)
+target_compile_options(daqloom_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+
+if(DAQLOOM_SANITIZE STREQUAL "address")
+  set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(DAQLOOM_SANITIZE STREQUAL "thread")
+  set(sanitizers -fsanitize=thread)
+elseif(DAQLOOM_SANITIZE)
+  message(FATAL_ERROR "DAQLOOM_SANITIZE is '${DAQLOOM_SANITIZE}': give 'address' or 'thread'.")
+endif()
+
+if(sanitizers)
+  # Line numbers in reports, assertions on, and fast enough to run every test on every push.
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -gline-tables-only")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+  endif()
+  add_compile_options(${sanitizers} -fno-omit-frame-pointer)
+  add_link_options(${sanitizers})
+elseif(DAQLOOM_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT lto LANGUAGES CXX OUTPUT lto_error)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${lto})
+endif()

@@ -1,0 +1,43 @@
+"""daqloom: an open laboratory for event-building networks.
+
+>>> import daqloom
+>>> daqloom.load("atlas-lab").analyse()  # doctest: +SKIP
+>>> daqloom.load("atlas-lab", overrides=["event.size=2 MB"]).simulate(seed=1)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
+
+__all__ = ["__version__", "load"]
+
+
+def load(
+    scenario: str | PathLike[str], overrides: Iterable[str] | Mapping[str, Any] = ()
+) -> Scenario:
+    """Read a scenario by name (`daqloom scenarios` lists them) or by the path of its TOML file.
+
+    `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
+    over the file.
+
+    Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person.
+    """
+    from daqloom.scenario import load as load_scenario
+
+    return load_scenario(scenario, overrides)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("daqloom")
+        except PackageNotFoundError:
+            return "0+unknown"  # run from a source tree that was never installed
+    raise AttributeError(f"module 'daqloom' has no attribute {name!r}")
