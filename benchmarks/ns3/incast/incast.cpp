@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Pull-type incast in ns-3: a receiver asks all sources for a fragment at once, over persistent TCP
+// connections, and the replies meet at its access link.
+//
+//   source_i ── source rate ── core ── uplink rate ── ToR ── access rate ── receiver
+//
+// Prints one JSON object on standard output. A packet-hop is one frame delivered over one link,
+// counted at the PhyRxEnd trace source of the receiving device; frames without payload (bare
+// acknowledgements, connection set-up) are part of it and also counted apart.
+//
+// Router and scheduler by default are the fastest for this problem of those that ns-3 offers.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/network-module.h"
+#include "ns3/nix-vector-routing-module.h"
+#include "ns3/point-to-point-module.h"
+
+namespace {
+
+using namespace ns3;
+
+struct Problem {
+    uint32_t sources = 48;
+    uint32_t events = 100;
+    uint32_t warmupEvents = 10;
+    uint32_t fragmentBytes = 104167;
+    uint32_t requestBytes = 64;
+    double eventRateHz = 375;
+    std::string sourceRate = "100Gb/s";
+    std::string uplinkRate = "800Gb/s";
+    std::string accessRate = "25Gb/s";
+    std::string linkDelay = "500ns";
+    std::string congestion = "ns3::TcpNewReno";
+    std::string routing = "nix";  // source routes, computed once: no table scan at the core
+    std::string scheduler = "ns3::PriorityQueueScheduler";
+    uint32_t segmentBytes = 1448;
+    uint32_t initialWindowSegments = 10;
+    uint32_t receiveWindowBytes = 4U << 20;
+    uint32_t mtuBytes = 1500;
+};
+
+// What Ethernet puts on the wire around an IP packet (header 14, FCS 4, preamble 8, gap 12), and
+// what a ns-3 point-to-point device puts there (PPP header). The difference is made up by the
+// device's interframe gap, so that a full frame costs 1538 byte times on both simulators.
+constexpr uint32_t kEthernetWireBytes = 38;
+constexpr uint32_t kPppBytes = 2;
+// IP header and the longest TCP header: whatever is larger than this carries payload.
+constexpr uint32_t kLongestBareSegmentBytes = kPppBytes + 20 + 60;
+constexpr uint16_t kPort = 5000;
+
+double CpuSeconds() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+struct Hops {
+    uint64_t all = 0;
+    uint64_t bare = 0;
+    uint64_t dropped = 0;
+
+    void Delivered(Ptr<const Packet> frame) {
+        ++all;
+        if (frame->GetSize() <= kLongestBareSegmentBytes) {
+            ++bare;
+        }
+    }
+    void Dropped(Ptr<const Packet>) { ++dropped; }
+
+    void Watch(const NetDeviceContainer& devices) {
+        for (uint32_t i = 0; i < devices.GetN(); ++i) {
+            auto device = DynamicCast<PointToPointNetDevice>(devices.Get(i));
+            device->TraceConnectWithoutContext("PhyRxEnd", MakeCallback(&Hops::Delivered, this));
+            device->TraceConnectWithoutContext("MacTxDrop", MakeCallback(&Hops::Dropped, this));
+            device->TraceConnectWithoutContext("PhyRxDrop", MakeCallback(&Hops::Dropped, this));
+        }
+    }
+};
+
+/// Answers every request with one fragment.
+class Source {
+  public:
+    Source(const Problem& problem, Ptr<Node> node) : m_problem(problem) {
+        m_listener = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
+        m_listener->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
+        m_listener->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
+                                      MakeCallback(&Source::Accept, this));
+        m_listener->Listen();
+    }
+
+  private:
+    void Accept(Ptr<Socket> socket, const Address&) {
+        socket->SetRecvCallback(MakeCallback(&Source::Receive, this));
+    }
+
+    void Receive(Ptr<Socket> socket) {
+        while (Ptr<Packet> packet = socket->Recv()) {
+            m_requestedBytes += packet->GetSize();
+        }
+        for (; m_requestedBytes >= m_problem.requestBytes;
+             m_requestedBytes -= m_problem.requestBytes) {
+            const int sent = socket->Send(Create<Packet>(m_problem.fragmentBytes));
+            NS_ABORT_MSG_IF(sent != static_cast<int>(m_problem.fragmentBytes),
+                            "a source's send buffer cannot hold a fragment");
+        }
+    }
+
+    const Problem& m_problem;
+    Ptr<Socket> m_listener;
+    uint64_t m_requestedBytes = 0;
+};
+
+/// Requests every event from all sources at once and notes when its last byte has come.
+class Receiver {
+  public:
+    Receiver(const Problem& problem, Ptr<Node> node, const std::vector<Ipv4Address>& sources)
+        : m_problem(problem), m_missing(problem.events, problem.sources) {
+        m_connections.reserve(sources.size());
+        for (const Ipv4Address& address : sources) {
+            Ptr<Socket> socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
+            m_connections.push_back({socket, 0});
+            socket->SetRecvCallback(
+                MakeCallback(&Receiver::Receive, this).Bind(&m_connections.back()));
+            socket->Connect(InetSocketAddress(address, kPort));
+        }
+        for (uint32_t event = 0; event < problem.events; ++event) {
+            Simulator::Schedule(RequestTime(event), &Receiver::Request, this);
+        }
+    }
+
+    uint32_t Built() const { return m_built; }
+    double MeanCompletionSeconds() const {
+        return m_measured == 0 ? 0 : m_completionSeconds / m_measured;
+    }
+    double MaxCompletionSeconds() const { return m_maxCompletionSeconds; }
+
+  private:
+    struct Connection {
+        Ptr<Socket> socket;
+        uint64_t receivedBytes;
+    };
+
+    // One idle period first, in which the connections are opened.
+    Time RequestTime(uint32_t event) const { return Seconds((event + 1) / m_problem.eventRateHz); }
+
+    void Request() {
+        for (Connection& connection : m_connections) {
+            connection.socket->Send(Create<Packet>(m_problem.requestBytes));
+        }
+    }
+
+    void Receive(Connection* connection, Ptr<Socket> socket) {
+        const uint64_t fragmentsBefore = connection->receivedBytes / m_problem.fragmentBytes;
+        while (Ptr<Packet> packet = socket->Recv()) {
+            connection->receivedBytes += packet->GetSize();
+        }
+        const uint64_t fragments = connection->receivedBytes / m_problem.fragmentBytes;
+        for (uint64_t event = fragmentsBefore; event < fragments; ++event) {
+            if (--m_missing[event] == 0) {
+                Built(static_cast<uint32_t>(event));
+            }
+        }
+    }
+
+    void Built(uint32_t event) {
+        const double seconds = (Simulator::Now() - RequestTime(event)).GetSeconds();
+        if (event >= m_problem.warmupEvents) {
+            ++m_measured;
+            m_completionSeconds += seconds;
+            m_maxCompletionSeconds = std::max(m_maxCompletionSeconds, seconds);
+        }
+        if (++m_built == m_problem.events) {
+            // Let the last acknowledgements arrive, and no longer than until the next request.
+            Simulator::Stop(Seconds(1 / m_problem.eventRateHz) / 2);
+        }
+    }
+
+    const Problem& m_problem;
+    std::vector<Connection> m_connections;
+    std::vector<uint32_t> m_missing;
+    uint32_t m_built = 0;
+    uint32_t m_measured = 0;
+    double m_completionSeconds = 0;
+    double m_maxCompletionSeconds = 0;
+};
+
+Problem ReadCommandLine(int argc, char** argv) {
+    Problem problem;
+    CommandLine command(__FILE__);
+    command.AddValue("sources", "number of sources", problem.sources);
+    command.AddValue("events", "number of events (rounds)", problem.events);
+    command.AddValue("warmupEvents", "events left out of the latencies", problem.warmupEvents);
+    command.AddValue("fragmentBytes", "reply of one source to one request", problem.fragmentBytes);
+    command.AddValue("requestBytes", "size of a request", problem.requestBytes);
+    command.AddValue("eventRateHz", "events per second", problem.eventRateHz);
+    command.AddValue("sourceRate", "source to core", problem.sourceRate);
+    command.AddValue("uplinkRate", "core to ToR", problem.uplinkRate);
+    command.AddValue("accessRate", "ToR to receiver", problem.accessRate);
+    command.AddValue("linkDelay", "propagation delay of each link", problem.linkDelay);
+    command.AddValue("congestion", "TypeId of the congestion control", problem.congestion);
+    command.AddValue("routing", "nix or global", problem.routing);
+    command.AddValue("scheduler", "TypeId of the event scheduler", problem.scheduler);
+    command.AddValue("segmentBytes", "TCP payload of a full segment", problem.segmentBytes);
+    command.AddValue("initialWindowSegments", "TCP initial window", problem.initialWindowSegments);
+    command.AddValue("receiveWindowBytes", "TCP send and receive buffers",
+                     problem.receiveWindowBytes);
+    command.AddValue("mtuBytes", "largest IP packet", problem.mtuBytes);
+    command.Parse(argc, argv);
+    NS_ABORT_MSG_IF(problem.sources == 0 || problem.events <= problem.warmupEvents,
+                    "at least one source, and more events than warm-up events, are needed");
+    NS_ABORT_MSG_IF(problem.requestBytes <= 30,
+                    "a request of 30 bytes or less is not told from a bare acknowledgement");
+    NS_ABORT_MSG_IF(problem.routing != "nix" && problem.routing != "global",
+                    "routing is nix or global");
+    return problem;
+}
+
+void SetDefaults(const Problem& problem) {
+    Time::SetResolution(Time::PS);
+    GlobalValue::Bind("SchedulerType", TypeIdValue(TypeId::LookupByName(problem.scheduler)));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType",
+                       TypeIdValue(TypeId::LookupByName(problem.congestion)));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(problem.segmentBytes));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(problem.initialWindowSegments));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(problem.receiveWindowBytes));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(problem.receiveWindowBytes));
+    Config::SetDefault("ns3::TcpSocket::TcpNoDelay", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(true));
+    Config::SetDefault("ns3::PointToPointNetDevice::Mtu", UintegerValue(problem.mtuBytes));
+}
+
+PointToPointHelper Link(const Problem& problem, const std::string& rate) {
+    PointToPointHelper link;
+    link.SetDeviceAttribute("DataRate", StringValue(rate));
+    link.SetDeviceAttribute(
+        "InterframeGap",
+        TimeValue(DataRate(rate).CalculateBytesTxTime(kEthernetWireBytes - kPppBytes)));
+    link.SetChannelAttribute("Delay", StringValue(problem.linkDelay));
+    // Nothing may be dropped, and no queueing discipline stands above the device.
+    link.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
+    link.DisableFlowControl();
+    return link;
+}
+
+int Run(int argc, char** argv) {
+    const Problem problem = ReadCommandLine(argc, argv);
+    SetDefaults(problem);
+
+    NodeContainer sources(problem.sources);
+    NodeContainer others(3);
+    const Ptr<Node> core = others.Get(0);
+    const Ptr<Node> tor = others.Get(1);
+    const Ptr<Node> receiver = others.Get(2);
+
+    InternetStackHelper stack;
+    stack.SetIpv6StackInstall(false);
+    if (problem.routing == "nix") {
+        stack.SetRoutingHelper(Ipv4NixVectorHelper());
+    }
+    stack.Install(sources);
+    stack.Install(others);
+
+    Hops hops;
+    Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
+    const auto connect = [&](Ptr<Node> near, Ptr<Node> far, const std::string& rate) {
+        const NetDeviceContainer devices = Link(problem, rate).Install(near, far);
+        hops.Watch(devices);
+        const Ipv4Address address = addresses.Assign(devices).GetAddress(0);
+        addresses.NewNetwork();
+        return address;
+    };
+    std::vector<Ipv4Address> sourceAddresses;
+    for (uint32_t i = 0; i < problem.sources; ++i) {
+        sourceAddresses.push_back(connect(sources.Get(i), core, problem.sourceRate));
+    }
+    connect(core, tor, problem.uplinkRate);
+    connect(tor, receiver, problem.accessRate);
+    if (problem.routing == "global") {
+        Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+    }
+
+    std::vector<Source> sourceApplications;
+    sourceApplications.reserve(problem.sources);
+    for (uint32_t i = 0; i < problem.sources; ++i) {
+        sourceApplications.emplace_back(problem, sources.Get(i));
+    }
+    Receiver receiverApplication(problem, receiver, sourceAddresses);
+
+    // Far beyond the last request: reached only if events do not complete.
+    Simulator::Stop(Seconds(10 + 2 * problem.events / problem.eventRateHz));
+    const double cpuBefore = CpuSeconds();
+    Simulator::Run();
+    const double cpuSeconds = CpuSeconds() - cpuBefore;
+    const double virtualSeconds = Simulator::Now().GetSeconds();
+    const uint64_t simulatorEvents = Simulator::GetEventCount();
+    Simulator::Destroy();
+
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    std::cout.precision(9);
+    std::cout << "{\"packet_hops\": " << hops.all << ", \"ack_hops\": " << hops.bare
+              << ", \"packets_dropped\": " << hops.dropped << ", \"cpu_s\": " << cpuSeconds
+              << ", \"hops_per_cpu_s\": " << static_cast<double>(hops.all) / cpuSeconds
+              << ", \"virtual_s\": " << virtualSeconds << ", \"sim_events\": " << simulatorEvents
+              << ", \"peak_rss_bytes\": " << usage.ru_maxrss * 1024
+              << ", \"events_built\": " << receiverApplication.Built()
+              << ", \"mean_completion_s\": " << receiverApplication.MeanCompletionSeconds()
+              << ", \"max_completion_s\": " << receiverApplication.MaxCompletionSeconds() << "}\n";
+    return receiverApplication.Built() == problem.events && hops.dropped == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return Run(argc, argv);
+    } catch (const std::exception& error) {
+        std::cerr << "incast: " << error.what() << '\n';
+        return 1;
+    }
+}
