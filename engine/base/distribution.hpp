@@ -1,0 +1,51 @@
+// How long something takes that is not modelled further: a response, a processing step.
+#pragma once
+
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::base {
+
+/// A random delay. Draws below zero count as zero, which raises the mean of a wide gaussian or
+/// uniform: by 0.04 % of the spread for a gaussian with spread = mean / 3.
+struct DelayDistribution {
+    enum class Kind {
+        fixed,        ///< always `mean`; draws nothing from the stream
+        exponential,  ///< `spread` has no meaning
+        gaussian,     ///< `spread` is the standard deviation
+        uniform,      ///< between mean − spread and mean + spread
+    };
+
+    Kind kind = Kind::fixed;
+    Time mean = Time::zero();
+    Time spread = Time::zero();
+
+    /// Never negative, at most 2^62 ps (53 days).
+    [[nodiscard]] Time draw(RandomStream& random) const {
+        const auto centre = static_cast<double>(mean.ps);
+        const auto width = static_cast<double>(spread.ps);
+        switch (kind) {
+            case Kind::fixed:
+                break;
+            case Kind::exponential:
+                return bounded(random.exponential(centre));
+            case Kind::gaussian:
+                return bounded(random.normal(centre, width));
+            case Kind::uniform:
+                return bounded(centre + width * (2.0 * random.uniform() - 1.0));
+        }
+        return std::clamp(mean, Time::zero(), longest);
+    }
+
+  private:
+    static constexpr Time longest{std::int64_t{1} << 62};
+
+    static Time bounded(double ps) {
+        return {
+            static_cast<std::int64_t>(std::clamp(ps + 0.5, 0.0, static_cast<double>(longest.ps)))};
+    }
+};
+
+}  // namespace daqloom::base

@@ -1,0 +1,121 @@
+// The event manager: gives every event to a builder unit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/fifo.hpp"
+#include "base/random.hpp"
+#include "protocol/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+/// Who gets the next event, among the builders with a free slot.
+enum class Assignment {
+    round_robin,  ///< the next one after the last assigned
+    least_busy,   ///< the one with the fewest events; of several, the next in turn
+    random,       ///< each equally likely
+};
+
+struct EventManagerConfig {
+    std::uint32_t builders = 1;
+    std::uint32_t concurrent_events = 32;  ///< per builder
+    Assignment assignment = Assignment::round_robin;
+};
+
+/// What an event manager asks of its driver. `assign` must not call the manager back.
+template <class Out>
+concept EventManagerOut =
+    requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
+
+/// Invariants: no builder has more than `concurrent_events`; events are assigned in the order they
+/// came; an event waits in the backlog only while every builder is full.
+class EventManager {
+  public:
+    struct Counters {
+        std::uint64_t events = 0;
+        std::uint64_t assigned = 0;
+        std::uint64_t done = 0;
+        std::uint64_t backlog_peak = 0;
+        std::uint64_t unexpected = 0;  ///< reports ignored: no such builder, or it has no event
+    };
+
+    static base::expected<EventManager> make(EventManagerConfig config, base::RandomStream random);
+
+    template <EventManagerOut Out>
+    void on_event(EventId event, Out& out) {
+        ++counters_.events;
+        if (free_slots_ == 0) {
+            backlog_.push(event);
+            counters_.backlog_peak = std::max<std::uint64_t>(counters_.backlog_peak, backlog());
+            return;
+        }
+        assign(event, choose(), out);
+    }
+
+    template <EventManagerOut Out>
+    void on_builder_done(BuilderIndex builder, Out& out) {
+        if (builder >= config_.builders || in_flight_[builder] == 0) {
+            ++counters_.unexpected;
+            return;
+        }
+        ++counters_.done;
+        --in_flight_[builder];
+        ++free_slots_;
+        // A backlog means that every builder was full: the free slot is the only one.
+        if (!backlog_.empty()) {
+            assign(backlog_.pop(), builder, out);
+        }
+    }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    [[nodiscard]] std::size_t backlog() const { return backlog_.size(); }
+    [[nodiscard]] std::uint32_t in_flight(BuilderIndex builder) const {
+        return in_flight_[builder];
+    }
+
+  private:
+    EventManager(EventManagerConfig config, base::RandomStream random);
+
+    template <EventManagerOut Out>
+    void assign(EventId event, BuilderIndex builder, Out& out) {
+        ++in_flight_[builder];
+        --free_slots_;
+        next_in_turn_ = after(builder);
+        ++counters_.assigned;
+        out.assign(event, builder);
+    }
+
+    /// Precondition of the four: a builder has a free slot.
+    BuilderIndex choose() {
+        switch (config_.assignment) {
+            case Assignment::least_busy:
+                return choose_least_busy();
+            case Assignment::random:
+                return choose_random();
+            case Assignment::round_robin:
+                break;
+        }
+        return choose_round_robin();
+    }
+    [[nodiscard]] BuilderIndex choose_round_robin() const;
+    [[nodiscard]] BuilderIndex choose_least_busy() const;
+    BuilderIndex choose_random();
+
+    [[nodiscard]] BuilderIndex after(BuilderIndex builder) const {
+        return builder + 1 == config_.builders ? 0 : builder + 1;
+    }
+
+    EventManagerConfig config_;
+    base::RandomStream random_;
+    std::vector<std::uint32_t> in_flight_;  ///< per builder
+    std::uint64_t free_slots_;              ///< over all builders
+    BuilderIndex next_in_turn_ = 0;
+    base::Fifo<EventId> backlog_;
+    Counters counters_;
+};
+
+}  // namespace daqloom::protocol
