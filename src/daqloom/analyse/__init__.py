@@ -1,0 +1,1 @@
+"""Closed forms: what can be said of a scenario without running it, one formula a file."""

@@ -1,0 +1,20 @@
+"""What a closed form asks of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a formula: a name, whether it holds, and a sentence with the two numbers."""
+
+    name: str
+    holds: bool
+    sentence: str
+
+
+def first_failing(conditions: Sequence[Condition]) -> Condition | None:
+    """The first condition that does not hold; None if all do."""
+    return next((condition for condition in conditions if not condition.holds), None)

@@ -1,0 +1,51 @@
+"""Protocol overhead: what an event's payload becomes as Ethernet frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ETHERNET_BYTES = 18
+"""Ethernet header (14) and frame check sequence (4): buffered with the frame."""
+
+GAP_BYTES = 20
+"""Preamble (8) and inter-frame gap (12): they take the wire's time and are never buffered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """Frames of one message: payload, number of packets, bytes that a buffer holds."""
+
+    payload_bytes: int
+    packets: int
+    frame_bytes: int
+    gap_bytes: int
+
+    @property
+    def mean_frame_bytes(self) -> float:
+        """Mean length of a frame as buffered."""
+        return self.frame_bytes / self.packets
+
+    @property
+    def wire_share(self) -> float:
+        """Part of a link's rate that buffered bytes can take: frame/(frame + 20)."""
+        return self.frame_bytes / (self.frame_bytes + self.gap_bytes * self.packets)
+
+    def __mul__(self, messages: int) -> Framing:
+        """The same for several such messages."""
+        return Framing(
+            self.payload_bytes * messages,
+            self.packets * messages,
+            self.frame_bytes * messages,
+            self.gap_bytes,
+        )
+
+
+def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead: bool) -> Framing:
+    """Cuts a message into segments of at most `segment_bytes` of payload.
+
+    `header_bytes` are the IPv4 and TCP headers of a segment: 40, or 52 with timestamps. Without
+    `overhead` the frames are bare payload, as the published numbers take them.
+    """
+    packets = max(1, -(-payload_bytes // segment_bytes))
+    headers = packets * (header_bytes + ETHERNET_BYTES) if overhead else 0
+    return Framing(payload_bytes, packets, payload_bytes + headers, GAP_BYTES if overhead else 0)

@@ -1,0 +1,235 @@
+"""The names that a result may carry, each with its unit and its meaning.
+
+This table is the only place where a metric is described: `docs/reference/metrics.md` is written
+from it (`python -m daqloom.metrics`), and `Result` refuses a name that is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of a result. `name` is a dotted path; `*` stands for any one name."""
+
+    name: str
+    unit: str
+    given_by: str
+    meaning: str
+
+    def matches(self, path: str) -> bool:
+        """Whether `path` (dotted) is this metric."""
+        mine, theirs = self.name.split("."), path.split(".", maxsplit=self.name.count("."))
+        return len(mine) == len(theirs) and all(
+            m in ("*", t) for m, t in zip(mine, theirs, strict=True)
+        )
+
+
+_BOTH = "analyse, simulate, measure"
+_RUN = "simulate, measure"
+_SIMULATE = "simulate"
+_ANALYSE = "analyse"
+
+METRICS: tuple[Metric, ...] = (
+    Metric("event_rate_hz", "Hz", _RUN, "Events built per second, after the warm-up."),
+    Metric(
+        "event_rate_bound_hz",
+        "Hz",
+        _ANALYSE,
+        "The rate at which the first of source links, uplinks, access links or hosts is full: "
+        "no buffer, however deep, carries more.",
+    ),
+    Metric(
+        "throughput_bps",
+        "bit/s",
+        _RUN,
+        "Payload of the events built, per second, after the warm-up. Headers are not counted.",
+    ),
+    Metric("events_built", "events", _RUN, "Events collected in full after the warm-up."),
+    Metric(
+        "events_incomplete",
+        "events",
+        _RUN,
+        "Events that were given to a builder and not collected in full when the run ended.",
+    ),
+    Metric(
+        "collection_latency_s.min",
+        "s",
+        _BOTH,
+        "From the first request of an event to the last byte of its last fragment: the fastest "
+        "event. `analyse` gives that of an event alone in the network.",
+    ),
+    Metric("collection_latency_s.mean", "s", _RUN, "The same, mean over the events built."),
+    Metric("collection_latency_s.p50", "s", _RUN, "The same, median."),
+    Metric("collection_latency_s.p99", "s", _RUN, "The same, 99th percentile."),
+    Metric("collection_latency_s.max", "s", _RUN, "The same, slowest event."),
+    Metric(
+        "buffer_peak_bytes.tor",
+        "B",
+        _BOTH,
+        "Most bytes that the top-of-rack switch held at one instant, as frames (Ethernet header "
+        "and FCS included, preamble and gap not). `analyse` gives the exact peak of the "
+        "superposed triangles.",
+    ),
+    Metric(
+        "buffer_peak_bytes.core",
+        "B",
+        _BOTH,
+        "The same for the core's queues towards the rack. `analyse` gives it only where each "
+        "burst has left before the next one comes.",
+    ),
+    Metric(
+        "buffer_peak_cells_bytes.tor",
+        "B",
+        _SIMULATE,
+        "Most memory that the switch's cells took at one instant: bytes, plus the waste of "
+        "partly filled cells and their metadata.",
+    ),
+    Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
+    Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
+    Metric(
+        "retransmission_timeouts",
+        "time-outs",
+        _RUN,
+        "Times that a connection's retransmission timer expired, after the warm-up.",
+    ),
+    Metric(
+        "retransmissions.*",
+        "segments",
+        _RUN,
+        "Segments sent again, by what asked for it: `fast` (SACK or duplicate ACKs), "
+        "`probe` (tail-loss probe), `timeout` (retransmission timer).",
+    ),
+    Metric(
+        "link_utilisation.*",
+        "1",
+        _BOTH,
+        "Share of a link's time that frames, preambles and gaps took, 0 to 1, mean over the links "
+        "of one kind. `analyse` gives the share that the offered rate would take, 1 at most.",
+    ),
+    Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
+    Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),
+)
+
+ENGINE: tuple[Metric, ...] = (
+    Metric("wall_s", "s", _BOTH, "Time on the clock."),
+    Metric("cpu_s", "s", _BOTH, "Time on the processor, all threads together."),
+    Metric("virtual_s", "s", _SIMULATE, "Simulated time, warm-up included."),
+    Metric("sim_events", "events", _SIMULATE, "Events of the simulator's queue."),
+    Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, whole run."),
+    Metric(
+        "packet_hops_per_cpu_s", "1/s", _SIMULATE, "Packet hops divided by the processor's time."
+    ),
+    Metric("pending_events_peak", "events", _SIMULATE, "Most events in the queue at one instant."),
+    Metric("peak_rss_bytes", "B", _BOTH, "Most memory that the process held."),
+)
+
+
+def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
+    """Dotted names in `metrics` (one level of nesting) that `METRICS` does not describe."""
+    for path in flatten(metrics):
+        if not any(metric.matches(path) for metric in METRICS):
+            yield path
+
+
+def flatten(metrics: Mapping[str, object]) -> dict[str, object]:
+    """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
+    flat: dict[str, object] = {}
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": number for inner, number in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def reference() -> str:
+    """The text of `docs/reference/metrics.md`."""
+    return "\n".join(
+        [
+            "# Metrics",
+            "",
+            "<!-- Written by `python -m daqloom.metrics`; edit src/daqloom/metrics.py instead. -->",
+            "",
+            "Every method returns the same record; `--json` prints it. A name carries its unit as",
+            "a suffix. **A number that a method cannot give is absent, never zero.**",
+            "",
+            "| field | what it is |",
+            "|---|---|",
+            "| `schema` | version of this layout: 1 |",
+            "| `scenario`, `scenario_hash` | name, and a digest of every resolved value |",
+            "| `method` | `analyse`, `simulate` or `measure` |",
+            "| `seed` | seed of the random streams; absent where none was drawn |",
+            "| `version` | version of daqloom |",
+            "| `metrics` | the numbers below |",
+            "| `analysis` | only from `analyse`: one entry per closed form, see below |",
+            "| `engine` | what the answer cost |",
+            "| `warnings` | sentences that a reader of the numbers should know |",
+            "| `series` | time series and histograms; written on request only |",
+            "",
+            "## `metrics`",
+            "",
+            *_table(METRICS),
+            "",
+            "## `analysis`",
+            "",
+            "Each entry says with `valid` whether the conditions of its formula hold in this",
+            "scenario, and names in `failing` the first one that does not. What the scenario has",
+            "and the formula leaves out (random arrivals, say) is in `warnings`.",
+            "",
+            "| entry | value | what it is |",
+            "|---|---|---|",
+            *(f"| `{name}` | `{value}` | {meaning} |" for name, value, meaning in ANALYSIS),
+            "",
+            "## `engine`",
+            "",
+            *_table(ENGINE),
+            "",
+        ]
+    )
+
+
+ANALYSIS: tuple[tuple[str, str, str], ...] = (
+    (
+        "exact",
+        "value_bytes",
+        "Exact peak of the superposed triangles of periodic events. `events` says how many "
+        "overlap there.",
+    ),
+    (
+        "published",
+        "value_bytes",
+        "The published formula for the same peak, with its own count of overlapping events. It "
+        "counts too many: the value lies below the exact one, and below zero at low load.",
+    ),
+    (
+        "bdp",
+        "value_bytes",
+        "The bandwidth-delay-product rule: round-trip time times the rate of all access links. "
+        "`per_port_bytes` is the part of one link, `rtt_s` the round trip of a full frame.",
+    ),
+    (
+        "incast",
+        "value_bytes",
+        "Buffer that one builder's port needs by the incast rule BDP + buffer ≥ Σ windows. "
+        "`windows_bytes` is the sum, `bdp_bytes` the product, `buffer_bytes` what one port may "
+        "take in this switch (absent if unlimited), `satisfied` whether the rule holds.",
+    ),
+    (
+        "overhead",
+        "event_frame_bytes",
+        "An event as buffered frames. `mean_frame_bytes` and `packets` describe them, "
+        "`wire_share` is the part of a link's rate that frames can take.",
+    ),
+)
+
+
+def _table(metrics: Iterable[Metric]) -> list[str]:
+    rows = [f"| `{m.name}` | {m.unit} | {m.given_by} | {m.meaning} |" for m in metrics]
+    return ["| name | unit | given by | meaning |", "|---|---|---|---|", *rows]
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -1,0 +1,157 @@
+"""The record that every method returns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from daqloom.metrics import flatten, unknown
+
+SCHEMA = 1
+METHODS = ("analyse", "simulate", "measure")
+
+Number = int | float
+Numbers = Mapping[str, Number | Mapping[str, Number]]
+
+_MAX_TEXT = 256 * 1024 * 1024
+
+
+class ResultError(ValueError):
+    """A result that says something a result cannot say. The message is one sentence."""
+
+
+def _version() -> str:
+    import daqloom
+
+    return str(daqloom.__version__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one method says about one scenario.
+
+    `metrics` holds the numbers described in `daqloom.metrics`, nested one level at most; a number
+    that is not known is left out. `analysis` holds the closed forms, from `analyse` only. `series`
+    holds equally long columns (lists or arrays) under one name each, such as
+    `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; it stays out of JSON unless asked for.
+
+    Raises `ResultError` for a name that is not described or a number that is not finite.
+    """
+
+    scenario: str
+    scenario_hash: str
+    method: str
+    metrics: Numbers
+    engine: Mapping[str, Number] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    analysis: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int | None = None
+    version: str = field(default_factory=_version)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ResultError(f"method {self.method!r} is none of {', '.join(METHODS)}")
+        for name in unknown(self.metrics):
+            raise ResultError(f"metrics.{name} is not a metric of schema {SCHEMA}")
+        for block, numbers in (("metrics", self.metrics), ("engine", self.engine)):
+            for name, value in flatten(numbers).items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise ResultError(f"{block}.{name} is {value!r}, expected a number")
+                if not math.isfinite(value):
+                    raise ResultError(f"{block}.{name} is {value}: a number not known is left out")
+
+    def metric(self, path: str) -> Number | None:
+        """The number under a dotted name such as `buffer_peak_bytes.tor`; None if not given."""
+        value = flatten(self.metrics).get(path)
+        return value if isinstance(value, int | float) else None
+
+    def to_dict(self, *, series: bool = False) -> dict[str, Any]:
+        """The record in the order in which people read it; empty blocks are left out."""
+        record: dict[str, Any] = {
+            "schema": SCHEMA,
+            "scenario": self.scenario,
+            "scenario_hash": self.scenario_hash,
+            "method": self.method,
+        }
+        if self.seed is not None:
+            record["seed"] = self.seed
+        record |= {"version": self.version, "metrics": self.metrics}
+        if self.analysis:
+            record["analysis"] = self.analysis
+        record |= {"engine": self.engine, "warnings": list(self.warnings)}
+        if series and self.series:
+            record["series"] = self.series
+        return record
+
+    def to_json(self, *, series: bool = False, indent: int | None = 2) -> str:
+        """One JSON object without NaN; `series` adds time series and histograms."""
+        return json.dumps(
+            self.to_dict(series=series), indent=indent, allow_nan=False, default=_plain
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Result:
+        """Reads what `to_json` wrote. Raises `ResultError` with one sentence for anything else."""
+        if len(text) > _MAX_TEXT:
+            raise ResultError(f"a result has at most {_MAX_TEXT} characters, this has {len(text)}")
+        try:
+            record = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise ResultError(f"not a result: {error}") from None
+        return cls.from_dict(record)
+
+    @classmethod
+    def from_dict(cls, record: object) -> Result:
+        """The inverse of `to_dict`. Raises `ResultError`."""
+        if not isinstance(record, dict):
+            raise ResultError(f"a result is an object, found {type(record).__name__}")
+        if record.get("schema") != SCHEMA:
+            raise ResultError(f"schema is {record.get('schema')!r}, expected {SCHEMA}")
+        given = {name: value for name, value in record.items() if name != "schema"}
+        for name in given.keys() - _FIELDS.keys():
+            raise ResultError(f"{name!r} is not a field of a result")
+        for name in ("scenario", "scenario_hash", "method", "version", "metrics"):
+            if name not in given:
+                raise ResultError(f"{name!r} is missing from the result")
+        for name, value in given.items():
+            _check_type(name, value, _FIELDS[name])
+        for sentence in given.get("warnings", []):
+            _check_type("warnings", sentence, str)
+        for block in ("analysis", "series"):
+            for name, value in given.get(block, {}).items():
+                _check_type(f"{block}.{name}", value, dict)
+        return cls(**given)
+
+
+_FIELDS: dict[str, type] = {
+    "scenario": str,
+    "scenario_hash": str,
+    "method": str,
+    "seed": int,
+    "version": str,
+    "metrics": dict,
+    "analysis": dict,
+    "engine": dict,
+    "warnings": list,
+    "series": dict,
+}
+
+
+def _check_type(name: str, value: object, expected: type) -> None:
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise ResultError(f"{name} is {type(value).__name__}, expected {expected.__name__}")
+
+
+def _no_constant(name: str) -> float:
+    raise ResultError(f"{name} is not a number that a result may carry")
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's scalars and arrays as Python's numbers and lists, without importing numpy."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -1,0 +1,163 @@
+"""The formulas for the peak of the buffer, against published numbers and a brute-force fluid."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from daqloom.analyse.condition import first_failing
+from daqloom.analyse.exact import exact
+from daqloom.analyse.published import published
+from daqloom.analyse.triangles import Triangle
+
+GBPS = 1e9
+
+
+def atlas(size_bytes: float) -> Triangle:
+    return Triangle(size_bytes, input_bps=800 * GBPS, output_bps=25 * GBPS)
+
+
+def fluid_peak(event: Triangle, rate_hz: float, events: int) -> float:
+    """Peak of the buffer under periodic events, by moving fluid from instant to instant.
+
+    Each event has a tap that is open from its arrival for S/I at rate I, and its own drain of
+    rate O. The fluid is advanced from one change of a rate to the next; nothing is summed up in
+    closed form. At least `events` events are sent, the first one into an empty buffer.
+    """
+    arrivals = [k / rate_hz for k in range(events)]
+    held: dict[int, float] = {}
+    now, peak = 0.0, 0.0
+    poured = [0.0] * events
+    in_rate, out_rate = event.input_bps / 8, event.output_bps / 8
+    while now <= arrivals[-1] + event.rise_s:
+        open_taps = [
+            k
+            for k in range(events)
+            if arrivals[k] <= now + 1e-15 and poured[k] < event.size_bytes * (1 - 1e-12)
+        ]
+        for k in open_taps:
+            held.setdefault(k, 0.0)
+        steps = [arrivals[k] - now for k in range(events) if arrivals[k] > now + 1e-15]
+        steps += [(event.size_bytes - poured[k]) / in_rate for k in open_taps]
+        for k, volume in held.items():
+            net = (in_rate if k in open_taps else 0.0) - out_rate
+            if net < 0 and volume > 1e-9:
+                steps.append(volume / -net)
+        if not steps:
+            break
+        step = max(min(steps), 0.0)
+        for k in list(held):
+            gain = in_rate * step if k in open_taps else 0.0
+            poured[k] += gain
+            held[k] = max(0.0, held[k] + gain - out_rate * step)
+            if held[k] <= 1e-9 and k not in open_taps:
+                del held[k]
+        now += step
+        peak = max(peak, sum(held.values()))
+    return peak
+
+
+@given(
+    size_bytes=st.floats(1e3, 1e7),
+    input_gbps=st.floats(1.0, 2000.0),
+    output_share=st.floats(0.02, 1.5),
+    load=st.floats(0.01, 0.999),
+)
+@example(size_bytes=5e6, input_gbps=800.0, output_share=25 / 800, load=0.6)
+@example(size_bytes=1e6, input_gbps=800.0, output_share=25 / 800, load=0.01)
+@example(size_bytes=1e6, input_gbps=100.0, output_share=1.0, load=0.5)  # nothing to buffer
+@example(size_bytes=1e6, input_gbps=100.0, output_share=0.25, load=0.5)  # h·f/O just an integer?
+@example(size_bytes=1e6, input_gbps=100.0, output_share=0.2, load=0.75)  # h·f/O = 3 exactly
+def test_the_exact_peak_is_that_of_moved_fluid(
+    size_bytes: float, input_gbps: float, output_share: float, load: float
+) -> None:
+    event = Triangle(size_bytes, input_gbps * GBPS, input_gbps * output_share * GBPS)
+    rate_hz = load * event.input_bps / (8 * size_bytes)
+    at_once = math.ceil(event.length_s * rate_hz)
+
+    answer = exact(event, rate_hz, builders=at_once + 1)
+
+    assert first_failing(answer.conditions) is None
+    expected = fluid_peak(event, rate_hz, events=at_once + 3)
+    assert answer.peak_bytes == pytest.approx(expected, rel=1e-6, abs=1e-6 * size_bytes)
+
+
+@given(
+    size_bytes=st.floats(1e3, 1e7),
+    output_share=st.floats(0.02, 0.99),
+    load=st.floats(0.01, 0.999),
+)
+def test_no_other_number_of_events_sums_to_more(
+    size_bytes: float, output_share: float, load: float
+) -> None:
+    event = Triangle(size_bytes, 800 * GBPS, 800 * GBPS * output_share)
+    rate_hz = load * event.input_bps / (8 * size_bytes)
+    answer = exact(event, rate_hz, builders=1000)
+
+    drained = event.output_bps / 8 / rate_hz
+    sums = [n * (event.height_bytes - (n - 1) / 2 * drained) for n in range(1, 200)]
+    assert answer.peak_bytes == pytest.approx(max(sums))
+    assert published(event, rate_hz).peak_bytes <= answer.peak_bytes * (1 + 1e-12)
+
+
+def test_atlas_at_12_khz_and_5_mb_by_hand() -> None:
+    # h = 5 MB·775/800 = 4.84375 MB; O/f = 3.125 GB/s / 12 kHz = 260.4166 kB.
+    # exact: 4.84375/0.2604166 = 18.6, so 19 events: 19·4.84375 − 171·0.2604166 = 47.5 MB.
+    # printed: ⌈5 MB/0.2604166 MB⌉ + 1 = ⌈19.2⌉ + 1 = 21: 21·4.84375 − 210·0.2604166 = 47.03 MB.
+    sharp = exact(atlas(5e6), 12e3, builders=32)
+    assert sharp.events == 19
+    assert sharp.peak_bytes == pytest.approx(47.5e6)
+    assert first_failing(sharp.conditions) is None
+
+    printed = published(atlas(5e6), 12e3)
+    assert printed.events == 21
+    assert printed.peak_bytes == pytest.approx(47.03125e6)
+    assert first_failing(printed.conditions) is None
+
+
+def test_the_printed_formula_is_negative_at_low_load_and_the_exact_one_is_not() -> None:
+    # One event of 1 MB a millisecond drains in 0.32 ms: its own height, 1 MB·775/800, is the peak.
+    # The printed N is ⌈0.32⌉ + 1 = 2: 2·0.96875 − 1·3.125 = −1.1875 MB.
+    assert exact(atlas(1e6), 1e3, builders=32).peak_bytes == pytest.approx(0.96875e6)
+    assert published(atlas(1e6), 1e3).peak_bytes == pytest.approx(-1.1875e6)
+
+
+def test_the_printed_count_does_not_slip_where_it_is_a_whole_number() -> None:
+    # 2.5 MB·8·10 kHz/25 Gb/s = 8 exactly.
+    assert published(atlas(2.5e6), 10e3).events == 9
+
+
+def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
+    # 21 kHz of 5 MB are 840 Gb/s into 800 Gb/s.
+    failing = first_failing(exact(atlas(5e6), 21e3, builders=64).conditions)
+    assert failing is not None
+    assert failing.name == "f·S < I"
+    assert "840 Gb/s" in failing.sentence
+
+    # 12 kHz · 1.6 ms = 19.2 events at once on 19 links.
+    failing = first_failing(exact(atlas(5e6), 12e3, builders=19).conditions)
+    assert failing is not None
+    assert failing.name == "overlapping events ≤ builders"
+    assert "19.2 events" in failing.sentence
+    assert first_failing(exact(atlas(5e6), 12e3, builders=20).conditions) is None
+
+    # 20 kHz: N − 1 = 32 links of 25 Gb/s take all of the input.
+    failing = first_failing(published(atlas(5e6), 20e3).conditions)
+    assert failing is not None
+    assert failing.name == "I > (N-1)·O"
+    assert "32 builder links" in failing.sentence
+
+
+def test_a_full_input_is_not_taken_as_idle_between_events() -> None:
+    # 20 kHz · 5 MB = 800 Gb/s: the input is never idle, which f·S < I excludes.
+    failing = first_failing(exact(atlas(5e6), 20e3, builders=64).conditions)
+    assert failing is not None
+    assert failing.name == "f·S < I"
+
+
+def test_an_output_as_fast_as_the_input_needs_no_buffer() -> None:
+    event = Triangle(1e6, 100 * GBPS, 100 * GBPS)
+    assert exact(event, 1e3, builders=4).peak_bytes == 0.0
