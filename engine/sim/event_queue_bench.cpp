@@ -1,0 +1,54 @@
+// The hold model: with n events pending, pop the earliest and push one at a random time later.
+//
+// Increments are exponential with a mean of n · 5 ns, so that an event is popped each 5 ns of
+// virtual time, as in a simulated rack; they are drawn beforehand. One item is one pop and one
+// push. Rates are per CPU second.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "sim/event_queue.hpp"
+
+namespace daqloom::sim {
+namespace {
+
+constexpr double kSpacingPs = 5000;
+constexpr std::size_t kIncrements = 1 << 16;
+
+std::vector<base::Time> exponential_increments(double mean_ps) {
+    std::mt19937_64 random(1);
+    std::exponential_distribution<double> exponential(1 / mean_ps);
+    std::vector<base::Time> increments(kIncrements);
+    for (auto& increment : increments) {
+        increment.ps = static_cast<std::int64_t>(exponential(random));
+    }
+    return increments;
+}
+
+void hold(benchmark::State& state) {
+    const auto pending = static_cast<std::size_t>(state.range(0));
+    const auto increments = exponential_increments(kSpacingPs * static_cast<double>(pending));
+    EventQueue queue;
+    std::size_t next = 0;
+    auto push_later = [&](Event event) {
+        event.at += increments[next++ % kIncrements];
+        queue.push(event);
+    };
+    for (std::uint32_t i = 0; i < pending; ++i) {
+        push_later({base::Time::zero(), 0, i});
+    }
+    for (std::size_t i = 0; i < 4 * pending; ++i) {  // forget the start
+        push_later(queue.pop());
+    }
+    for (auto _ : state) {
+        push_later(queue.pop());
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+    state.counters["pending"] = static_cast<double>(queue.size());
+}
+BENCHMARK(hold)->Arg(200)->Arg(20'000)->Arg(500'000);
+
+}  // namespace
+}  // namespace daqloom::sim
