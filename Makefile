@@ -9,6 +9,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+SHELL := /bin/bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
@@ -75,7 +76,9 @@ test-address test-thread: test-%: build/packages/test build/packages/clang
 	$(step) build-$* cmake --build build/$* -j $(JOBS)
 	$(call ctest,build/$*)
 
-ctest = ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error
+# One line per failure and the totals; the passed ones stand in <build>/Testing/Temporary/LastTest.log.
+ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error \
+	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
 bench: build/packages/bench .venv/daqloom
 	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)

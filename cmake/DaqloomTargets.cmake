@@ -46,7 +46,7 @@ function(daqloom_add_tests)
       # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
       set_target_properties(${target} PROPERTIES
         INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)
-      gtest_discover_tests(${target} TEST_PREFIX "${folder}: " DISCOVERY_TIMEOUT 60
+      gtest_discover_tests(${target} TEST_PREFIX "${folder}/" DISCOVERY_TIMEOUT 60
         PROPERTIES TIMEOUT 300)
     endif()
     target_sources(${target} PRIVATE "${file}")

@@ -21,7 +21,9 @@ if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND NOT SKBUILD)
 endif()
 
 add_library(daqloom_warnings INTERFACE)
-target_compile_options(daqloom_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+# clang counts changes of sign among the conversions, g++ does not: make them agree.
+target_compile_options(daqloom_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
 
 if(DAQLOOM_SANITIZE STREQUAL "address")
   set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
