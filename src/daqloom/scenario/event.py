@@ -1,0 +1,197 @@
+"""[event]: how large events are, when they come, and how they divide over the sources."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+
+from daqloom.scenario import inputs
+from daqloom.scenario.part import Fraction, Part
+from daqloom.scenario.quantities import Hertz, PositiveBytes, PositiveSeconds
+
+SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
+Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
+
+
+def _read_share(value: object) -> object:
+    if isinstance(value, list | tuple):
+        if all(isinstance(w, int | float) and 0 < w < math.inf for w in value):
+            return tuple(float(weight) for weight in value)
+        raise ValueError("holds a weight that is no positive number")
+    if value != "equal":
+        raise ValueError('is not known; expected "equal" or a list of one weight per source')
+    return value
+
+
+Share = Annotated[Literal["equal"] | tuple[float, ...], BeforeValidator(_read_share)]
+
+NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
+
+
+class LeakyBucket(Part):
+    """One complex dead time: at most `triggers` within any `window`, drained evenly."""
+
+    triggers: int = Field(
+        ge=1, le=1_000_000, description="triggers that the bucket holds before it vetoes"
+    )
+    window: int = Field(
+        ge=1,
+        le=1_000_000_000,
+        description="bunch crossings in which a full bucket drains",
+    )
+
+
+class Lhc(Part):
+    """[event.lhc]: the accelerator's bunch pattern and the trigger's dead times."""
+
+    filling: str = Field(
+        default=NOMINAL_FILLING,
+        min_length=1,
+        max_length=10_000,
+        description=(
+            "filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated "
+            'by a number before a bracket, such as "3(72b 8e) 30e"; or a file that holds such a '
+            "scheme. The pattern repeats for ever. Default: the nominal 2808 bunches in 3564 "
+            "crossings (LHC Design Report, 25 ns)"
+        ),
+    )
+    bunch_spacing: PositiveSeconds = Field(
+        default=25e-9, description="time between two bunch crossings (s)"
+    )
+    simple_dead_time: int = Field(
+        default=4,
+        ge=0,
+        le=1_000_000_000,
+        description="bunch crossings vetoed after each trigger",
+    )
+    complex_dead_time: tuple[LeakyBucket, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=16,
+        description=(
+            "leaky buckets, such as [{triggers = 9, window = 351}]: a trigger that finds one of "
+            "them full is vetoed; `window` in bunch crossings"
+        ),
+    )
+
+    _pattern: bytes = PrivateAttr(default=b"")
+
+    @property
+    def pattern(self) -> bytes:
+        """One byte per crossing of the filling scheme: 1 with colliding bunches, 0 empty."""
+        return self._pattern
+
+    @model_validator(mode="after")
+    def _expand_filling(self, info: ValidationInfo) -> Self:
+        self._pattern = inputs.filling(self.filling, inputs.folder_of(info))
+        return self
+
+
+class Event(Part):
+    """[event]: sizes, arrivals, and the share of every source."""
+
+    size: PositiveBytes = Field(
+        default=5_000_000,
+        description="mean payload of an event, all sources together (B)",
+    )
+    size_distribution: SizeDistribution = Field(
+        default="fixed", description="how the size varies from event to event"
+    )
+    size_spread: Fraction = Field(
+        default=0.2,
+        le=10,
+        description=(
+            "standard deviation of the size relative to its mean, for gaussian (at most 0.4; sizes "
+            "at or below zero are drawn again) and gamma"
+        ),
+    )
+    size_quantum: PositiveBytes = Field(
+        default=10_000,
+        description=(
+            "chunk of the poisson distribution: the size is a Poisson number of such chunks (B)"
+        ),
+    )
+    size_histogram: str = Field(
+        default="",
+        max_length=4096,
+        description=(
+            "file of the histogram distribution: one `bytes weight` pair a line, relative to the "
+            "scenario's folder; `size` is then replaced by their mean"
+        ),
+    )
+    rate: Hertz = Field(
+        default=12_000.0,
+        description="mean rate at which events come, before any dead time (Hz)",
+    )
+    arrivals: Arrivals = Field(
+        default="poisson",
+        description=(
+            "when events come: at random, evenly spaced, on the LHC's bunch crossings with dead "
+            "time, or at the instants of a file"
+        ),
+    )
+    lhc: Lhc = Field(default_factory=Lhc, description="bunches and dead times, for arrivals = lhc")
+    trace: str = Field(
+        default="",
+        max_length=4096,
+        description=(
+            "file of the trace arrivals: one arrival time in seconds a line, not decreasing, "
+            "relative to the scenario's folder; `rate` is then replaced by their mean rate"
+        ),
+    )
+    share: Share = Field(
+        default="equal",
+        description="fragment of every source: equal, or a list of one weight per source",
+    )
+
+    _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)
+    _trace: array[float] | None = PrivateAttr(default=None)
+
+    @property
+    def histogram(self) -> tuple[array[int], array[float]] | None:
+        """Sizes (B) and weights of `size_histogram`; None for another distribution."""
+        return self._histogram
+
+    @property
+    def arrival_times(self) -> array[float] | None:
+        """Arrival times (s) of `trace`; None for other arrivals."""
+        return self._trace
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        folder = inputs.folder_of(info)
+        if self.size_distribution == "gaussian" and self.size_spread > 0.4:
+            raise ValueError(
+                f"size_spread = {self.size_spread:g} would make many gaussian sizes negative; "
+                'use at most 0.4, or size_distribution = "gamma"'
+            )
+        if self.size_distribution == "poisson" and self.size_quantum > self.size:
+            raise ValueError("size_quantum is larger than size; a poisson size counts whole chunks")
+        if self.size_distribution == "histogram":
+            if not self.size_histogram:
+                raise ValueError('size_distribution = "histogram" needs a file in size_histogram')
+            self._histogram = inputs.histogram(self.size_histogram, folder)
+            self.__dict__["size_histogram"] = str(inputs.resolve(self.size_histogram, folder))
+            self.__dict__["size"] = _weighted_mean(*self._histogram)
+        if self.arrivals == "trace":
+            if not self.trace:
+                raise ValueError('arrivals = "trace" needs a file in trace')
+            self._trace = inputs.trace(self.trace, folder)
+            self.__dict__["trace"] = str(inputs.resolve(self.trace, folder))
+            self.__dict__["rate"] = len(self._trace) / self._trace[-1]
+        if self.arrivals == "lhc":
+            filled = self.lhc.pattern.count(1) / len(self.lhc.pattern) / self.lhc.bunch_spacing
+            if self.rate > filled:
+                raise ValueError(
+                    f"rate = {self.rate:g} Hz is more than the {filled:g} Hz of filled bunch "
+                    "crossings in lhc.filling; lower the rate or fill more bunches"
+                )
+        return self
+
+
+def _weighted_mean(sizes: array[int], weights: array[float]) -> int:
+    total = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
+    return round(total / sum(weights))

@@ -1,0 +1,176 @@
+"""Files that a scenario refers to: size histograms, arrival traces, filling schemes.
+
+They come from anywhere, so their length is bounded and every line is checked.
+Errors are ValueErrors that name the file and the line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from pathlib import Path
+from typing import Any
+
+LARGEST_FILE_BYTES = 64 << 20
+MOST_HISTOGRAM_LINES = 1_000_000
+MOST_CROSSINGS = 1_000_000
+DEEPEST_NESTING = 8
+LARGEST_SIZE_BYTES = 10**15
+LATEST_ARRIVAL_S = 1e6
+
+
+def folder_of(info: Any) -> Path:
+    """The folder that relative paths start from: the scenario file's, else the working folder."""
+    context = info.context or {}
+    folder: Path = context.get("folder") or Path.cwd()
+    return folder
+
+
+def resolve(name: str, folder: Path) -> Path:
+    return (folder / name).absolute()
+
+
+def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
+    """Sizes (B) and weights of a file with one `bytes weight` pair a line."""
+    sizes, weights = array("q"), array("d")
+    path = resolve(name, folder)
+    for number, line in _lines(path):
+        try:
+            size_text, weight_text = line.split()
+            size, weight = _finite(size_text), _finite(weight_text)
+        except ValueError:
+            raise ValueError(_at(path, number, line, "expected `bytes weight`")) from None
+        if not 1 <= size <= LARGEST_SIZE_BYTES or size != round(size):
+            raise ValueError(_at(path, number, line, "the size must be whole bytes, 1 or more"))
+        if weight < 0:
+            raise ValueError(_at(path, number, line, "the weight must be 0 or more"))
+        if len(sizes) == MOST_HISTOGRAM_LINES:
+            raise ValueError(f"{path} has more than {MOST_HISTOGRAM_LINES} lines")
+        sizes.append(round(size))
+        weights.append(weight)
+    if not sizes:
+        raise ValueError(f"{path} holds no sizes; expected one `bytes weight` pair a line")
+    if not 0 < sum(weights) < math.inf:
+        raise ValueError(f"{path} has only zero weights, or too large ones")
+    return sizes, weights
+
+
+def trace(name: str, folder: Path) -> array[float]:
+    """Arrival times (s) of a file with one a line, not decreasing."""
+    times = array("d")
+    path = resolve(name, folder)
+    for number, line in _lines(path):
+        try:
+            time = _finite(line)
+        except ValueError:
+            raise ValueError(_at(path, number, line, "expected a time in seconds")) from None
+        if not 0 <= time <= LATEST_ARRIVAL_S:
+            raise ValueError(
+                _at(path, number, line, f"the time must be 0 to {LATEST_ARRIVAL_S:g} s")
+            )
+        if times and time < times[-1]:
+            raise ValueError(_at(path, number, line, "times must not decrease"))
+        times.append(time)
+    if not times:
+        raise ValueError(f"{path} holds no times; expected one arrival time in seconds a line")
+    if times[-1] == 0:
+        raise ValueError(f"{path} has only arrivals at 0 s; expected times that advance")
+    return times
+
+
+_RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
+
+
+def filling(text: str, folder: Path) -> bytes:
+    """One byte per bunch crossing, 1 filled or 0 empty, from run lengths or a file of them."""
+    where = "lhc.filling"
+    if not re.fullmatch(r"[\dbe()\s]+", text):
+        path = resolve(text, folder)
+        where = str(path)
+        text = " ".join(line for _, line in _lines(path))
+    pattern = _expand(text, where)
+    if not pattern.count(1):
+        raise ValueError(f"{where} fills no bunch; expected run lengths such as 72b 8e")
+    return pattern
+
+
+def _expand(text: str, where: str) -> bytes:
+    stack: list[tuple[int, bytearray]] = [(1, bytearray())]
+    position = 0
+    text = text.rstrip()
+    while position < len(text):
+        match = _RUNS.match(text, position)
+        if match is None:
+            raise ValueError(
+                f'{where} has "{text[position : position + 12].strip()}" where a run length such '
+                "as 72b, 8e or 3(72b 8e) was expected"
+            )
+        run, kind, repeat, closing = match.groups()
+        if closing:
+            if len(stack) == 1:
+                raise ValueError(f"{where} closes a bracket that it never opened")
+            times, group = stack.pop()
+            _check_length(len(stack[-1][1]) + times * len(group), where)
+            stack[-1][1].extend(bytes(group) * times)
+        elif kind:
+            _check_length(len(stack[-1][1]) + int(run), where)
+            stack[-1][1].extend((b"\1" if kind == "b" else b"\0") * int(run))
+        else:
+            if len(stack) > DEEPEST_NESTING:
+                raise ValueError(f"{where} nests brackets more than {DEEPEST_NESTING} deep")
+            stack.append((int(repeat or 1), bytearray()))
+        position = match.end()
+    if len(stack) > 1:
+        raise ValueError(f"{where} opens a bracket that it never closes")
+    return bytes(stack[0][1])
+
+
+def _check_length(crossings: int, where: str) -> None:
+    if crossings > MOST_CROSSINGS:
+        raise ValueError(f"{where} is longer than {MOST_CROSSINGS} bunch crossings")
+
+
+def read_text(path: Path, largest_bytes: int) -> str:
+    """The text of a regular file; ValueError where it cannot be one."""
+    try:
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; expected a file")
+        with path.open("rb") as file:
+            content = file.read(largest_bytes + 1)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {_reason(error)}") from None
+    except ValueError as error:
+        if "null" in str(error):
+            raise ValueError("a file name cannot hold a null character") from None
+        raise
+    if len(content) > largest_bytes:
+        raise ValueError(f"{path} is larger than the {largest_bytes >> 10} KiB that are allowed")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ValueError(f"{path} is a binary file; expected text")
+    return text
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """Numbered lines without comments (from # on) and blanks."""
+    lines = enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1)
+    return [(number, text) for number, line in lines if (text := line.split("#")[0].strip())]
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _at(path: Path, number: int, line: str, expected: str) -> str:
+    return f'{path}, line {number} has "{line[:40]}": {expected}'
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,142 @@
+"""Quantities with units: "5 MB" in a file, SI numbers inside.
+
+Sizes are whole bytes, rates whole bits per second, times seconds and frequencies hertz (floats).
+`format_quantity` writes a number back so that it reads as exactly the same number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+from quantiphy import InvalidNumber, Quantity
+
+LONGEST_QUANTITY = 64
+"""Characters; longer text is no quantity."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One kind of quantity: its SI unit, the units it is read in, and the range that makes sense.
+
+    The upper bounds keep every product that the simulator forms inside 64 bits of picoseconds.
+    """
+
+    name: str
+    unit: str
+    scale: dict[str, int]
+    example: str
+    whole: bool
+    maximum: float
+    minimum: float = 0.0
+    zero_allowed: bool = True
+
+    def parse(self, text: object) -> int | float:
+        """Read `text`; raises ValueError with what was expected."""
+        if isinstance(text, bool) or not isinstance(text, str):
+            if isinstance(text, (int, float)) and not isinstance(text, bool):
+                raise ValueError(f"has no unit; write it as a {self._expected}")
+            raise ValueError(f"is no quantity; write it as a {self._expected}")
+        value, unit = _read(text)
+        if unit == "":
+            raise ValueError(f"has no unit; write it as a {self._expected}")
+        if unit not in self.scale:
+            hint = "; B is bytes, b is bits" if {unit[:1], self.unit[:1]} == {"b", "B"} else ""
+            raise ValueError(f"is not in {self.unit}{hint}; write it as a {self._expected}")
+        value *= self.scale[unit]
+        if not math.isfinite(value):
+            raise ValueError(f"is not finite; write it as a {self._expected}")
+        if value < 0:
+            raise ValueError("is negative; it must be " + self._range)
+        if value > self.maximum or (value < self.minimum and value != 0):
+            raise ValueError("is out of range; it must be " + self._range)
+        if value == 0 and not self.zero_allowed:
+            raise ValueError("is zero; it must be " + self._range)
+        if not self.whole:
+            return value
+        if value != round(value):
+            raise ValueError(f"is not a whole number of {self.unit}")
+        return round(value)
+
+    def format(self, value: float) -> str:
+        return format_quantity(value, self.unit)
+
+    @property
+    def _expected(self) -> str:
+        return f'{self.name} such as "{self.example}"'
+
+    @property
+    def _range(self) -> str:
+        lowest = "more than 0" if self.minimum == 0 else f"at least {self.format(self.minimum)}"
+        if self.zero_allowed:
+            lowest = "0 or more" if self.minimum == 0 else f"0, or {lowest}"
+        return f"{lowest} and at most {self.format(self.maximum)}"
+
+
+def _read(text: str) -> tuple[float, str]:
+    """Number and unit, with the prefix applied; quantiphy leaves it alone after an exponent."""
+    if len(text) > LONGEST_QUANTITY:
+        raise ValueError("is too long for a quantity")
+    try:
+        quantity = Quantity(text.strip(), binary=True)
+        if "e" in text.lower() and quantity.units and quantity.units not in _UNITS:
+            prefixed = Quantity(f"1 {quantity.units}", binary=True)
+            return float(quantity) * float(prefixed), str(prefixed.units)
+    except InvalidNumber:
+        raise ValueError('is no quantity; write a number and a unit, such as "5 MB"') from None
+    return float(quantity), str(quantity.units)
+
+
+_BYTES = {"B": 1}
+_BITRATE = {"b/s": 1, "bit/s": 1, "bps": 1, "B/s": 8}
+_TIME = {"s": 1}
+_FREQUENCY = {"Hz": 1}
+_UNITS = _BYTES | _BITRATE | _TIME | _FREQUENCY
+
+_DECIMAL = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+_BINARY = {10: "Ki", 20: "Mi", 30: "Gi", 40: "Ti"}
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """The shortest usual notation that reads back as exactly `value`: 5000000, "B" → "5 MB"."""
+    if value == 0:
+        return f"0 {unit}"
+    if unit == "B" and value % 1024 == 0 and value % 1000 != 0:
+        power = max(p for p in _BINARY if value % (1 << p) == 0)
+        return f"{int(value) >> power} {_BINARY[power]}B"
+    exact = Decimal(int(value)) if float(value).is_integer() else Decimal(repr(float(value)))
+    power = max((p for p in _DECIMAL if exact >= Decimal(10) ** p), default=-12)
+    mantissa = (exact.scaleb(-power)).normalize()
+    return f"{mantissa:f} {_DECIMAL[power]}{unit}"
+
+
+def _kind(dimension: Dimension) -> Any:
+    return (
+        BeforeValidator(dimension.parse),
+        PlainSerializer(dimension.format, return_type=str, when_used="json"),
+        dimension,
+    )
+
+
+SIZE = Dimension("size", "B", _BYTES, "5 MB", whole=True, maximum=1e15)
+RATE = Dimension("rate", "b/s", _BITRATE, "25 Gb/s", whole=True, maximum=1e15, minimum=1e6)
+TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e6)
+FREQUENCY = Dimension("frequency", "Hz", _FREQUENCY, "12 kHz", whole=False, maximum=1e9)
+
+
+def _positive(d: Dimension) -> Dimension:
+    from dataclasses import replace
+
+    return replace(d, zero_allowed=False)
+
+
+Bytes = Annotated[int, *_kind(SIZE)]
+PositiveBytes = Annotated[int, *_kind(_positive(SIZE))]
+BitRateOrNone = Annotated[int, *_kind(RATE)]
+BitRate = Annotated[int, *_kind(_positive(RATE))]
+Seconds = Annotated[float, *_kind(TIME)]
+PositiveSeconds = Annotated[float, *_kind(_positive(TIME))]
+Hertz = Annotated[float, *_kind(_positive(FREQUENCY))]

@@ -1,0 +1,103 @@
+"""[transport]: TCP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from daqloom.scenario.part import Part
+from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
+
+IP_TCP_HEADER_BYTES = 40
+TIMESTAMP_OPTION_BYTES = 12
+
+
+class Transport(Part):
+    """[transport]: one persistent connection between every source and every builder."""
+
+    congestion: Literal["newreno", "cubic", "dctcp", "static"] = Field(
+        default="cubic",
+        description="congestion control; static = none, the window is always static_window",
+    )
+    static_window: PositiveBytes = Field(
+        default=65_536, description="window per connection for congestion = static (B)"
+    )
+    initial_window: int = Field(
+        default=10,
+        ge=1,
+        le=65_535,
+        description="window of a new or restarted connection (segments)",
+    )
+    receive_window: PositiveBytes = Field(
+        default=6 << 20,
+        le=1 << 30,
+        description="largest window that a receiver offers; it is not tuned (B)",
+    )
+    timestamps: bool = Field(
+        default=True,
+        description="12 B of TCP option in every segment: MSS = MTU - 52 B instead of MTU - 40 B",
+    )
+    overhead: bool = Field(
+        default=True,
+        description=(
+            "count headers in the closed forms; false = payload only, as the paper's example does. "
+            "Simulated frames have headers in any case"
+        ),
+    )
+    rto_min: PositiveSeconds = Field(
+        default=0.2, description="least retransmission time-out beyond the round trip (s)"
+    )
+    rto_initial: PositiveSeconds = Field(
+        default=1.0, description="retransmission time-out before a round trip was measured (s)"
+    )
+    rto_max: PositiveSeconds = Field(
+        default=120.0, description="bound of the doubling on repeated time-outs (s)"
+    )
+    delayed_ack: Seconds = Field(
+        default=0.04, description='longest delay of an acknowledgement; "0 s" = at once (s)'
+    )
+    ack_every: int = Field(
+        default=2,
+        ge=1,
+        le=1000,
+        description="full-sized segments after which an acknowledgement is due",
+    )
+    sack: bool = Field(default=True, description="selective acknowledgement")
+    rack: bool = Field(
+        default=True, description="detect losses by time (RACK, RFC 8985); needs sack"
+    )
+    tail_loss_probe: bool = Field(
+        default=True, description="probe for a lost tail before the time-out (RFC 8985); needs sack"
+    )
+    tso_burst: Bytes = Field(
+        default=0,
+        le=1 << 20,
+        description=(
+            "segments leave the host in bursts of up to this size, as with segmentation offload; "
+            '"0 B" = singly (B)'
+        ),
+    )
+    restart_after_idle: bool = Field(
+        default=True,
+        description="back to the initial window after an idle time-out (RFC 2861), not for static",
+    )
+    dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1)] = Field(
+        default=0.0625, description="weight of a new sample in DCTCP's estimate of marks"
+    )
+
+    @property
+    def header_bytes(self) -> int:
+        """IP and TCP headers of a data segment (B)."""
+        return IP_TCP_HEADER_BYTES + (TIMESTAMP_OPTION_BYTES if self.timestamps else 0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.rto_min <= self.rto_max:
+            raise ValueError("rto_min is larger than rto_max")
+        if not self.rto_initial <= self.rto_max:
+            raise ValueError("rto_initial is larger than rto_max")
+        for key in ("rack", "tail_loss_probe"):
+            if getattr(self, key) and not self.sack:
+                raise ValueError(f"{key} = true needs sack = true; set {key} = false as well")
+        return self
