@@ -120,7 +120,7 @@ python = $(shell scripts/find-python.sh $(PYTHON))
 
 # Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
 # recompiles what it touches; folders are listed too, so that a removed file counts as a change.
-sources = $(shell find engine src -not -name '*_test.cpp' -not -name '*_bench.cpp' \
+sources = $(shell find engine src scenarios -not -name '*_test.cpp' -not -name '*_bench.cpp' \
 	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md')
 
 .venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
