@@ -1,0 +1,6 @@
+// What a simulation counts.
+#pragma once
+
+#include "sim/batch_means.hpp"
+#include "sim/histogram.hpp"
+#include "sim/time_series.hpp"
