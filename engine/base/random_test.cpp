@@ -1,0 +1,150 @@
+#include "base/random.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "base/goodness_of_fit.hpp"
+
+namespace daqloom::base {
+namespace {
+
+constexpr std::size_t sample_size = 100'000;
+
+template <class Draw>
+std::vector<double> sample(Draw draw) {
+    std::vector<double> values(sample_size);
+    for (double& value : values) {
+        value = static_cast<double>(draw());
+    }
+    return values;
+}
+
+TEST(RandomStream, IsTheStandardGeneratorSeededByTheSeedsHalvesAndTheName) {
+    std::seed_seq words{0x9abcdef0U, 0x12345678U, unsigned{'t'}, unsigned{'o'}, unsigned{'r'}};
+    std::mt19937_64 expected(words);
+    RandomStream stream(0x12345678'9abcdef0U, "tor");
+    for (int i = 0; i < 1000; ++i) {
+        ASSERT_EQ(stream(), expected());
+    }
+}
+
+TEST(RandomStream, OfAnotherNameOrSeedIsAnotherSequence) {
+    const auto first = [](std::uint64_t seed, std::string_view name) {
+        return RandomStream(seed, name)();
+    };
+    const std::vector<std::uint64_t> all{first(1, "a"),  first(1, "b"), first(2, "a"),
+                                         first(1, "aa"), first(1, ""),  first(1ULL << 32, "a")};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            EXPECT_NE(all[i], all[j]) << i << " and " << j;
+        }
+    }
+}
+
+TEST(RandomStream, StreamsOfNeighbouringSeedsAndNamesAreUncorrelated) {
+    // The mean of n products of two independent uniforms in ±1/2 has a standard error of 1/12/√n.
+    const std::vector<std::pair<RandomStream, RandomStream>> pairs{
+        {{1, "arrivals"}, {2, "arrivals"}}, {{1, "readout 1"}, {1, "readout 2"}}};
+    for (auto [a, b] : pairs) {
+        double sum = 0;
+        for (std::size_t i = 0; i < sample_size; ++i) {
+            sum += (a.uniform() - 0.5) * (b.uniform() - 0.5);
+        }
+        EXPECT_LT(std::abs(sum / sample_size), 5.0 / 12.0 / std::sqrt(sample_size));
+    }
+}
+
+TEST(RandomStream, UniformFillsTheUnitIntervalEvenly) {
+    RandomStream random(1, "uniform");
+    const auto values = sample([&] { return random.uniform(); });
+    for (const double x : values) {
+        ASSERT_GE(x, 0.0);
+        ASSERT_LT(x, 1.0);
+    }
+    EXPECT_LT(kolmogorov_smirnov(values, [](double x) { return x; }), kolmogorov_smirnov_limit);
+}
+
+TEST(RandomStream, UniformIntegersAreEquallyLikely) {
+    RandomStream random(1, "uniform_int");
+    constexpr std::size_t n = 7;
+    std::array<double, n> counts{};
+    for (std::size_t i = 0; i < sample_size; ++i) {
+        const std::uint64_t value = random.uniform_int(n);
+        ASSERT_LT(value, n);
+        ++counts[value];
+    }
+    // Each count is binomial: five standard deviations around sample_size / n.
+    const double p = 1.0 / n;
+    const double mean = sample_size * p;
+    for (const double count : counts) {
+        EXPECT_NEAR(count, mean, 5 * std::sqrt(mean * (1 - p)));
+    }
+    EXPECT_EQ(random.uniform_int(1), 0U);
+}
+
+TEST(RandomStream, ExponentialHasItsDistribution) {
+    RandomStream random(1, "exponential");
+    const auto values = sample([&] { return random.exponential(3.0); });
+    EXPECT_LT(kolmogorov_smirnov(values, [](double x) { return 1 - std::exp(-x / 3.0); }),
+              kolmogorov_smirnov_limit);
+}
+
+TEST(RandomStream, NormalHasItsDistribution) {
+    RandomStream random(1, "normal");
+    const auto values = sample([&] { return random.normal(-2.0, 5.0); });
+    const auto cdf = [](double x) {
+        return 0.5 * std::erfc(-(x + 2.0) / 5.0 / std::numbers::sqrt2);
+    };
+    EXPECT_LT(kolmogorov_smirnov(values, cdf), kolmogorov_smirnov_limit);
+}
+
+TEST(RandomStream, GammaOfShapeTwoHasItsDistribution) {
+    // Shape 2 is the sum of two exponentials: F(x) = 1 − (1 + x/θ) exp(−x/θ).
+    RandomStream random(1, "gamma");
+    const auto values = sample([&] { return random.gamma(2.0, 4.0); });
+    const auto cdf = [](double x) { return 1 - (1 + x / 4.0) * std::exp(-x / 4.0); };
+    EXPECT_LT(kolmogorov_smirnov(values, cdf), kolmogorov_smirnov_limit);
+}
+
+TEST(RandomStream, PoissonHasEqualMeanAndVarianceForSmallAndLargeMeans) {
+    // The variance of the sample variance is close to (2 + 1/µ) µ²/n (fourth moment µ + 3µ²).
+    for (const double mean : {0.3, 4.0, 5e6}) {
+        RandomStream random(1, "poisson");
+        const Moments m = moments_of(sample([&] { return random.poisson(mean); }));
+        EXPECT_NEAR(m.mean, mean, 5 * m.error);
+        EXPECT_NEAR(m.variance, mean, 5 * mean * std::sqrt((2 + 1 / mean) / sample_size));
+    }
+}
+
+TEST(RandomStream, GeometricCountsTheFailuresBeforeASuccess) {
+    RandomStream random(1, "geometric");
+    constexpr double p = 0.3;
+    std::array<double, 10> counts{};
+    for (std::size_t i = 0; i < sample_size; ++i) {
+        const auto failures = static_cast<std::size_t>(random.geometric(p));
+        if (failures < counts.size()) {
+            ++counts[failures];
+        }
+    }
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+        const double probability = p * std::pow(1 - p, static_cast<double>(k));
+        const double mean = sample_size * probability;
+        EXPECT_NEAR(counts[k], mean, 5 * std::sqrt(mean * (1 - probability))) << k;
+    }
+}
+
+TEST(RandomStream, GeometricIsZeroForACertainSuccessAndCutOffForAnImpossibleOne) {
+    RandomStream random(1, "geometric");
+    for (int i = 0; i < 1000; ++i) {
+        EXPECT_EQ(random.geometric(1.0), 0);
+        EXPECT_EQ(random.geometric(1e-300), 1'000'000'000'000'000);
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::base
