@@ -76,9 +76,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "buffer_peak_bytes.core",
         "B",
-        _BOTH,
-        "The same for the core's queues towards the rack. `analyse` gives it only where each "
-        "burst has left before the next one comes.",
+        _RUN,
+        "The same for the core's queues towards the rack.",
     ),
     Metric(
         "buffer_peak_cells_bytes.tor",
@@ -181,7 +180,7 @@ def reference() -> str:
             "",
             "| entry | value | what it is |",
             "|---|---|---|",
-            *(f"| `{name}` | `{value}` | {meaning} |" for name, value, meaning in ANALYSIS),
+            *(f"| `{name}` | {value} | {meaning} |" for name, value, meaning in ANALYSIS),
             "",
             "## `engine`",
             "",
@@ -194,32 +193,38 @@ def reference() -> str:
 ANALYSIS: tuple[tuple[str, str, str], ...] = (
     (
         "exact",
-        "value_bytes",
+        "`value_bytes`",
         "Exact peak of the superposed triangles of periodic events. `events` says how many "
         "overlap there.",
     ),
     (
         "published",
-        "value_bytes",
+        "`value_bytes`",
         "The published formula for the same peak, with its own count of overlapping events. It "
         "counts too many: the value lies below the exact one, and below zero at low load.",
     ),
     (
         "bdp",
-        "value_bytes",
+        "`value_bytes`",
         "The bandwidth-delay-product rule: round-trip time times the rate of all access links. "
         "`per_port_bytes` is the part of one link, `rtt_s` the round trip of a full frame.",
     ),
     (
         "incast",
-        "value_bytes",
+        "`value_bytes`",
         "Buffer that one builder's port needs by the incast rule BDP + buffer ≥ Σ windows. "
         "`windows_bytes` is the sum, `bdp_bytes` the product, `buffer_bytes` what one port may "
         "take in this switch (absent if unlimited), `satisfied` whether the rule holds.",
     ),
     (
+        "rate_bounds_hz",
+        "one for each part",
+        "Event rate at which source links, uplinks, access links, hosts or the builders' "
+        "concurrent events are busy all the time. The least is `event_rate_bound_hz`.",
+    ),
+    (
         "overhead",
-        "event_frame_bytes",
+        "`event_frame_bytes`",
         "An event as buffered frames. `mean_frame_bytes` and `packets` describe them, "
         "`wire_share` is the part of a link's rate that frames can take.",
     ),

@@ -30,15 +30,6 @@ class Framing:
         """Part of a link's rate that buffered bytes can take: frame/(frame + 20)."""
         return self.frame_bytes / (self.frame_bytes + self.gap_bytes * self.packets)
 
-    def __mul__(self, messages: int) -> Framing:
-        """The same for several such messages."""
-        return Framing(
-            self.payload_bytes * messages,
-            self.packets * messages,
-            self.frame_bytes * messages,
-            self.gap_bytes,
-        )
-
 
 def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead: bool) -> Framing:
     """Cuts a message into segments of at most `segment_bytes` of payload.

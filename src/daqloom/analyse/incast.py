@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from daqloom.analyse.condition import Condition
@@ -26,18 +27,18 @@ class Incast:
 
 
 def incast(
-    senders: int, window_bytes: float, input_bps: float, output_bps: float, rtt_s: float
+    windows_bytes: Iterable[float], input_bps: float, output_bps: float, rtt_s: float
 ) -> Incast:
     """BDP + buffer ≥ Σ window_i, the condition for a bottleneck to lose nothing.
 
     Source: lossless software switch slides, the condition under "TCP incast".
 
-    `window_bytes` is what one sender may have under way to the bottleneck, in bytes as buffered;
+    `windows_bytes` is what each sender may have under way to the bottleneck, in bytes as buffered;
     `input_bps` and `output_bps` are the rates into and out of it, `rtt_s` the round trip without
     queues. Windows alone decide only where the output is the bottleneck.
     """
     return Incast(
-        windows_bytes=senders * window_bytes,
+        windows_bytes=sum(windows_bytes),
         bdp_bytes=output_bps / 8 * rtt_s,
         conditions=(
             Condition(

@@ -1,0 +1,131 @@
+"""A scenario reduced to the numbers that the closed forms take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from daqloom.analyse.framing import ETHERNET_BYTES, GAP_BYTES, Framing, framing
+from daqloom.analyse.triangles import Triangle
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class System:
+    """Rates and sizes of one rack, as the closed forms see it.
+
+    Link rates are those of the wire; `triangle` has them scaled to buffered bytes.
+    """
+
+    scenario: Scenario
+
+    @property
+    def rate_hz(self) -> float:
+        """f, events per second."""
+        return self.scenario.event.rate
+
+    @cached_property
+    def fragments_bytes(self) -> tuple[int, ...]:
+        """Payload of each source's part of a mean event, in whole bytes."""
+        event, sources = self.scenario.event, self.scenario.sources.count
+        if event.share == "equal":
+            return (math.ceil(event.size / sources),) * sources
+        return tuple(math.ceil(event.size * w / sum(event.share)) for w in event.share)
+
+    @cached_property
+    def event(self) -> Framing:
+        """A mean event as frames."""
+        replies = [self.reply(fragment) for fragment in self.fragments_bytes]
+        return Framing(
+            self.scenario.event.size,
+            sum(reply.packets for reply in replies),
+            # A fragment is a whole number of bytes, a mean event is not their sum.
+            self.scenario.event.size + sum(r.frame_bytes - r.payload_bytes for r in replies),
+            replies[0].gap_bytes,
+        )
+
+    def reply(self, payload_bytes: int) -> Framing:
+        """A message from a source to a builder as frames."""
+        transport = self.scenario.transport
+        return framing(payload_bytes, self.scenario.mss, transport.header_bytes, transport.overhead)
+
+    @property
+    def input_bps(self) -> float:
+        """Rate of the wire into the ToR: the uplinks, or all sources if they are slower."""
+        links, sources = self.scenario.links, self.scenario.sources.count
+        return min(links.uplink.rate * links.uplink.count, links.source.rate * sources)
+
+    @property
+    def output_bps(self) -> float:
+        """Rate of the wire to one builder."""
+        access = self.scenario.links.access
+        return min(access.rate, access.rate_limit or access.rate)
+
+    @cached_property
+    def triangle(self) -> Triangle:
+        """The event in the ToR's buffer: S in buffered bytes, I and O as buffered bytes pass."""
+        share = self.event.wire_share
+        return Triangle(self.event.frame_bytes, self.input_bps * share, self.output_bps * share)
+
+    @cached_property
+    def rtt_s(self) -> float:
+        """Round trip of a full frame and its acknowledgement through empty queues."""
+        network, transport = self.scenario.network, self.scenario.transport
+        data = network.mtu + ETHERNET_BYTES + GAP_BYTES
+        return self.way_s(data) + self.way_s(transport.header_bytes + ETHERNET_BYTES + GAP_BYTES)
+
+    def way_s(self, wire_bytes: int) -> float:
+        """One frame from source to builder or back, stored and forwarded twice, empty queues."""
+        links = self.scenario.links
+        return sum(
+            link.delay + 8 * wire_bytes / link.rate
+            for link in (links.source, links.uplink, links.access)
+        )
+
+    @property
+    def window_bytes(self) -> int:
+        """Most payload that one connection may have under way."""
+        transport = self.scenario.transport
+        window = transport.receive_window
+        return min(window, transport.static_window) if self.static else window
+
+    @property
+    def static(self) -> bool:
+        """Whether windows stay as they are."""
+        return self.scenario.transport.congestion == "static"
+
+    @property
+    def first_window_bytes(self) -> int:
+        """Most payload that a connection sends before it hears from the receiver."""
+        if self.static:
+            return self.window_bytes
+        return min(self.window_bytes, self.scenario.transport.initial_window * self.scenario.mss)
+
+    @cached_property
+    def port_buffer_bytes(self) -> float | None:
+        """Frames that one port of the ToR may hold while the others are empty; None if unlimited.
+
+        A port of a shared memory may take its dedicated part and alpha/(1 + alpha) of the pool:
+        it grows until it holds alpha times what is left. Partly filled cells are counted off.
+        """
+        tor = self.scenario.switch.tor
+        if tor.architecture == "infinite":
+            return None
+        limits = [tor.port_limit or math.inf, tor.buffer or math.inf]
+        if tor.architecture == "shared-memory":
+            ports = tor.ports or self.scenario.builders.count + self.scenario.links.uplink.count
+            limits.append(tor.dedicated / ports + tor.alpha / (1 + tor.alpha) * tor.shared)
+        if tor.queue_packets:
+            limits.append(tor.queue_packets * self.event.mean_frame_bytes)
+        return min(limits) * self._cell_share
+
+    @property
+    def _cell_share(self) -> float:
+        tor, frame = self.scenario.switch.tor, self.event.mean_frame_bytes
+        if not tor.cell_size:
+            return 1.0
+        return frame / (math.ceil((frame + tor.cell_metadata) / tor.cell_size) * tor.cell_size)

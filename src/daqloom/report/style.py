@@ -1,0 +1,77 @@
+"""One look for every figure: colours, typography, units.
+
+The colours are those of Okabe and Ito ("Color Universal Design", 2008), which people with any
+kind of colour vision tell apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLACK = "#1a1a1a"
+GREY = "#6b6b6b"
+FAINT = "#d9d9d9"
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+
+RC: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": BLACK,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": BLACK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
+    "lines.linewidth": 1.8,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+def quiet_grid(axes: Axes) -> None:
+    """Grid lines that one sees only when looking for them."""
+    axes.grid(color="#ececec", linewidth=0.7)
+    axes.set_axisbelow(True)
+
+
+def seconds(value: float) -> str:
+    """A duration as people say it, three digits: `1.71 ms`, `203 ms`, `4.20 s`."""
+    scale, unit = _unit_of_seconds(value)
+    return f"{_three_digits(value / scale)} {unit}"
+
+
+def round_seconds(value: float) -> str:
+    """A duration on an axis: `1 ms`, `100 ms`, `10 s`."""
+    scale, unit = _unit_of_seconds(value)
+    return f"{value / scale:g} {unit}"
+
+
+def megabytes(value: float) -> str:
+    """Bytes in MB (10^6) with three digits."""
+    return f"{_three_digits(value / 1e6)} MB"
+
+
+def _unit_of_seconds(value: float) -> tuple[float, str]:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= scale * (1 - 1e-9):
+            return scale, unit
+    return 1e-9, "ns"
+
+
+def _three_digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
