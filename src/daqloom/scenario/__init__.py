@@ -3,5 +3,6 @@
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.load import known_keys, load, presets
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.show import to_toml
 
-__all__ = ["Scenario", "ScenarioError", "known_keys", "load", "presets"]
+__all__ = ["Scenario", "ScenarioError", "known_keys", "load", "presets", "to_toml"]

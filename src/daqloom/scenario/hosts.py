@@ -99,5 +99,3 @@ class Builders(Part):
         default=0.0,
         description="processor time per message, sent or received, one message at a time (s)",
     )
-
-

@@ -28,6 +28,7 @@ def folder_of(info: Any) -> Path:
 
 
 def resolve(name: str, folder: Path) -> Path:
+    """The absolute path of a file that a scenario in `folder` names."""
     return (folder / name).absolute()
 
 
@@ -85,7 +86,7 @@ _RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
 def filling(text: str, folder: Path) -> bytes:
     """One byte per bunch crossing, 1 filled or 0 empty, from run lengths or a file of them."""
     where = "lhc.filling"
-    if not re.fullmatch(r"[\dbe()\s]+", text):
+    if not is_scheme(text):
         path = resolve(text, folder)
         where = str(path)
         text = " ".join(line for _, line in _lines(path))
@@ -93,6 +94,11 @@ def filling(text: str, folder: Path) -> bytes:
     if not pattern.count(1):
         raise ValueError(f"{where} fills no bunch; expected run lengths such as 72b 8e")
     return pattern
+
+
+def is_scheme(text: str) -> bool:
+    """Whether `text` is a filling scheme itself, not the name of a file that holds one."""
+    return re.fullmatch(r"[0-9be()\s]+", text) is not None
 
 
 def _expand(text: str, where: str) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import difflib
+import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
@@ -13,11 +15,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.inputs import read_text
+from daqloom.scenario.inputs import is_scheme, read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
 LARGEST_SCENARIO_BYTES = 1 << 20
+FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling"})
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
@@ -35,8 +38,9 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
         raise ScenarioError(f"{path} is no valid TOML: {_lower_first(error)}") from None
     if not document:
         raise ScenarioError(f"{path} is empty; expected a scenario such as `daqloom show` prints")
-    document.setdefault("name", path.stem)
-    return _build(document, overrides, source=str(path), folder=path.parent.absolute())
+    document.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:64])
+    source = str(scenario) if path == presets().get(str(scenario)) else str(path)
+    return _build(document, overrides, source=source, folder=path.parent.absolute())
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
@@ -57,7 +61,7 @@ def find(scenario: str | PathLike[str]) -> Path:
     nearest = difflib.get_close_matches(text, shipped, n=1)
     hint = f'did you mean "{nearest[0]}"' if nearest else "known are " + ", ".join(shipped)
     raise ScenarioError(
-        f'there is no scenario "{text[:80]}"; {hint}? (a file is given by its path, ending in .toml)'
+        f'there is no scenario "{text[:80]}"; {hint}? (a file is a path that ends in .toml)'
     )
 
 
@@ -82,15 +86,17 @@ def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[
 def _build(
     document: dict[str, Any], overrides: Overrides, *, source: str, folder: Path | None
 ) -> Scenario:
-    document = copy.deepcopy(document)
     changes = _parse(overrides)
-    _forget_replaced_models(document, changes)
-    for path, value in changes.items():
-        _set(document, path, value)
     try:
+        document = copy.deepcopy(document)
+        _forget_replaced_models(document, changes)
+        for path, value in changes.items():
+            _set(document, path, value)
         scenario = Scenario.model_validate(document, context={"folder": folder})
     except ValidationError as error:
         raise ScenarioError(_sentence(error, source, changes)) from None
+    except RecursionError:
+        raise ScenarioError(f"{source}: values are nested too deeply") from None
     scenario._document = document
     scenario._folder = folder
     return scenario
@@ -112,7 +118,14 @@ def _parse(overrides: Overrides) -> dict[str, Any]:
                 f'--set {path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
             )
         raise ScenarioError(f'--set {path[:80]}: unknown key "{path[:80]}"{_nearest(path)}')
-    return dict(overrides)
+    return {path: _from_here(path, value) for path, value in overrides.items()}
+
+
+def _from_here(path: str, value: Any) -> Any:
+    """A file named in an override is meant from the working folder, not from the scenario's."""
+    if path in FILE_KEYS and isinstance(value, str) and value and not is_scheme(value):
+        return os.path.abspath(value)
+    return value
 
 
 def _split(text: str) -> tuple[str, Any]:
@@ -187,7 +200,7 @@ _EXPECTED = {
     "tuple_type": "is no list; write it in square brackets",
     "string_too_long": "is too long; at most {max_length} characters",
     "string_too_short": "is too short",
-    "string_pattern_mismatch": "has other characters than letters, digits, dot, dash and underscore",
+    "string_pattern_mismatch": "may hold only letters, digits, dots, dashes and underscores",
     "too_long": "has too many entries; at most {max_length}",
     "missing": "is missing",
     "finite_number": "is not finite",

@@ -30,9 +30,7 @@ class Run(Part):
     duration: PositiveSeconds = Field(
         default=5.0, le=1e5, description="virtual time simulated, warm-up included (s)"
     )
-    warmup: Seconds = Field(
-        default=1.0, description="time at the start that no metric counts (s)"
-    )
+    warmup: Seconds = Field(default=1.0, description="time at the start that no metric counts (s)")
     seed: int = Field(
         default=1, ge=0, lt=1 << 63, description="seed of all random streams; no unit"
     )
@@ -84,9 +82,9 @@ class Scenario(Part):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> Scenario:
-        """The same system with some keys changed: `["event.size=2 MB"]` or `{"event.size": "2 MB"}`.
+        """The same system with some keys changed.
 
-        Raises ScenarioError.
+        `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
         """
         from daqloom.scenario.load import override
 

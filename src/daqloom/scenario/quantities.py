@@ -62,6 +62,7 @@ class Dimension:
         return round(value)
 
     def format(self, value: float) -> str:
+        """`value` with this dimension's unit."""
         return format_quantity(value, self.unit)
 
     @property
@@ -107,6 +108,8 @@ def format_quantity(value: float, unit: str) -> str:
     if unit == "B" and value % 1024 == 0 and value % 1000 != 0:
         power = max(p for p in _BINARY if value % (1 << p) == 0)
         return f"{int(value) >> power} {_BINARY[power]}B"
+    if unit == "B" and value < 10_000 and value % 1000 != 0:
+        return f"{value:g} B"  # frames, cells and windows are spoken of in bytes
     exact = Decimal(int(value)) if float(value).is_integer() else Decimal(repr(float(value)))
     power = max((p for p in _DECIMAL if exact >= Decimal(10) ** p), default=-12)
     mantissa = (exact.scaleb(-power)).normalize()

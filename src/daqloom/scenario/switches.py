@@ -13,9 +13,7 @@ from pydantic import Field, ModelWrapValidatorHandler, model_validator
 from daqloom.scenario.part import Fraction, Part
 from daqloom.scenario.quantities import SIZE, Bytes
 
-Model = Literal[
-    "infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"
-]
+Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
 Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail"]
 
 ARCHITECTURES: dict[str, Architecture] = {

@@ -1,0 +1,232 @@
+"""The `daqloom` command.
+
+Start-up counts: `daqloom analyse` answers in half a second. What a command needs is imported in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from daqloom.console import check_writable, plain_failures, print_result, progress
+
+app = typer.Typer(
+    name="daqloom",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help keeps the layout of the examples and starts sooner
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+FIGURES = (".png", ".pdf", ".svg", ".html")
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO", help="A name from `daqloom scenarios`, or the path of a TOML file."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the scenario; may be repeated. `daqloom show` prints all keys.",
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object and nothing else.")
+]
+Figure = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help=f"Write a figure; the ending decides: {', '.join(FIGURES)}."),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import daqloom
+
+        print(f"daqloom {daqloom.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print it and exit."
+        ),
+    ] = False,
+) -> None:
+    """Describe an event-building network once; analyse it in closed form, simulate it by packet.
+
+    How much buffer does a top-of-rack switch need at 12 kHz × 5 MB?
+
+    \b
+      daqloom analyse atlas-lab
+      daqloom simulate atlas-lab
+
+    Exit codes: 0 done, 2 bad input, 1 failed while running, 130 interrupted.
+    """
+
+
+@app.command()
+def scenarios() -> None:
+    """List the scenarios that come with daqloom."""
+    with plain_failures():
+        from daqloom.scenario import load, presets
+
+        names = presets()
+        width = max(map(len, names), default=0)
+        for name in names:
+            print(f"{name:<{width}}  {load(name).title}")
+
+
+@app.command()
+def show(scenario: Name, set_: Set = None) -> None:
+    """Print a scenario with every default.
+
+    What is printed is a scenario file itself.
+
+    \b
+    Examples:
+      daqloom show atlas-lab
+      daqloom show atlas-lab --set switch.tor.model=qfx5120-48y > mine.toml
+    """
+    with plain_failures():
+        from daqloom.scenario import load, to_toml
+
+        print(to_toml(load(scenario, set_ or ())), end="")
+
+
+@app.command()
+def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
+    """Answer in closed form, at once.
+
+    Buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+
+    \b
+    Examples:
+      daqloom analyse atlas-lab
+      daqloom analyse atlas-lab --set event.size="2 MB" --set transport.overhead=false
+      daqloom analyse my-rack.toml --json
+    """
+    with plain_failures():
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.scenario import load
+
+        system = load(scenario, set_ or ())
+        result = system.analyse()
+        if figure:
+            from daqloom.report.result_figure import write
+
+            write(figure, system, result)
+        print(result.to_json()) if json else print_result(result)
+
+
+@app.command()
+def simulate(
+    scenario: Name,
+    set_: Set = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=(1 << 63) - 1, help="Seed of the random streams; else run.seed."),
+    ] = None,
+    json: Json = False,
+    pcap: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LINK=FILE",
+            help="Record the frames of a link as pcapng, for Wireshark; may be repeated.",
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a timeline that ui.perfetto.dev opens."),
+    ] = None,
+    figure: Figure = None,
+) -> None:
+    """Simulate packet by packet.
+
+    Event rate, collection latency, buffer occupancy, drops, retransmissions, time-outs.
+
+    \b
+    Examples:
+      daqloom simulate laptop
+      daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
+      daqloom simulate laptop --pcap access.0=builder.pcapng --trace timeline.json
+    """
+    with plain_failures():
+        captures = _captures(pcap or [])
+        if trace:
+            check_writable(trace, "--trace")
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.scenario import load
+
+        system = load(scenario, set_ or ())
+        with progress(f"simulating {system.name}") as show_progress:
+            result = system.simulate(seed=seed, pcap=captures, trace=trace, progress=show_progress)
+        if figure:
+            from daqloom.report.result_figure import write
+
+            write(figure, system, result)
+        print(result.to_json()) if json else print_result(result)
+
+
+def _captures(options: list[str]) -> dict[str, Path]:
+    from daqloom.scenario import ScenarioError
+
+    captures: dict[str, Path] = {}
+    for option in options:
+        link, equals, file = option.partition("=")
+        if not (link and equals and file):
+            raise ScenarioError(f"--pcap {option}: expected LINK=FILE, such as access.0=b0.pcapng")
+        if link in captures:
+            raise ScenarioError(f"--pcap {option}: {link} is recorded already")
+        if Path(file) in captures.values():
+            raise ScenarioError(f"--pcap {option}: {file} is written already")
+        check_writable(Path(file), "--pcap")
+        captures[link] = Path(file)
+    return captures
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the figures and results.")
+    ] = Path("demo-output"),
+) -> None:
+    """Answer the ATLAS question.
+
+    How much buffer does a top-of-rack switch need? One table with both methods and three
+    switches, and figures of it.
+    """
+    with plain_failures("figures that are complete stay in the output folder"):
+        check_writable(output / "figure.png", "--output")
+        from rich.console import Console
+
+        from daqloom.report.demo import run
+
+        run(output, Console())
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        # Before a command began, while modules were still being read.
+        print("daqloom: interrupted; nothing was saved", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

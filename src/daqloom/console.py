@@ -1,0 +1,171 @@
+"""How the command line talks to a person: tables, progress, one sentence for every failure."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from daqloom.metrics import flatten
+
+if TYPE_CHECKING:
+    from daqloom.result import Result
+
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+SILENT_S = 2.0
+"""A run that takes longer than this shows its progress."""
+SPOKEN_EVERY_S = 10.0
+
+
+@contextmanager
+def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
+    """Turns what can go wrong for a person into one sentence and an exit code.
+
+    A programming error keeps its traceback.
+    """
+    from daqloom.report.output import OutputError
+    from daqloom.scenario.errors import ScenarioError
+
+    try:
+        yield
+        sys.stdout.flush()
+    except ScenarioError as error:
+        fail(str(error), BAD_INPUT)
+    except OutputError as error:
+        fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        fail(f"interrupted; {saved}", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away, as `head` does; the interpreter must not flush into it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except MemoryError:
+        fail("out of memory; make the scenario smaller, or run.duration shorter", FAILED)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
+
+
+def fail(sentence: str, code: int) -> NoReturn:
+    """Print one sentence on standard error and exit."""
+    print(f"daqloom: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written before hours are spent on it; raises ScenarioError."""
+    from daqloom.scenario.errors import ScenarioError
+
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise ScenarioError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+    if path.is_dir():
+        raise ScenarioError(f"{option} {path} is a folder; expected a file to write")
+    folder = next(p for p in path.absolute().parents if p.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ScenarioError(f"{option} {path}: {folder} cannot be written; give another folder")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], None]]:
+    """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
+    started = spoken = time.monotonic()
+    bar: Any = None
+
+    def show(share: float) -> None:
+        nonlocal bar, spoken
+        now = time.monotonic()
+        if now - started < SILENT_S:
+            return
+        if not sys.stderr.isatty():
+            if now - spoken >= SPOKEN_EVERY_S or spoken == started:
+                print(f"{what}: {share:.0%}", file=sys.stderr, flush=True)
+                spoken = now
+            return
+        if bar is None:
+            bar = _bar(what)
+        bar.update(bar.tasks[0].id, completed=share)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(what: str) -> Any:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    bar.add_task(what, total=1.0)
+    bar.start()
+    return bar
+
+
+def print_result(result: Result) -> None:
+    """Print a result as tables for people; `--json` is for programs."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
+    console.print("" if result.seed is None else f", seed {result.seed}")
+    if result.analysis:
+        forms = Table("closed form", "value", "holds", box=box.SIMPLE_HEAD)
+        for row in _closed_forms(result.analysis):
+            forms.add_row(*row)
+        console.print(forms)
+    metrics = Table("metric", "value", box=box.SIMPLE_HEAD)
+    for name, value in flatten(result.metrics).items():
+        metrics.add_row(name, for_people(name, value))
+    console.print(metrics)
+    for warning in result.warnings:
+        console.print(f"note: {warning}", markup=False)
+    rate = result.engine.get("packet_hops_per_cpu_s")
+    if rate:
+        cpu = for_people("cpu_s", result.engine["cpu_s"])
+        console.print(f"{cpu} of processor time, {rate / 1e6:.1f} M packet-hops per second")
+
+
+_PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}
+_UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "b/s"}
+
+
+def for_people(name: str, value: object) -> str:
+    """A number with the unit that its name ends in: buffer_peak_bytes.tor, 47.5e6 → 47.5 MB."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    root = name.partition(".")[0]
+    if root == "link_utilisation" or root.endswith("share"):
+        return f"{value:.1%}"
+    unit = _UNITS.get(root.rpartition("_")[2])
+    if unit is None:
+        return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    power = next((p for p in _PREFIXES if abs(value) >= 10.0**p), 0)
+    return f"{value / 10.0**power:.4g} {_PREFIXES[power]}{unit}"
+
+
+def _closed_forms(analysis: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    for name, entry in analysis.items():
+        if name.rpartition("_")[2] in _UNITS:  # one number each for several places
+            for place, value in entry.items():
+                yield f"{name}.{place}", for_people(name, value), ""
+            continue
+        main = "value_bytes" if "value_bytes" in entry else next(iter(entry))
+        holds = ""
+        if "valid" in entry:
+            holds = "yes" if entry["valid"] else f"no: {entry.get('failing', '')}"
+        if "satisfied" in entry:
+            holds += ", satisfied" if entry["satisfied"] else ", not satisfied"
+        yield name, for_people(main, entry[main]), holds
