@@ -32,15 +32,17 @@ using namespace ns3;
 
 struct Problem {
     uint32_t sources = 48;
-    uint32_t events = 100;
-    uint32_t warmupEvents = 10;
+    double durationSeconds = 0.269;
+    double warmupSeconds = 0.029;
     uint32_t fragmentBytes = 104167;
-    uint32_t requestBytes = 64;
+    uint32_t requestBytes = 100;
     double eventRateHz = 375;
     std::string sourceRate = "100Gb/s";
     std::string uplinkRate = "800Gb/s";
     std::string accessRate = "25Gb/s";
-    std::string linkDelay = "500ns";
+    std::string sourceDelay = "1us";
+    std::string uplinkDelay = "1us";
+    std::string accessDelay = "1us";
     std::string congestion = "ns3::TcpNewReno";
     std::string routing = "nix";  // source routes, computed once: no table scan at the core
     std::string scheduler = "ns3::PriorityQueueScheduler";
@@ -48,6 +50,9 @@ struct Problem {
     uint32_t initialWindowSegments = 10;
     uint32_t receiveWindowBytes = 4U << 20;
     uint32_t mtuBytes = 1500;
+    uint32_t segmentsPerAck = 2;
+    double delayedAckSeconds = 0.04;
+    double minRtoSeconds = 0.2;
 };
 
 // What Ethernet puts on the wire around an IP packet (header 14, FCS 4, preamble 8, gap 12), and
@@ -128,7 +133,7 @@ class Source {
 class Receiver {
   public:
     Receiver(const Problem& problem, Ptr<Node> node, const std::vector<Ipv4Address>& sources)
-        : m_problem(problem), m_missing(problem.events, problem.sources) {
+        : m_problem(problem) {
         m_connections.reserve(sources.size());
         for (const Ipv4Address& address : sources) {
             Ptr<Socket> socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
@@ -137,14 +142,14 @@ class Receiver {
                 MakeCallback(&Receiver::Receive, this).Bind(&m_connections.back()));
             socket->Connect(InetSocketAddress(address, kPort));
         }
-        for (uint32_t event = 0; event < problem.events; ++event) {
-            Simulator::Schedule(RequestTime(event), &Receiver::Request, this);
-        }
+        ScheduleRequest();
     }
 
-    uint32_t Built() const { return m_built; }
+    uint64_t Requested() const { return m_requests.size(); }
+    uint64_t Built() const { return m_built; }
+    uint64_t Measured() const { return m_measured; }
     double MeanCompletionSeconds() const {
-        return m_measured == 0 ? 0 : m_completionSeconds / m_measured;
+        return m_measured == 0 ? 0 : m_completionSeconds / static_cast<double>(m_measured);
     }
     double MaxCompletionSeconds() const { return m_maxCompletionSeconds; }
 
@@ -153,47 +158,55 @@ class Receiver {
         Ptr<Socket> socket;
         uint64_t receivedBytes;
     };
+    struct Event {
+        Time requested;
+        uint32_t missingFragments;
+    };
 
-    // One idle period first, in which the connections are opened.
-    Time RequestTime(uint32_t event) const { return Seconds((event + 1) / m_problem.eventRateHz); }
+    /// The k-th event comes at k / rate, k = 1, 2, …: one idle period first, to open connections.
+    void ScheduleRequest() {
+        const auto number = static_cast<double>(m_requests.size() + 1);
+        Simulator::Schedule(Seconds(number / m_problem.eventRateHz) - Simulator::Now(),
+                            &Receiver::Request, this);
+    }
 
     void Request() {
+        m_requests.push_back({Simulator::Now(), m_problem.sources});
         for (Connection& connection : m_connections) {
             connection.socket->Send(Create<Packet>(m_problem.requestBytes));
         }
+        ScheduleRequest();
     }
 
     void Receive(Connection* connection, Ptr<Socket> socket) {
-        const uint64_t fragmentsBefore = connection->receivedBytes / m_problem.fragmentBytes;
+        const uint64_t before = connection->receivedBytes / m_problem.fragmentBytes;
         while (Ptr<Packet> packet = socket->Recv()) {
             connection->receivedBytes += packet->GetSize();
         }
-        const uint64_t fragments = connection->receivedBytes / m_problem.fragmentBytes;
-        for (uint64_t event = fragmentsBefore; event < fragments; ++event) {
-            if (--m_missing[event] == 0) {
-                Built(static_cast<uint32_t>(event));
+        const uint64_t after = connection->receivedBytes / m_problem.fragmentBytes;
+        for (uint64_t event = before; event < after; ++event) {
+            if (--m_requests.at(event).missingFragments == 0) {
+                Complete(m_requests[event]);
             }
         }
     }
 
-    void Built(uint32_t event) {
-        const double seconds = (Simulator::Now() - RequestTime(event)).GetSeconds();
-        if (event >= m_problem.warmupEvents) {
-            ++m_measured;
-            m_completionSeconds += seconds;
-            m_maxCompletionSeconds = std::max(m_maxCompletionSeconds, seconds);
+    void Complete(const Event& event) {
+        ++m_built;
+        if (Simulator::Now() < Seconds(m_problem.warmupSeconds)) {
+            return;
         }
-        if (++m_built == m_problem.events) {
-            // Let the last acknowledgements arrive, and no longer than until the next request.
-            Simulator::Stop(Seconds(1 / m_problem.eventRateHz) / 2);
-        }
+        const double seconds = (Simulator::Now() - event.requested).GetSeconds();
+        ++m_measured;
+        m_completionSeconds += seconds;
+        m_maxCompletionSeconds = std::max(m_maxCompletionSeconds, seconds);
     }
 
     const Problem& m_problem;
     std::vector<Connection> m_connections;
-    std::vector<uint32_t> m_missing;
-    uint32_t m_built = 0;
-    uint32_t m_measured = 0;
+    std::vector<Event> m_requests;
+    uint64_t m_built = 0;
+    uint64_t m_measured = 0;
     double m_completionSeconds = 0;
     double m_maxCompletionSeconds = 0;
 };
@@ -202,15 +215,18 @@ Problem ReadCommandLine(int argc, char** argv) {
     Problem problem;
     CommandLine command(__FILE__);
     command.AddValue("sources", "number of sources", problem.sources);
-    command.AddValue("events", "number of events (rounds)", problem.events);
-    command.AddValue("warmupEvents", "events left out of the latencies", problem.warmupEvents);
+    command.AddValue("durationSeconds", "virtual time", problem.durationSeconds);
+    command.AddValue("warmupSeconds", "time before which completions do not count",
+                     problem.warmupSeconds);
     command.AddValue("fragmentBytes", "reply of one source to one request", problem.fragmentBytes);
     command.AddValue("requestBytes", "size of a request", problem.requestBytes);
     command.AddValue("eventRateHz", "events per second", problem.eventRateHz);
     command.AddValue("sourceRate", "source to core", problem.sourceRate);
     command.AddValue("uplinkRate", "core to ToR", problem.uplinkRate);
     command.AddValue("accessRate", "ToR to receiver", problem.accessRate);
-    command.AddValue("linkDelay", "propagation delay of each link", problem.linkDelay);
+    command.AddValue("sourceDelay", "propagation, source to core", problem.sourceDelay);
+    command.AddValue("uplinkDelay", "propagation, core to ToR", problem.uplinkDelay);
+    command.AddValue("accessDelay", "propagation, ToR to receiver", problem.accessDelay);
     command.AddValue("congestion", "TypeId of the congestion control", problem.congestion);
     command.AddValue("routing", "nix or global", problem.routing);
     command.AddValue("scheduler", "TypeId of the event scheduler", problem.scheduler);
@@ -218,10 +234,15 @@ Problem ReadCommandLine(int argc, char** argv) {
     command.AddValue("initialWindowSegments", "TCP initial window", problem.initialWindowSegments);
     command.AddValue("receiveWindowBytes", "TCP send and receive buffers",
                      problem.receiveWindowBytes);
+    command.AddValue("segmentsPerAck", "segments that call for an acknowledgement",
+                     problem.segmentsPerAck);
+    command.AddValue("delayedAckSeconds", "longest delay of an acknowledgement",
+                     problem.delayedAckSeconds);
+    command.AddValue("minRtoSeconds", "least retransmission time-out", problem.minRtoSeconds);
     command.AddValue("mtuBytes", "largest IP packet", problem.mtuBytes);
     command.Parse(argc, argv);
-    NS_ABORT_MSG_IF(problem.sources == 0 || problem.events <= problem.warmupEvents,
-                    "at least one source, and more events than warm-up events, are needed");
+    NS_ABORT_MSG_IF(problem.sources == 0 || problem.fragmentBytes == 0,
+                    "at least one source and one byte are needed");
     NS_ABORT_MSG_IF(problem.requestBytes <= 30,
                     "a request of 30 bytes or less is not told from a bare acknowledgement");
     NS_ABORT_MSG_IF(problem.routing != "nix" && problem.routing != "global",
@@ -236,32 +257,33 @@ void SetDefaults(const Problem& problem) {
                        TypeIdValue(TypeId::LookupByName(problem.congestion)));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(problem.segmentBytes));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(problem.initialWindowSegments));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(problem.segmentsPerAck));
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout",
+                       TimeValue(Seconds(problem.delayedAckSeconds)));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(problem.receiveWindowBytes));
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(problem.receiveWindowBytes));
     Config::SetDefault("ns3::TcpSocket::TcpNoDelay", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(Seconds(problem.minRtoSeconds)));
     Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
     Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
     Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(true));
     Config::SetDefault("ns3::PointToPointNetDevice::Mtu", UintegerValue(problem.mtuBytes));
 }
 
-PointToPointHelper Link(const Problem& problem, const std::string& rate) {
+PointToPointHelper Link(const std::string& rate, const std::string& delay) {
     PointToPointHelper link;
     link.SetDeviceAttribute("DataRate", StringValue(rate));
     link.SetDeviceAttribute(
         "InterframeGap",
         TimeValue(DataRate(rate).CalculateBytesTxTime(kEthernetWireBytes - kPppBytes)));
-    link.SetChannelAttribute("Delay", StringValue(problem.linkDelay));
+    link.SetChannelAttribute("Delay", StringValue(delay));
     // Nothing may be dropped, and no queueing discipline stands above the device.
     link.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
     link.DisableFlowControl();
     return link;
 }
 
-int Run(int argc, char** argv) {
+void Run(int argc, char** argv) {
     const Problem problem = ReadCommandLine(argc, argv);
     SetDefaults(problem);
 
@@ -281,19 +303,20 @@ int Run(int argc, char** argv) {
 
     Hops hops;
     Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
-    const auto connect = [&](Ptr<Node> near, Ptr<Node> far, const std::string& rate) {
-        const NetDeviceContainer devices = Link(problem, rate).Install(near, far);
+    const auto connect = [&](Ptr<Node> near, Ptr<Node> far, PointToPointHelper link) {
+        const NetDeviceContainer devices = link.Install(near, far);
         hops.Watch(devices);
         const Ipv4Address address = addresses.Assign(devices).GetAddress(0);
         addresses.NewNetwork();
         return address;
     };
+    const auto sourceLink = Link(problem.sourceRate, problem.sourceDelay);
     std::vector<Ipv4Address> sourceAddresses;
     for (uint32_t i = 0; i < problem.sources; ++i) {
-        sourceAddresses.push_back(connect(sources.Get(i), core, problem.sourceRate));
+        sourceAddresses.push_back(connect(sources.Get(i), core, sourceLink));
     }
-    connect(core, tor, problem.uplinkRate);
-    connect(tor, receiver, problem.accessRate);
+    connect(core, tor, Link(problem.uplinkRate, problem.uplinkDelay));
+    connect(tor, receiver, Link(problem.accessRate, problem.accessDelay));
     if (problem.routing == "global") {
         Ipv4GlobalRoutingHelper::PopulateRoutingTables();
     }
@@ -305,8 +328,7 @@ int Run(int argc, char** argv) {
     }
     Receiver receiverApplication(problem, receiver, sourceAddresses);
 
-    // Far beyond the last request: reached only if events do not complete.
-    Simulator::Stop(Seconds(10 + 2 * problem.events / problem.eventRateHz));
+    Simulator::Stop(Seconds(problem.durationSeconds));
     const double cpuBefore = CpuSeconds();
     Simulator::Run();
     const double cpuSeconds = CpuSeconds() - cpuBefore;
@@ -316,23 +338,26 @@ int Run(int argc, char** argv) {
 
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
+    const Receiver& result = receiverApplication;
     std::cout.precision(9);
     std::cout << "{\"packet_hops\": " << hops.all << ", \"ack_hops\": " << hops.bare
               << ", \"packets_dropped\": " << hops.dropped << ", \"cpu_s\": " << cpuSeconds
               << ", \"hops_per_cpu_s\": " << static_cast<double>(hops.all) / cpuSeconds
               << ", \"virtual_s\": " << virtualSeconds << ", \"sim_events\": " << simulatorEvents
               << ", \"peak_rss_bytes\": " << usage.ru_maxrss * 1024
-              << ", \"events_built\": " << receiverApplication.Built()
-              << ", \"mean_completion_s\": " << receiverApplication.MeanCompletionSeconds()
-              << ", \"max_completion_s\": " << receiverApplication.MaxCompletionSeconds() << "}\n";
-    return receiverApplication.Built() == problem.events && hops.dropped == 0 ? 0 : 1;
+              << ", \"events_requested\": " << result.Requested()
+              << ", \"events_built\": " << result.Built()
+              << ", \"events_measured\": " << result.Measured()
+              << ", \"mean_completion_s\": " << result.MeanCompletionSeconds()
+              << ", \"max_completion_s\": " << result.MaxCompletionSeconds() << "}\n";
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     try {
-        return Run(argc, argv);
+        Run(argc, argv);
+        return 0;
     } catch (const std::exception& error) {
         std::cerr << "incast: " << error.what() << '\n';
         return 1;
