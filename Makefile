@@ -93,6 +93,15 @@ fuzz: build/packages/clang
 		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus || exit 1; done
 
+# The pages that are written from the code; tests fail when they are stale.
+docs: docs/reference/scenario.md docs/reference/metrics.md
+
+docs/reference/scenario.md: module := daqloom.scenario.reference
+docs/reference/metrics.md: module := daqloom.metrics
+docs/reference/scenario.md docs/reference/metrics.md: .venv/daqloom
+	$(bin)/python -m $(module) >build/$(@F)
+	mv build/$(@F) $@
+
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
 packages_run := libexpected-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
