@@ -27,13 +27,13 @@ struct ArrivalsConfig {
     // lhc only
     base::Time bunch_spacing = base::nanoseconds(25);
     /// One entry per crossing of an orbit, non-zero if it is filled; empty: every crossing is.
-    std::vector<std::uint8_t> filling_scheme;
+    std::vector<std::uint8_t> filling_scheme = {};
     /// Simple dead time: so many crossings after an accepted one are vetoed.
     std::uint32_t simple_dead_time_bx = 0;
-    std::vector<LeakyBucket> complex_dead_time;
+    std::vector<LeakyBucket> complex_dead_time = {};
 
     /// For `trace`: not negative, not decreasing.
-    std::vector<base::Time> trace_times;
+    std::vector<base::Time> trace_times = {};
 };
 
 /// The process that produces events.

@@ -32,7 +32,7 @@ struct EventSizeConfig {
     base::Bytes mean = 0;     ///< no meaning for `histogram`
     double spread_bytes = 0;  ///< gaussian and gamma
     base::Bytes quantum = 1;  ///< poisson
-    std::vector<Bin> histogram;
+    std::vector<Bin> histogram = {};
 };
 
 /// The sizes of successive events: at least one byte, at most 2^40.
