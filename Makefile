@@ -28,7 +28,7 @@ help:
 	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
 	@echo "make lint      formatting, style and types"
 	@echo "make format    let clang-format and ruff rewrite the sources"
-	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/"
+	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/results/"
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make docs      the generated pages of docs/reference/"
@@ -83,8 +83,7 @@ ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure -
 bench: build/packages/bench .venv/daqloom
 	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)
 	$(step) build-bench cmake --build build/bench -j $(JOBS)
-	@for program in build/bench/programs_bench/*; do \
-		$$program --benchmark_out=build/bench/$$(basename $$program).json || exit 1; done
+	@scripts/benchmarks.sh build/bench $(bin)/python
 
 fuzz: build/packages/clang
 	$(step) configure-fuzz $(call configure,build/fuzz,$(debug) -DDAQLOOM_FUZZ=ON -DDAQLOOM_SANITIZE=address)
