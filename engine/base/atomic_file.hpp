@@ -1,0 +1,50 @@
+// An output file that appears under its name when it is complete, or not at all.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/expected.hpp"
+
+namespace daqloom::base {
+
+/// Collects what is written in a file beside `path` and renames it to `path` on commit. Without a
+/// commit the destructor removes it, and whatever lay under `path` stays as it was.
+///
+/// A failed write (a full disk) is remembered: later writes do nothing and commit reports it, so
+/// that a writer need not check each call.
+class AtomicFile {
+  public:
+    /// Fails when no file can be made beside `path`, or when `path` is something that a rename
+    /// must not replace: a directory or a device.
+    static expected<AtomicFile> create(std::string path);
+
+    AtomicFile(AtomicFile&&) noexcept = default;
+    AtomicFile& operator=(AtomicFile&& other) noexcept;
+    ~AtomicFile() { discard(); }
+
+    void write(std::string_view bytes);
+    [[nodiscard]] expected<void> commit();
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
+    AtomicFile(std::string path, std::string part_path, std::FILE* file)
+        : path_(std::move(path)), part_path_(std::move(part_path)), file_(file) {}
+
+    void discard() noexcept;
+    [[nodiscard]] tl::unexpected<Error> cannot_write(int error) const;
+
+    std::string path_;
+    std::string part_path_;
+    std::unique_ptr<std::FILE, Close> file_;  // null once committed, discarded or moved from
+    int error_ = 0;                           // errno of the first write that failed
+};
+
+}  // namespace daqloom::base
