@@ -137,7 +137,7 @@ def simulate(
     set_: Set = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=(1 << 63) - 1, help="Seed of the random streams; else run.seed."),
+        typer.Option(metavar="N", help="Seed of the random streams, in place of run.seed."),
     ] = None,
     json: Json = False,
     pcap: Annotated[
@@ -172,8 +172,10 @@ def simulate(
         from daqloom.scenario import load
 
         system = load(scenario, set_ or ())
+        if seed is not None:
+            system = system.with_overrides({"run.seed": seed})
         with progress(f"simulating {system.name}") as show_progress:
-            result = system.simulate(seed=seed, pcap=captures, trace=trace, progress=show_progress)
+            result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
         if figure:
             from daqloom.report.result_figure import write
 

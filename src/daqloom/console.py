@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -71,8 +72,13 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
     if path.is_dir():
         raise ScenarioError(f"{option} {path} is a folder; expected a file to write")
     folder = next(p for p in path.absolute().parents if p.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ScenarioError(f"{option} {path}: {folder} cannot be written; give another folder")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        reason = (error.strerror or "").lower()
+        raise ScenarioError(
+            f"{option} {path}: {folder} cannot be written ({reason}); give another folder"
+        ) from None
 
 
 @contextmanager

@@ -86,7 +86,10 @@ class Lhc(Part):
 
     @model_validator(mode="after")
     def _expand_filling(self, info: ValidationInfo) -> Self:
-        self._pattern = inputs.filling(self.filling, inputs.folder_of(info))
+        folder = inputs.folder_of(info)
+        self._pattern = inputs.filling(self.filling, folder)
+        if not inputs.is_scheme(self.filling):
+            self.__dict__["filling"] = str(inputs.resolve(self.filling, folder))
         return self
 
 

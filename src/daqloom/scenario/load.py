@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import difflib
 import os
 import re
@@ -45,8 +44,8 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
     """`scenario` with some keys changed; raises ScenarioError."""
-    document = scenario._document or scenario.model_dump(mode="json", exclude_unset=True)
-    return _build(document, overrides, source=scenario.name, folder=scenario._folder)
+    document = scenario.model_dump(mode="json", exclude_unset=True)
+    return _build(document, overrides, source=scenario.name, folder=Path.cwd())
 
 
 def find(scenario: str | PathLike[str]) -> Path:
@@ -84,22 +83,18 @@ def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[
 
 
 def _build(
-    document: dict[str, Any], overrides: Overrides, *, source: str, folder: Path | None
+    document: dict[str, Any], overrides: Overrides, *, source: str, folder: Path
 ) -> Scenario:
     changes = _parse(overrides)
     try:
-        document = copy.deepcopy(document)
         _forget_replaced_models(document, changes)
         for path, value in changes.items():
             _set(document, path, value)
-        scenario = Scenario.model_validate(document, context={"folder": folder})
+        return Scenario.model_validate(document, context={"folder": folder})
     except ValidationError as error:
         raise ScenarioError(_sentence(error, source, changes)) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None
-    scenario._document = document
-    scenario._folder = folder
-    return scenario
 
 
 def _parse(overrides: Overrides) -> dict[str, Any]:
@@ -214,7 +209,8 @@ def _quote(value: object) -> str:
 
 def _nearest(path: str) -> str:
     known = list(known_keys())
-    nearest = difflib.get_close_matches(path[:200], known, n=1, cutoff=0.6)
+    tables = {name.rpartition(".")[0] for name in known} - {""}
+    nearest = difflib.get_close_matches(path[:200], [*known, *sorted(tables)], n=1, cutoff=0.6)
     if not nearest:
         last = path.rpartition(".")[2]
         nearest = [name for name in known if name.rpartition(".")[2] == last][:1]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from daqloom.scenario.event import Event
 from daqloom.scenario.hosts import Builders, Sources
@@ -58,9 +58,6 @@ class Scenario(Part):
     switch: Switches = Field(default_factory=Switches, description="switches")
     transport: Transport = Field(default_factory=Transport, description="TCP")
     run: Run = Field(default_factory=Run, description="length and seed")
-
-    _document: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _folder: Path | None = PrivateAttr(default=None)
 
     @property
     def mss(self) -> int:

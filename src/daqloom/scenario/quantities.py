@@ -22,7 +22,7 @@ LONGEST_QUANTITY = 64
 class Dimension:
     """One kind of quantity: its SI unit, the units it is read in, and the range that makes sense.
 
-    The upper bounds keep every product that the simulator forms inside 64 bits of picoseconds.
+    The bounds keep every product that the simulator forms inside 64 bits of whole picoseconds.
     """
 
     name: str
@@ -126,8 +126,10 @@ def _kind(dimension: Dimension) -> Any:
 
 SIZE = Dimension("size", "B", _BYTES, "5 MB", whole=True, maximum=1e15)
 RATE = Dimension("rate", "b/s", _BITRATE, "25 Gb/s", whole=True, maximum=1e15, minimum=1e6)
-TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e6)
-FREQUENCY = Dimension("frequency", "Hz", _FREQUENCY, "12 kHz", whole=False, maximum=1e9)
+TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e6, minimum=1e-12)
+FREQUENCY = Dimension(
+    "frequency", "Hz", _FREQUENCY, "12 kHz", whole=False, maximum=1e9, minimum=1e-6
+)
 
 
 def _positive(d: Dimension) -> Dimension:

@@ -1,0 +1,114 @@
+"""Hypothesis strategies: valid random small systems, as documents of a scenario file."""
+
+from hypothesis import strategies as st
+
+from daqloom.scenario import Scenario
+
+
+def quantity(lowest: float, highest: float, unit: str) -> st.SearchStrategy[str]:
+    """Whole quantities between two bounds, in `unit`."""
+    return st.integers(int(lowest), int(highest)).map(lambda value: f"{value} {unit}")
+
+
+DELAYS = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["fixed", "exponential", "gaussian", "uniform"]),
+        "mean": quantity(10, 200, "us"),
+        "spread": quantity(0, 10, "us"),
+    }
+)
+
+SWITCHES = st.one_of(
+    st.just({"model": "infinite"}),
+    st.fixed_dictionaries(
+        {
+            "model": st.sampled_from(["shared-memory", "qfx5120-48y"]),
+            "buffer": quantity(40, 400, "kB"),
+            "dedicated": quantity(0, 40, "kB"),
+            "alpha": st.sampled_from([0.125, 0.5, 1, 2, 8]),
+            "cell_size": st.sampled_from(["208 B", "256 B"]),
+            "cell_metadata": st.sampled_from(["0 B", "64 B"]),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "model": st.sampled_from(["voq", "acx7100-48l"]),
+            "buffer": quantity(50, 5000, "kB"),
+        }
+    ),
+    st.fixed_dictionaries({"model": st.just("drop-tail"), "queue_packets": st.integers(5, 500)}),
+)
+
+
+def documents() -> st.SearchStrategy[dict]:
+    """Valid scenario files: at most 6 × 4 hosts and some tens of events of some tens of kB."""
+    return st.fixed_dictionaries(
+        {
+            "event": st.fixed_dictionaries(
+                {
+                    "size": quantity(1, 80, "kB"),
+                    "rate": quantity(50, 1000, "Hz"),
+                    "size_distribution": st.sampled_from(["fixed", "gaussian", "gamma", "poisson"]),
+                    "size_quantum": quantity(100, 900, "B"),
+                    "arrivals": st.sampled_from(["poisson", "deterministic", "lhc"]),
+                }
+            ),
+            "sources": st.fixed_dictionaries(
+                {
+                    "count": st.integers(1, 6),
+                    "response": st.sampled_from(["fixed", "exponential", "gaussian", "uniform"]),
+                    "response_mean": quantity(20, 100, "us"),
+                    "response_spread": quantity(0, 20, "us"),
+                    "cost_per_message": quantity(0, 5, "us"),
+                }
+            ),
+            "builders": st.fixed_dictionaries(
+                {
+                    "count": st.integers(1, 4),
+                    "assignment": st.sampled_from(["round-robin", "least-busy", "random"]),
+                    "concurrent_events": st.integers(1, 8),
+                    "outstanding_fragments": st.sampled_from([0, 1, 3, 8]),
+                    "processing": st.lists(DELAYS, max_size=2),
+                    "cost_per_message": quantity(0, 5, "us"),
+                }
+            ),
+            "network": st.fixed_dictionaries({"mtu": st.sampled_from(["1500 B", "9000 B"])}),
+            "links": st.fixed_dictionaries(
+                {
+                    "source": st.fixed_dictionaries({"rate": quantity(1, 10, "Gb/s")}),
+                    "uplink": st.fixed_dictionaries(
+                        {"rate": quantity(1, 40, "Gb/s"), "count": st.integers(1, 3)}
+                    ),
+                    "access": st.fixed_dictionaries(
+                        {
+                            "rate": quantity(1, 10, "Gb/s"),
+                            "rate_limit": st.sampled_from(["0 b/s", "700 Mb/s"]),
+                        }
+                    ),
+                }
+            ),
+            "switch": st.fixed_dictionaries(
+                {"tor": SWITCHES, "core": st.just({"model": "infinite"})}
+            ),
+            "transport": st.fixed_dictionaries(
+                {
+                    "congestion": st.sampled_from(["newreno", "cubic", "static"]),
+                    "timestamps": st.booleans(),
+                    "tail_loss_probe": st.booleans(),
+                    "tso_burst": st.sampled_from(["0 B", "16 KiB"]),
+                }
+            ),
+            "run": st.fixed_dictionaries(
+                {
+                    "duration": st.just("50 ms"),
+                    "warmup": st.sampled_from(["0 s", "10 ms"]),
+                    "seed": st.integers(0, 2**63 - 1),
+                }
+            ),
+        }
+    )
+
+
+def scenarios() -> st.SearchStrategy[Scenario]:
+    """Valid random small systems."""
+    return documents().map(Scenario.model_validate)

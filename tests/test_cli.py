@@ -1,0 +1,216 @@
+"""The command line: what it prints, and what it says when something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from daqloom import load
+from daqloom.cli import app
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
+
+
+def daqloom(*arguments, **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "daqloom.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def refused(*arguments) -> str:
+    """The one sentence that a wrong command line is answered with."""
+    done = invoke(*arguments)
+    assert done.exit_code == BAD_INPUT, done.output
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    [sentence] = done.stderr.splitlines()
+    return sentence
+
+
+def test_scenarios_lists_each_with_a_line():
+    lines = invoke("scenarios").stdout.splitlines()
+    names = ["atlas-hllhc", "atlas-lab", "laptop", "lossless-switch-all-to-one"]
+    assert [line.split()[0] for line in lines] == names
+    assert all(len(line.split()) > 5 for line in lines)
+
+
+def test_show_prints_a_scenario_that_can_be_loaded(tmp_path):
+    done = invoke("show", "atlas-lab", "--set", "switch.tor.model=qfx5120-48y")
+    file = tmp_path / "shown.toml"
+    file.write_text(done.stdout)
+    assert load(file).hash() == load("atlas-lab", ["switch.tor.model=qfx5120-48y"]).hash()
+    assert 'rto_min = "200 ms"' in done.stdout
+
+
+def test_analyse_prints_one_json_object_and_nothing_else():
+    done = invoke("analyse", "atlas-lab", "--json")
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    record = json.loads(done.stdout)
+    assert (record["scenario"], record["method"]) == ("atlas-lab", "analyse")
+    assert record["scenario_hash"] == load("atlas-lab").hash()
+
+
+def test_analyse_gives_the_papers_figures_without_overhead():
+    record = json.loads(
+        invoke("analyse", "atlas-lab", "--set", "transport.overhead=false", "--json").stdout
+    )
+    assert round(record["metrics"]["buffer_peak_bytes"]["tor"] / 1e6, 1) == 47.5
+    assert round(record["analysis"]["published"]["value_bytes"] / 1e6, 2) == 47.03
+
+
+def test_analyse_prints_a_table_for_people():
+    done = invoke("analyse", "atlas-lab", "--set", "transport.overhead=false")
+    assert "buffer_peak_bytes.tor" in done.stdout
+    assert "47.5 MB" in done.stdout
+
+
+def test_analyse_imports_nothing_heavy():
+    heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
+    code = (
+        "import sys\n"
+        "from daqloom.cli import app\n"
+        "app(['analyse', 'atlas-lab'], standalone_mode=False)\n"
+        f"print('heavy:', sorted(set({heavy}) & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_the_version_is_printed():
+    import daqloom as package
+
+    assert invoke("--version").stdout == f"daqloom {package.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["scenarios", "show", "analyse", "simulate", "demo"])
+def test_help_explains_every_command(command):
+    done = invoke(command, "--help")
+    assert done.exit_code == 0
+    assert command in done.stdout
+    assert len(done.stdout.splitlines()) > 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["analyse", "atlas-lap"], 'did you mean "atlas-lab"'),
+        (["analyse", "missing.toml"], "missing.toml cannot be read"),
+        (["analyse", "/"], "is a folder"),
+        (["simulate", "/dev/null"], "is empty"),
+        (["analyse", sys.executable + "/x.toml"], "cannot be read"),
+        (["analyse", "atlas-lab", "--set", "event.sise=2 MB"], 'did you mean "event.size"'),
+        (["analyse", "atlas-lab", "--set", "event.size"], "expected dotted.path=value"),
+        (["analyse", "atlas-lab", "--set", "event.size=5"], "has no unit"),
+        (["analyse", "atlas-lab", "--set", "event.size=-5 MB"], "is negative"),
+        (["analyse", "atlas-lab", "--set", "event.size=5 kHz"], "is not in B"),
+        (["show", "laptop", "--set", "builders.count=0"], "at least 1"),
+        (["simulate", "laptop", "--set", "event.rate=0 Hz"], "is zero"),
+        (["simulate", "laptop", "--seed", "-1"], "run.seed = -1 is too small"),
+        (["simulate", "laptop", "--pcap", "access.0"], "expected LINK=FILE"),
+        (["simulate", "laptop", "--pcap", "a=b", "--pcap", "a=c"], "recorded already"),
+        (["simulate", "laptop", "--pcap", "a=b", "--pcap", "c=b"], "written already"),
+        (["simulate", "laptop", "--trace", "/"], "is a folder"),
+        (["simulate", "laptop", "--pcap", "a=/dev/null/b"], "cannot be written"),
+        (["simulate", "laptop", "--figure", "figure.docx"], "must end in .png"),
+        (["analyse", "laptop", "--figure", "/dev/null/figure.png"], "cannot be written"),
+        (["demo", "--output", "/dev/null/demo"], "cannot be written"),
+        (["simulate", "laptop", "--trace", "/proc/trace.json"], "cannot be written"),
+    ],
+)
+def test_a_users_mistake_is_answered_in_one_sentence(arguments, reason):
+    assert reason in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["analyse"], ["frobnicate"], ["analyse", "laptop", "--no-such-option"]]
+)
+def test_a_wrong_command_line_is_refused_with_a_pointer_to_help(arguments):
+    done = invoke(*arguments)
+    assert done.exit_code == BAD_INPUT
+    assert "--help" in done.stderr or "-h" in done.stderr
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF\0\0", b"[event\n", b'[event]\nsize = "5 M'])
+def test_a_file_that_is_no_scenario_is_refused_by_its_name(tmp_path, content):
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    for command in ("show", "analyse", "simulate"):
+        assert str(file) in refused(command, file)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_is_refused_before_the_run(tmp_path):
+    tmp_path.chmod(0o500)
+    assert "cannot be written" in refused("simulate", "laptop", "--trace", tmp_path / "t.json")
+
+
+def test_an_interrupt_is_one_sentence(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Scenario, "simulate", interrupted)
+    done = invoke("simulate", "laptop")
+    assert done.exit_code == INTERRUPTED
+    assert done.stderr == "daqloom: interrupted; nothing was saved\n"
+
+
+def test_running_out_of_memory_is_one_sentence(monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(Scenario, "simulate", exhausted)
+    done = invoke("simulate", "laptop")
+    assert done.exit_code == FAILED
+    assert "out of memory" in done.stderr
+
+
+def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
+    def simulated(scenario, **_):
+        return Result(
+            scenario=scenario.name,
+            scenario_hash=scenario.hash(),
+            method="simulate",
+            seed=scenario.run.seed,
+            metrics={},
+        )
+
+    monkeypatch.setattr(Scenario, "simulate", simulated)
+    assert json.loads(invoke("simulate", "laptop", "--seed", "7", "--json").stdout)["seed"] == 7
+
+
+def test_a_programming_error_keeps_its_traceback(monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Scenario, "analyse", broken)
+    assert isinstance(invoke("analyse", "laptop").exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("arguments", [["show", "laptop"], ["analyse", "laptop", "--json"]])
+def test_a_full_disk_is_one_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "daqloom.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == FAILED
+    assert done.stderr == "daqloom: cannot write the output: no space left on device\n"
+
+
+def test_a_reader_that_goes_away_is_no_error_to_speak_of():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        command = [sys.executable, "-m", "daqloom.cli", "show", "laptop"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == ""

@@ -1,0 +1,56 @@
+"""How numbers and progress are shown to a person."""
+
+import sys
+
+import pytest
+
+from daqloom import console
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("buffer_peak_bytes.tor", 47_500_000, "47.5 MB"),
+        ("event_rate_hz", 12_000.0, "12 kHz"),
+        ("throughput_bps", 480e9, "480 Gb/s"),
+        ("collection_latency_s.mean", 0.0016, "1.6 ms"),
+        ("collection_latency_s.max", 0, "0 s"),
+        ("link_utilisation.access", 0.637, "63.7%"),
+        ("packets_dropped", 1234567, "1,234,567"),
+        ("value_bytes", -1_190_000, "-1.19 MB"),
+    ],
+)
+def test_a_number_is_shown_with_the_unit_of_its_name(name, value, text):
+    assert console.for_people(name, value) == text
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_short_run_shows_no_progress(clock, capsys):
+    with console.progress("simulating") as show:
+        clock[0] = 1.9
+        show(0.9)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_long_run_in_a_log_says_how_far_it_is_now_and_then(clock, capsys):
+    with console.progress("simulating") as show:
+        for clock[0], share in [(2.5, 0.1), (3.0, 0.2), (12.0, 0.4), (12.6, 0.5)]:
+            show(share)
+    output, log = capsys.readouterr()
+    assert output == ""
+    assert log.splitlines() == ["simulating: 10%", "simulating: 50%"]
+
+
+def test_a_long_run_on_a_terminal_draws_a_bar_on_standard_error(clock, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with console.progress("simulating") as show:
+        clock[0] = 2.5
+        show(0.5)
+        show(0.75)
+    assert capsys.readouterr().out == ""

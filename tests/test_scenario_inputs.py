@@ -1,0 +1,159 @@
+"""Files that a scenario refers to: what they mean, and what is refused."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daqloom.scenario import inputs
+from daqloom.scenario.event import NOMINAL_FILLING
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content: str | bytes) -> str:
+        path = tmp_path / "input.txt"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return write
+
+
+def test_a_histogram_is_read_with_comments_and_blank_lines(file, tmp_path):
+    name = file("# bytes weight\n1000 3\n\n2e3\t1.5  # tail\n")
+    sizes, weights = inputs.histogram(name, tmp_path)
+    assert list(sizes) == [1000, 2000]
+    assert list(weights) == [3.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "holds no sizes"),
+        ("# nothing\n", "holds no sizes"),
+        ("1000\n", "line 1 .* expected `bytes weight`"),
+        ("1000 1\n2000 x\n", "line 2 .* expected `bytes weight`"),
+        ("1000 1 1\n", "expected `bytes weight`"),
+        ("0 1\n", "whole bytes"),
+        ("-5 1\n", "whole bytes"),
+        ("1.5 1\n", "whole bytes"),
+        ("nan 1\n", "expected `bytes weight`"),
+        ("1000 inf\n", "expected `bytes weight`"),
+        ("1000 -1\n", "weight must be 0 or more"),
+        ("1000 0\n", "only zero weights"),
+        ("1000 1e308\n2000 1e308\n", "too large"),
+        (b"\x00\x01\x02", "binary file"),
+        (b"\xff\xfe1000 1", "binary file"),
+    ],
+)
+def test_a_histogram_that_is_none_is_refused_with_file_and_line(file, tmp_path, content, reason):
+    with pytest.raises(ValueError, match=reason):
+        inputs.histogram(file(content), tmp_path)
+
+
+def test_a_trace_is_read_relative_to_the_scenarios_folder(tmp_path):
+    (tmp_path / "arrivals.txt").write_text("0\n1e-4\n1e-4\n0.5\n")
+    assert list(inputs.trace("arrivals.txt", tmp_path)) == [0, 1e-4, 1e-4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "holds no times"),
+        ("0\n0\n", "only arrivals at 0 s"),
+        ("1\n0.5\n", "line 2 .* must not decrease"),
+        ("-1\n", "0 to 1e\\+06 s"),
+        ("2e6\n", "0 to 1e\\+06 s"),
+        ("soon\n", "expected a time in seconds"),
+        ("nan\n", "expected a time in seconds"),
+    ],
+)
+def test_a_trace_that_is_none_is_refused(file, tmp_path, content, reason):
+    with pytest.raises(ValueError, match=reason):
+        inputs.trace(file(content), tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"missing\.txt cannot be read: no such file"):
+        inputs.trace("missing.txt", tmp_path)
+    with pytest.raises(ValueError, match="is a folder"):
+        inputs.trace(".", tmp_path)
+    with pytest.raises(ValueError, match="null"):
+        inputs.trace("a\0b", tmp_path)
+    with pytest.raises(ValueError, match="cannot be read: file name too long"):
+        inputs.trace("x" * 4000, tmp_path)
+
+
+def test_an_endless_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=f"larger than the {inputs.LARGEST_FILE_BYTES >> 10} KiB"):
+        inputs.trace("/dev/zero", tmp_path)
+
+
+def test_the_default_filling_is_the_nominal_one(tmp_path):
+    # LHC Design Report: 39 trains of 72 bunches on the 3564 crossings of a turn.
+    pattern = inputs.filling(NOMINAL_FILLING, tmp_path)
+    assert len(pattern) == 3564
+    assert pattern.count(1) == 39 * 72
+
+
+@pytest.mark.parametrize(
+    ("scheme", "pattern"),
+    [
+        ("1b", [1]),
+        ("2b3e", [1, 1, 0, 0, 0]),
+        ("2e 1b", [0, 0, 1]),
+        ("2(1b 1e)", [1, 0, 1, 0]),
+        ("2(1b 2(1e)) 1b", [1, 0, 0, 1, 0, 0, 1]),
+        ("(1b)", [1]),
+        ("0(5e) 1b", [1]),
+    ],
+)
+def test_run_lengths_and_groups_expand(tmp_path, scheme, pattern):
+    assert list(inputs.filling(scheme, tmp_path)) == pattern
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reason"),
+    [
+        ("72", "where a run length"),
+        ("b", "where a run length"),
+        ("3(72b", "never closes"),
+        ("72b)", "never opened"),
+        ("8e", "fills no bunch"),
+        ("()", "fills no bunch"),
+        ("9999999b", "longer than"),
+        ("9999(9999(9999b))", "longer than"),
+        ("(" * 20 + "1b" + ")" * 20, "nests brackets"),
+    ],
+)
+def test_a_filling_that_is_none_is_refused(tmp_path, scheme, reason):
+    with pytest.raises(ValueError, match=reason):
+        inputs.filling(scheme, tmp_path)
+
+
+def test_a_filling_may_stand_in_a_file(tmp_path):
+    (tmp_path / "fill.txt").write_text("# two trains\n2(3b\n1e)\n")
+    assert list(inputs.filling("fill.txt", tmp_path)) == [1, 1, 1, 0] * 2
+
+
+@given(content=st.one_of(st.binary(max_size=200), st.text("0123456789.e-+ \n#", max_size=200)))
+def test_any_content_is_read_or_is_a_value_error(tmp_path_factory, content):
+    folder = tmp_path_factory.getbasetemp()
+    path = folder / f"any-{os.getpid()}"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    for read in (inputs.histogram, inputs.trace, inputs.filling):
+        with contextlib.suppress(ValueError):
+            read(path.name, folder)
+
+
+@given(st.text("0123456789be() ", max_size=60))
+def test_any_scheme_expands_or_is_a_value_error(scheme):
+    try:
+        pattern = inputs.filling(scheme, Path("/nonexistent"))
+    except ValueError:
+        return
+    assert 1 in pattern
+    assert len(pattern) <= inputs.MOST_CROSSINGS

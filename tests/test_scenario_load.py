@@ -1,0 +1,233 @@
+"""Names, files and overrides: what is found, and what is said when it is not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import documents
+
+from daqloom import load
+from daqloom.scenario import Scenario, ScenarioError, known_keys
+from daqloom.scenario.reference import reference
+
+ROOT = Path(__file__).parent.parent
+
+
+def refusal(scenario, overrides=()) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        load(scenario, overrides)
+    return str(caught.value)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    assert 'did you mean "atlas-lab"?' in refusal("atlas-lap")
+    assert "known are atlas-hllhc, atlas-lab, laptop" in refusal("zzz")
+
+
+@pytest.mark.parametrize(
+    ("override", "nearest"),
+    [
+        ("event.sise=2 MB", "event.size"),
+        ("evnt.size=2 MB", "event.size"),
+        ("switch.tor.bufer=2 MB", "switch.tor.buffer"),
+        ("tor.buffer=2 MB", "switch.tor.buffer"),
+        ("run.sed=3", "run.seed"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest):
+    assert f'did you mean "{nearest}"?' in refusal("laptop", [override])
+    path, _, value = override.partition("=")
+    file = tmp_path / "mine.toml"
+    file.write_text(f'{path} = "{value}"\n')
+    sentence = refusal(file)
+    assert sentence.startswith(f"{file}: unknown key ")
+    assert "did you mean" in sentence
+
+
+def test_an_override_needs_a_path_and_a_value():
+    assert "expected dotted.path=value" in refusal("laptop", ["event.size"])
+    assert "is a table; set one of its keys" in refusal("laptop", ["event=2"])
+    assert "unknown key" in refusal("laptop", ["=2"])
+    assert "unknown key" in refusal("laptop", ["event.size.x=2"])
+
+
+def test_an_override_takes_toml_or_bare_text_or_python():
+    scenario = load(
+        "laptop",
+        ["event.size=2 MB", 'event.rate="1 kHz"', "transport.timestamps=false", "run.seed=3"],
+    )
+    assert (scenario.event.size, scenario.event.rate) == (2_000_000, 1000)
+    assert (scenario.transport.timestamps, scenario.run.seed) == (False, 3)
+    same = load(
+        "laptop",
+        {
+            "event.size": "2 MB",
+            "event.rate": "1 kHz",
+            "transport.timestamps": False,
+            "run.seed": 3,
+        },
+    )
+    assert same == scenario
+
+
+def test_an_override_cannot_smuggle_in_a_second_key():
+    assert "event.size" in refusal("laptop", ['event.size="2 MB"\nrun.seed=9'])
+
+
+def test_the_last_of_two_overrides_wins():
+    assert load("laptop", ["run.seed=1", "run.seed=2"]).run.seed == 2
+
+
+def test_a_file_in_an_override_is_meant_from_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "arrivals.txt").write_text("0.1\n")
+    monkeypatch.chdir(tmp_path)
+    scenario = load("laptop", ["event.arrivals=trace", "event.trace=arrivals.txt"])
+    assert scenario.event.trace == str(tmp_path / "arrivals.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"# only a comment\n", "is empty"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "binary file"),
+        (b"\xff\xfe[\x00e\x00", "binary file"),
+        (b"[event", "no valid TOML"),
+        (b'[event]\nsize = "5 MB', "no valid TOML"),
+        (b"[event]\nsize = \n", "no valid TOML"),
+        (b"a = " + b"[" * 100_000, "no valid TOML"),
+        (b"seed = " + b"9" * 10_000, "no valid TOML"),
+        (b"event = 3\n", "event = 3 is no table"),
+        (b"[event]\nsize = 5_000_000\n", "event.size = 5000000 has no unit"),
+        (b"[event]\nsize = 2026-11-21\n", "is no quantity"),
+        (b"[[event]]\nsize = '5 MB'\n", "is no table"),
+        (b"x" * (2 << 20), "larger than the 1024 KiB"),
+    ],
+)
+def test_a_file_that_is_no_scenario_is_refused_by_its_name(tmp_path, content, reason):
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    sentence = refusal(file)
+    assert str(file) in sentence
+    assert reason in sentence
+
+
+def test_a_missing_file_and_a_folder_are_refused_by_their_name(tmp_path):
+    assert "missing.toml cannot be read: no such file" in refusal(tmp_path / "missing.toml")
+    assert "is a folder" in refusal(tmp_path)
+    assert "null" in refusal("a\0b.toml")
+
+
+def test_a_deeply_nested_value_is_refused(tmp_path):
+    file = tmp_path / "deep.toml"
+    file.write_text("builders.processing = " + "[" * 150 + "]" * 150 + "\n")
+    assert "builders.processing" in refusal(file)
+
+
+def test_the_name_defaults_to_the_files(tmp_path):
+    file = tmp_path / "my rack (2).toml"
+    file.write_text("[run]\nseed = 2\n")
+    assert load(file).name == "my-rack-2-"
+
+
+def test_every_known_key_has_a_description_and_can_be_set_to_its_default():
+    scenario = Scenario()
+    shown = scenario.model_dump(mode="json")
+    inapplicable = {"buffer", "dedicated", "alpha", "port_limit", "cell_size", "cell_metadata"}
+    inapplicable |= {"ports", "queue_packets"}
+    for key in known_keys():
+        value = shown
+        for part in key.split("."):
+            value = value[part]
+        if key.startswith("switch.") and key.rpartition(".")[2] in inapplicable:
+            continue
+        assert scenario.with_overrides({key: value}).hash() == scenario.hash()
+
+
+def test_the_reference_page_is_what_the_models_say():
+    page = (ROOT / "docs" / "reference" / "scenario.md").read_text()
+    assert page == reference(), "run: python -m daqloom.scenario.reference > docs/reference/…"
+    for key in known_keys():
+        assert f"`{key.rpartition('.')[2]}`" in page
+
+
+KEYS = st.sampled_from(list(known_keys()))
+GARBAGE = st.one_of(
+    st.text(max_size=40),
+    st.text("0123456789.-+eE kMGTBbHzs/[]{}=\"'\n", max_size=40),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.booleans().map(lambda value: str(value).lower()),
+)
+
+
+def loads_or_refuses(scenario, overrides=()):
+    try:
+        assert load(scenario, overrides).hash()
+    except ScenarioError as error:
+        sentence = str(error)
+        assert sentence.isprintable()
+        assert len(sentence) < 2000
+
+
+@given(st.lists(st.tuples(st.one_of(KEYS, st.text(max_size=20)), GARBAGE), max_size=4))
+def test_any_override_gives_a_scenario_or_a_sentence(overrides):
+    loads_or_refuses("laptop", [f"{key}={value}" for key, value in overrides])
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=4))
+def test_any_python_value_gives_a_scenario_or_a_sentence(overrides):
+    loads_or_refuses("laptop", overrides)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_a_scenario_or_a_sentence(tmp_path_factory, content):
+    file = tmp_path_factory.getbasetemp() / "bytes.toml"
+    file.write_bytes(content)
+    loads_or_refuses(file)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["[event]", "[switch.tor]", "[run]", "[a.b]", ""]),
+            st.one_of(KEYS.map(lambda key: key.rpartition(".")[2]), st.text("abc.", max_size=5)),
+            GARBAGE,
+        ),
+        max_size=6,
+    )
+)
+def test_any_toml_gives_a_scenario_or_a_sentence(tmp_path_factory, lines):
+    file = tmp_path_factory.getbasetemp() / "lines.toml"
+    text = "".join(f"{table}\n{key} = {value}\n" for table, key, value in lines)
+    file.write_text(text, encoding="utf-8", errors="replace")
+    loads_or_refuses(file)
+
+
+@given(documents(), st.data())
+def test_a_valid_file_cut_short_gives_a_scenario_or_a_sentence(tmp_path_factory, document, data):
+    from daqloom.scenario import to_toml
+
+    text = to_toml(Scenario.model_validate(document)).encode()
+    file = tmp_path_factory.getbasetemp() / "cut.toml"
+    file.write_bytes(text[: data.draw(st.integers(0, len(text)))])
+    loads_or_refuses(file)
+
+
+def test_loading_imports_nothing_heavy():
+    heavy = ["numpy", "scipy", "pandas", "xarray", "matplotlib", "plotly", "rich"]
+    code = f"import daqloom, sys; daqloom.load('laptop'); print(set({heavy}) & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

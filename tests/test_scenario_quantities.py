@@ -1,0 +1,117 @@
+"""Quantities: text with a unit in, SI numbers out, and back."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, format_quantity
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text", "value"),
+    [
+        (SIZE, "5 MB", 5_000_000),
+        (SIZE, "5MB", 5_000_000),
+        (SIZE, "1 MiB", 1 << 20),
+        (SIZE, "1.5 KiB", 1536),
+        (SIZE, "0 B", 0),
+        (SIZE, "5e6 B", 5_000_000),
+        (SIZE, "1e-3 GB", 1_000_000),
+        (SIZE, " 100 B ", 100),
+        (RATE, "25 Gb/s", 25_000_000_000),
+        (RATE, "25 Gbps", 25_000_000_000),
+        (RATE, "25 Gbit/s", 25_000_000_000),
+        (RATE, "1 GB/s", 8_000_000_000),
+        (RATE, "0.78 Gb/s", 780_000_000),
+        (TIME, "170 ns", 170e-9),
+        (TIME, "1 us", 1e-6),
+        (TIME, "1 µs", 1e-6),
+        (TIME, "200 ms", 0.2),
+        (FREQUENCY, "12 kHz", 12e3),
+    ],
+)
+def test_a_quantity_with_its_unit_is_read_in_si(dimension, text, value):
+    assert dimension.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text", "reason"),
+    [
+        (SIZE, "5", "has no unit"),
+        (SIZE, "5 M", "has no unit"),
+        (SIZE, 5, "has no unit"),
+        (SIZE, 5.0, "has no unit"),
+        (SIZE, "-5 MB", "is negative"),
+        (SIZE, "0.5 B", "whole number of B"),
+        (SIZE, "5 Mb", "B is bytes, b is bits"),
+        (SIZE, "5 m", "has no unit"),
+        (SIZE, "5 MHz", "is not in B"),
+        (SIZE, "nan B", "is not finite"),
+        (SIZE, "inf B", "is not finite"),
+        (SIZE, "1e400 B", "is not finite"),
+        (SIZE, "2e15 B", "is out of range"),
+        (SIZE, "", "is no quantity"),
+        (SIZE, "MB", "is no quantity"),
+        (SIZE, "five MB", "is no quantity"),
+        (SIZE, "5 MB MB", "is no quantity"),
+        (SIZE, "9" * 100 + " B", "too long"),
+        (SIZE, True, "is no quantity"),
+        (SIZE, None, "is no quantity"),
+        (SIZE, ["5 MB"], "is no quantity"),
+        (RATE, "1 kb/s", "at least 1 Mb/s"),
+        (RATE, "25 GB", "is not in b/s"),
+        (TIME, "1 min", "is not in s"),
+        (TIME, "1 h", "is not in s"),
+        (FREQUENCY, "12 ks", "is not in Hz"),
+    ],
+)
+def test_anything_else_is_refused_with_what_was_expected(dimension, text, reason):
+    with pytest.raises(ValueError, match=reason):
+        dimension.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (5_000_000, "B", "5 MB"),
+        (1500, "B", "1500 B"),
+        (2000, "B", "2 kB"),
+        (65_536, "B", "64 KiB"),
+        (128_872, "B", "128.872 kB"),
+        (0, "B", "0 B"),
+        (25_000_000_000, "b/s", "25 Gb/s"),
+        (170e-9, "s", "170 ns"),
+        (0.0625, "s", "62.5 ms"),
+        (12e3, "Hz", "12 kHz"),
+    ],
+)
+def test_a_number_is_written_as_people_write_it(value, unit, text):
+    assert format_quantity(value, unit) == text
+
+
+@given(st.integers(0, 10**15))
+def test_a_size_survives_being_written_and_read(size):
+    assert SIZE.parse(SIZE.format(size)) == size
+
+
+@given(st.integers(10**6, 10**15))
+def test_a_rate_survives_being_written_and_read(rate):
+    assert RATE.parse(RATE.format(rate)) == rate
+
+
+@given(st.floats(1e-12, 1e6))
+def test_a_time_survives_being_written_and_read_bit_for_bit(time):
+    assert TIME.parse(TIME.format(time)) == time
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_a_quantity_or_a_value_error(text):
+    for dimension in (SIZE, RATE, TIME, FREQUENCY):
+        try:
+            value = dimension.parse(text)
+        except ValueError:
+            continue
+        assert math.isfinite(value)
+        assert 0 <= value <= dimension.maximum
