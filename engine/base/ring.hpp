@@ -1,0 +1,85 @@
+// A first-in first-out queue of values in one growing, power-of-two array.
+//
+//      head                 tail
+//       v                    v
+//   | . | a | b | c | d | e | . | . |
+//
+// Elements are addressed by their place behind the head. Values lie in the order in which they will
+// be read, so a walk along the queue is sequential in memory, which is what keeps a hop cheap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace daqloom::base {
+
+template <class T>
+class Ring {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    [[nodiscard]] bool empty() const { return head_ == tail_; }
+    [[nodiscard]] std::uint32_t size() const { return tail_ - head_; }
+
+    [[nodiscard]] T& front() { return slots_[head_ & mask_]; }
+    [[nodiscard]] const T& front() const { return slots_[head_ & mask_]; }
+    [[nodiscard]] T& back() { return slots_[(tail_ - 1) & mask_]; }
+    [[nodiscard]] T& operator[](std::uint32_t place) { return slots_[(head_ + place) & mask_]; }
+    [[nodiscard]] const T& operator[](std::uint32_t place) const {
+        return slots_[(head_ + place) & mask_];
+    }
+
+    void push(const T& value) {
+        if (size() == capacity_) [[unlikely]] {
+            grow();
+        }
+        slots_[tail_++ & mask_] = value;
+    }
+
+    void pop() { ++head_; }
+    void drop_back() { --tail_; }
+    void clear() { head_ = tail_; }
+
+    /// Makes room at `place` and puts `value` there; the elements from `place` on move back by one.
+    void insert(std::uint32_t place, const T& value) {
+        push(value);
+        for (std::uint32_t i = size() - 1; i > place; --i) {
+            (*this)[i] = (*this)[i - 1];
+        }
+        (*this)[place] = value;
+    }
+
+    /// Removes the element at `place`; those behind it move up by one.
+    void erase(std::uint32_t place) {
+        for (std::uint32_t i = place; i + 1 < size(); ++i) {
+            (*this)[i] = (*this)[i + 1];
+        }
+        --tail_;
+    }
+
+  private:
+    void grow() {
+        const std::uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
+        auto slots = std::make_unique<T[]>(capacity);
+        const std::uint32_t count = size();
+        for (std::uint32_t i = 0; i < count; ++i) {
+            slots[i] = (*this)[i];
+        }
+        slots_ = std::move(slots);
+        capacity_ = capacity;
+        mask_ = capacity - 1;
+        head_ = 0;
+        tail_ = count;
+    }
+
+    std::unique_ptr<T[]> slots_;
+    std::uint32_t capacity_ = 0;
+    std::uint32_t mask_ = 0;
+    std::uint32_t head_ = 0;
+    std::uint32_t tail_ = 0;
+};
+
+}  // namespace daqloom::base

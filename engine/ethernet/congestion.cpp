@@ -1,0 +1,193 @@
+#include "ethernet/congestion.hpp"
+
+#include <cmath>
+
+namespace daqloom::ethernet {
+
+using base::Bytes;
+using base::Time;
+
+namespace {
+
+constexpr double kCubicBeta = 0.7;  // RFC 9438, 4.6
+constexpr double kCubicC = 0.4;     // RFC 9438, 5
+constexpr double kCubicRenoGain = 3.0 * (1.0 - kCubicBeta) / (1.0 + kCubicBeta);
+
+// HyStart as Linux has it (net/ipv4/tcp_cubic.c): thresholds of the delay and of the ack train.
+constexpr Bytes kHystartLowWindow = 16;  // segments
+constexpr std::uint32_t kHystartSamples = 8;
+constexpr Time kHystartAckSpacing = base::milliseconds(2);
+constexpr Time kHystartDelayMin = base::milliseconds(4);
+constexpr Time kHystartDelayMax = base::milliseconds(16);
+
+double segments(Bytes bytes, const TcpConfig& config) {
+    return static_cast<double>(bytes) / static_cast<double>(config.mss);
+}
+
+Bytes bytes(double segment_count, const TcpConfig& config) {
+    return static_cast<Bytes>(segment_count * static_cast<double>(config.mss));
+}
+
+}  // namespace
+
+void Congestion::grow(const AckSample& ack, const TcpConfig& config) {
+    Bytes acked = ack.acked;
+    if (in_slow_start()) {
+        const Bytes room = std::min(acked, ssthresh_ - cwnd_);
+        cwnd_ += room;
+        acked -= room;
+        if (acked == 0) {
+            return;
+        }
+    }
+    if (config.congestion == CongestionControl::cubic) {
+        AckSample rest = ack;
+        rest.acked = acked;
+        grow_cubic(rest, config);
+    } else {
+        grow_linearly(acked, config);
+    }
+}
+
+void Congestion::grow_linearly(Bytes acked, const TcpConfig& config) {
+    acked_towards_next_ += acked;
+    if (acked_towards_next_ >= cwnd_) {
+        acked_towards_next_ -= cwnd_;
+        cwnd_ += config.mss;
+    }
+}
+
+void Congestion::grow_cubic(const AckSample& ack, const TcpConfig& config) {
+    const double cwnd = segments(cwnd_, config);
+    if (epoch_ == Time::never()) {
+        epoch_ = ack.now;
+        w_reno_ = cwnd;
+        origin_ = std::max(w_max_, cwnd);
+        k_s_ = std::cbrt((origin_ - cwnd) / kCubicC);
+    }
+    if (ack.rtt > Time::zero()) {
+        min_rtt_ = std::min(min_rtt_, ack.rtt);
+    }
+    const double rtt_s = min_rtt_ == Time::never() ? 0.0 : min_rtt_.seconds();
+    const double t = (ack.now - epoch_).seconds() + rtt_s;
+    const double since_origin = t - k_s_;
+    const double cubic = kCubicC * since_origin * since_origin * since_origin + origin_;
+    const double acked = segments(ack.acked, config);
+    w_reno_ += kCubicRenoGain * acked / cwnd;
+
+    // As Linux: never more than half a segment per segment, and before the first loss at least a
+    // twentieth of one.
+    const double floor = w_max_ == 0 ? 0.05 : 0.0;
+    const double target = std::max(cubic, w_reno_);
+    growth_ += std::clamp((target - cwnd) / cwnd, floor, 0.5) * acked;
+    const double whole = std::floor(growth_);
+    growth_ -= whole;
+    cwnd_ += bytes(whole, config);
+}
+
+void Congestion::remember_maximum(const TcpConfig& config) {
+    const double cwnd = segments(cwnd_, config);
+    // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum yields room.
+    w_max_ = cwnd < w_max_ ? cwnd * (1.0 + kCubicBeta) / 2.0 : cwnd;
+    epoch_ = Time::never();
+}
+
+void Congestion::on_loss(const TcpConfig& config) {
+    const Bytes floor = 2 * config.mss;
+    switch (config.congestion) {
+        case CongestionControl::static_window:
+            return;
+        case CongestionControl::cubic:
+            remember_maximum(config);
+            ssthresh_ =
+                std::max(static_cast<Bytes>(kCubicBeta * static_cast<double>(cwnd_)), floor);
+            return;
+        case CongestionControl::newreno:
+        case CongestionControl::dctcp:
+            ssthresh_ = std::max(cwnd_ / 2, floor);
+            return;
+    }
+}
+
+void Congestion::on_mark(const TcpConfig& config) {
+    if (config.congestion != CongestionControl::dctcp) {
+        return;
+    }
+    const double kept = 1.0 - alpha_ / 2.0;
+    ssthresh_ = std::max(static_cast<Bytes>(kept * static_cast<double>(cwnd_)), 2 * config.mss);
+    cwnd_ = ssthresh_;
+    acked_towards_next_ = 0;
+}
+
+void Congestion::on_timeout(bool again, const TcpConfig& config) {
+    if (config.congestion == CongestionControl::static_window) {
+        return;
+    }
+    if (!again) {
+        on_loss(config);
+    }
+    cwnd_ = config.mss;
+    acked_towards_next_ = 0;
+}
+
+void Congestion::on_idle(Time idle, Time rto, const TcpConfig& config) {
+    if (config.congestion == CongestionControl::static_window) {
+        return;
+    }
+    const Bytes restart = std::min(config.mss * config.initial_window, cwnd_);
+    ssthresh_ = std::max(ssthresh_, cwnd_ / 4 * 3);
+    for (Time left = idle - rto; left > Time::zero() && cwnd_ > restart; left = left - rto) {
+        cwnd_ /= 2;
+    }
+    cwnd_ = std::max(cwnd_, restart);
+    epoch_ = Time::never();
+}
+
+void Congestion::count_marks(const AckSample& ack, const TcpConfig& config) {
+    window_acked_ += ack.acked;
+    window_marked_ += ack.echo ? ack.acked : 0;
+    if (ack.una < window_end_) {
+        return;
+    }
+    if (window_acked_ > 0) {
+        const double fraction =
+            static_cast<double>(window_marked_) / static_cast<double>(window_acked_);
+        alpha_ += config.dctcp_gain * (fraction - alpha_);
+    }
+    window_acked_ = 0;
+    window_marked_ = 0;
+    window_end_ = ack.nxt;
+}
+
+void Congestion::look_for_queue(const AckSample& ack, const TcpConfig& config) {
+    if (ack.rtt > Time::zero()) {
+        min_rtt_ = std::min(min_rtt_, ack.rtt);
+    }
+    if (ack.una > round_end_) {
+        round_start_ = ack.now;
+        last_ack_ = ack.now;
+        round_end_ = ack.nxt;
+        round_min_rtt_ = Time::never();
+        round_samples_ = 0;
+    }
+    if (min_rtt_ == Time::never() || cwnd_ < kHystartLowWindow * config.mss) {
+        return;
+    }
+    bool queue_found = false;
+    if (ack.now - last_ack_ <= kHystartAckSpacing) {
+        last_ack_ = ack.now;
+        queue_found = ack.now - round_start_ > min_rtt_ / 2;
+    }
+    if (ack.rtt > Time::zero()) {
+        round_min_rtt_ = std::min(round_min_rtt_, ack.rtt);
+        const Time tolerance = std::clamp(min_rtt_ / 8, kHystartDelayMin, kHystartDelayMax);
+        if (++round_samples_ >= kHystartSamples && round_min_rtt_ > min_rtt_ + tolerance) {
+            queue_found = true;
+        }
+    }
+    if (queue_found) {
+        ssthresh_ = cwnd_;
+    }
+}
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,115 @@
+// The congestion window of one connection: how it grows and how it shrinks.
+//
+// Knows nothing of sequence numbers or timers; the sender tells it what was acknowledged and what
+// happened. Windows are in bytes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "ethernet/tcp_config.hpp"
+
+namespace daqloom::ethernet {
+
+/// What one acknowledgement tells congestion control.
+struct AckSample {
+    base::Time now;
+    base::Time rtt;     // of this acknowledgement; zero when it gave no sample
+    base::Bytes acked;  // newly acknowledged, cumulatively or selectively
+    std::uint64_t una;  // stream offsets, to tell one round trip from the next
+    std::uint64_t nxt;
+    bool window_limited;  // the window, not the application, held the sender back
+    bool echo;            // ECE
+};
+
+class Congestion {
+  public:
+    explicit Congestion(const TcpConfig& config)
+        : cwnd_(config.congestion == CongestionControl::static_window
+                    ? config.static_window
+                    : config.mss * config.initial_window) {}
+
+    [[nodiscard]] base::Bytes window() const { return cwnd_; }
+    [[nodiscard]] base::Bytes threshold() const { return ssthresh_; }
+    [[nodiscard]] bool in_slow_start() const { return cwnd_ < ssthresh_; }
+    /// DCTCP's estimate of the fraction of bytes marked.
+    [[nodiscard]] double marked_fraction() const { return alpha_; }
+
+    void on_ack(const AckSample& ack, const TcpConfig& config) {
+        if (config.congestion == CongestionControl::static_window) {
+            return;
+        }
+        if (config.congestion == CongestionControl::dctcp) {
+            count_marks(ack, config);
+        }
+        if (config.congestion == CongestionControl::cubic && config.hystart && in_slow_start()) {
+            look_for_queue(ack, config);
+        }
+        if (ack.window_limited) {
+            grow(ack, config);
+        }
+    }
+
+    /// A loss was found: sets the threshold to which recovery brings the window.
+    void on_loss(const TcpConfig& config);
+    /// A mark was echoed for the first time in this window.
+    void on_mark(const TcpConfig& config);
+    /// The retransmission timer expired; `again` when it had expired for the same data before.
+    void on_timeout(bool again, const TcpConfig& config);
+    /// The connection was idle for `idle`, longer than `rto` (RFC 5681, 4.1, decayed as in Linux).
+    void on_idle(base::Time idle, base::Time rto, const TcpConfig& config);
+
+    /// Sending begins after a pause: time that the application let pass is not CUBIC's to grow in.
+    void on_start(base::Time now, base::Time idle) {
+        if (epoch_ != base::Time::never()) {
+            epoch_ = std::min(now, epoch_ + idle);
+        }
+    }
+
+    /// Recovery sets the window itself, acknowledgement by acknowledgement (RFC 6937).
+    void set_window(base::Bytes window, const TcpConfig& config) {
+        if (config.congestion != CongestionControl::static_window) {
+            cwnd_ = std::max(window, config.mss);
+        }
+    }
+    void leave_recovery(const TcpConfig& config) { set_window(ssthresh_, config); }
+
+  private:
+    void grow(const AckSample& ack, const TcpConfig& config);
+    void grow_linearly(base::Bytes acked, const TcpConfig& config);
+    void grow_cubic(const AckSample& ack, const TcpConfig& config);
+    void count_marks(const AckSample& ack, const TcpConfig& config);
+    void look_for_queue(const AckSample& ack, const TcpConfig& config);
+    void remember_maximum(const TcpConfig& config);
+
+    static constexpr base::Bytes kUnlimited = base::Bytes{1} << 60;
+
+    base::Bytes cwnd_;
+    base::Bytes ssthresh_ = kUnlimited;
+    base::Bytes acked_towards_next_ = 0;  // congestion avoidance: bytes acknowledged since growth
+
+    // CUBIC (RFC 9438), in segments and seconds
+    double w_max_ = 0;  // before the last loss; 0: none yet
+    double origin_ = 0;
+    double w_reno_ = 0;
+    double k_s_ = 0;
+    double growth_ = 0;  // earned, less than a segment
+    base::Time epoch_ = base::Time::never();
+    base::Time min_rtt_ = base::Time::never();
+
+    // HyStart, one round trip at a time
+    std::uint64_t round_end_ = 0;
+    base::Time round_start_;
+    base::Time last_ack_;
+    base::Time round_min_rtt_ = base::Time::never();
+    std::uint32_t round_samples_ = 0;
+
+    // DCTCP (RFC 8257)
+    double alpha_ = 1.0;
+    base::Bytes window_acked_ = 0;
+    base::Bytes window_marked_ = 0;
+    std::uint64_t window_end_ = 0;
+};
+
+}  // namespace daqloom::ethernet

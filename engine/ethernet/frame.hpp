@@ -1,0 +1,52 @@
+// A TCP segment in its Ethernet frame, as it lies in a queue.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::ethernet {
+
+using HostIndex = std::uint16_t;
+using EndpointIndex = std::uint32_t;
+using LinkIndex = std::uint32_t;
+
+/// Ethernet header and frame check sequence: buffered together with the packet.
+inline constexpr base::Bytes kFrameOverhead = 14 + 4;
+/// Preamble, start delimiter and inter-frame gap: they occupy the wire and are never buffered.
+inline constexpr base::Bytes kWireOverhead = 8 + 12;
+/// The smallest frame Ethernet allows, frame check sequence included.
+inline constexpr base::Bytes kMinimumFrame = 64;
+
+// Marks in a frame's `flags`.
+inline constexpr std::uint8_t kEcnCapable = 1;             // ECT: a switch may mark it
+inline constexpr std::uint8_t kCongestionExperienced = 2;  // CE: a switch has marked it
+inline constexpr std::uint8_t kEcnEcho = 4;                // ECE: the receiver saw a mark
+inline constexpr std::uint8_t kDuplicate = 8;  // D-SACK: what it acknowledges came a second time
+inline constexpr std::uint8_t kRetransmission = 16;
+
+/// No SACK blocks travel with the frame.
+inline constexpr std::uint32_t kNoSack = 0xffffffff;
+
+/// Moved by value from queue to queue; half a cache line. There are no payload bytes: the simulator
+/// knows how many there are and where in the stream they belong.
+struct Frame {
+    base::Time at;          // when its last bit reaches the far end of the link it is on
+    std::uint32_t seq;      // low 32 bits of the stream offset of the first payload byte
+    std::uint32_t ack;      // low 32 bits of the next offset expected from the peer
+    EndpointIndex to;       // the endpoint that receives it; `to ^ 1` sent it
+    std::uint32_t sack;     // slot of its SACK blocks, or kNoSack
+    std::uint16_t payload;  // TCP payload, bytes
+    std::uint16_t bytes;    // frame as buffered: headers, payload and FCS
+    HostIndex destination;
+    std::uint8_t flags;
+};
+static_assert(sizeof(Frame) == 32);
+
+/// The stream offset whose low 32 bits are `low` and that lies nearest to `reference`.
+constexpr std::uint64_t unwrap(std::uint32_t low, std::uint64_t reference) {
+    const auto difference = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(reference));
+    return reference + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference));
+}
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,112 @@
+// One direction of a cable together with the queue in front of it.
+//
+//   enqueue ──> [ waiting ... ][ in transmission ][ propagating ... ] ──> deliver
+//               ^ still in the sender's buffer    ^ departed
+//
+// A frame's departure is known the moment it is queued, because the queue is first-in first-out and
+// the rate never changes; so a hop costs one event, the delivery at the far end, and only the head
+// of a link is ever in the event queue. Buffer space is given back when somebody asks
+// (`release_departed`) or at the latest on delivery.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+
+namespace daqloom::ethernet {
+
+struct LinkConfig {
+    base::BitRate rate;
+    base::Time delay;
+    base::BitRate rate_limit{0};  // pacing below the line rate, in wire bits; 0: none
+};
+
+struct LinkCounters {
+    std::uint64_t frames = 0;      // delivered at the far end
+    std::uint64_t ack_frames = 0;  // of those, without payload
+    std::int64_t frame_bytes = 0;  // delivered, as buffered
+    std::int64_t entered_bytes = 0;
+
+    /// Bytes of wire occupied by the frames delivered, preambles and gaps counted.
+    [[nodiscard]] std::int64_t wire_bytes() const {
+        return frame_bytes + static_cast<std::int64_t>(frames) * kWireOverhead;
+    }
+};
+
+class Link {
+  public:
+    explicit Link(const LinkConfig& config)
+        : delay_(config.delay),
+          wire_(config.rate),
+          pace_(config.rate_limit.bps > 0 ? std::min(config.rate, config.rate_limit) : config.rate),
+          rate_(config.rate) {}
+
+    /// Queues a frame. True when the link was empty: the caller schedules the delivery of the head.
+    bool enqueue(Frame frame, base::Time now) {
+        const base::Time start = std::max(now, free_at_);
+        const base::Bytes on_wire = frame.bytes + kWireOverhead;
+        free_at_ = start + pace_(on_wire);
+        frame.at = start + wire_(on_wire) + delay_;
+        frames_.push(frame);
+        counters_.entered_bytes += frame.bytes;
+        return frames_.size() == 1;
+    }
+
+    [[nodiscard]] bool empty() const { return frames_.empty(); }
+    [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
+    [[nodiscard]] const Frame& head() const { return frames_.front(); }
+    /// When the last queued frame has left and the next could start.
+    [[nodiscard]] base::Time free_at() const { return free_at_; }
+
+    /// Takes the head off. True when it still counted as buffered at the near end.
+    bool deliver() {
+        const Frame& frame = frames_.front();
+        counters_.frames += 1;
+        counters_.ack_frames += frame.payload == 0 ? 1 : 0;
+        counters_.frame_bytes += frame.bytes;
+        frames_.pop();
+        if (departed_ == 0) {
+            return true;
+        }
+        --departed_;
+        return false;
+    }
+
+    /// Calls `release(frame)` for every frame that has left the near end's buffer by `now` and was
+    /// not reported before.
+    template <class Release>
+    void release_departed(base::Time now, Release&& release) {
+        const base::Time latest = now + delay_;
+        while (departed_ < frames_.size() && frames_[departed_].at <= latest) {
+            release(frames_[departed_]);
+            ++departed_;
+        }
+    }
+
+    [[nodiscard]] const LinkCounters& counters() const { return counters_; }
+    [[nodiscard]] base::BitRate rate() const { return rate_; }
+
+    /// Bytes queued or on the wire, counted frame by frame: the books' independent check.
+    [[nodiscard]] std::int64_t bytes_inside() const {
+        std::int64_t sum = 0;
+        for (std::uint32_t i = 0; i < frames_.size(); ++i) {
+            sum += frames_[i].bytes;
+        }
+        return sum;
+    }
+
+  private:
+    base::Ring<Frame> frames_;
+    std::uint32_t departed_ = 0;  // frames at the head that are on the wire and released
+    base::Time free_at_;
+    base::Time delay_;
+    base::WireClock wire_;
+    base::WireClock pace_;
+    LinkCounters counters_;
+    base::BitRate rate_;
+};
+
+}  // namespace daqloom::ethernet

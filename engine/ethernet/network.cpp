@@ -1,0 +1,215 @@
+#include "ethernet/network.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace daqloom::ethernet {
+
+using base::Bytes;
+using base::Time;
+
+std::uint16_t Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
+    SwitchNode& node = switches_.emplace_back(config, ports);
+    if (config.model == BufferModel::voq) {
+        node.outputs.resize(ports);
+        for (VirtualOutputQueues& output : node.outputs) {
+            output.by_input.resize(ports);
+            output.held.resize(ports);
+        }
+    }
+    return static_cast<std::uint16_t>(switches_.size() - 1);
+}
+
+LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
+    const auto index = static_cast<LinkIndex>(links_.size());
+    links_.emplace_back(config);
+    wirings_.push_back(wiring);
+    names_.push_back(std::move(name));
+    if (wiring.from_switch != kNone) {
+        switches_[wiring.from_switch].port_links[wiring.from_port] = index;
+    }
+    return index;
+}
+
+void Network::route(std::uint16_t from, HostIndex host, LinkIndex first, std::uint32_t count) {
+    std::vector<Route>& routes = switches_[from].routes;
+    if (routes.size() <= host) {
+        routes.resize(host + std::size_t{1});
+    }
+    routes[host] = {first, count};
+}
+
+void Network::inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random) {
+    losses_.push_back({link, loss, std::move(random)});
+    watched_ = true;
+}
+
+void Network::record_occupancy(Time now, Time end, std::size_t bins) {
+    for (SwitchNode& node : switches_) {
+        settle(node, now);
+        node.occupancy.emplace(now, end, bins);
+        node.occupancy->set(now, node.buffer.held());
+    }
+}
+
+void Network::finish_recording(Time now) {
+    for (SwitchNode& node : switches_) {
+        settle(node, now);
+        if (node.occupancy) {
+            node.occupancy->finish(now);
+        }
+    }
+}
+
+Bytes Network::settled_occupancy(std::uint16_t index, Time now) {
+    settle(switches_[index], now);
+    return switches_[index].buffer.held();
+}
+
+std::uint64_t Network::link_drops(LinkIndex index) const {
+    const Wiring& wiring = wirings_[index];
+    return wiring.from_switch == kNone
+               ? 0
+               : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
+}
+
+void Network::settle(SwitchNode& node, Time now) {
+    for (std::uint32_t port = 0; port < node.port_links.size(); ++port) {
+        settle_port(node, port, now);
+    }
+}
+
+void Network::mark(SwitchNode& node, std::uint32_t port, Time now) {
+    if ((arrived_.flags & kEcnCapable) == 0) {
+        return;
+    }
+    settle_port(node, port, now);
+    if (node.buffer.port(port).held > node.buffer.config().ecn_threshold) {
+        arrived_.flags |= kCongestionExperienced;
+        ++marks_;
+    }
+}
+
+void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, Time now) {
+    node.buffer.count_drop(port, arrived_.bytes);
+    if (observer_ != nullptr) {
+        observer_->on_drop(out, arrived_, now);
+    }
+    if (arrived_.sack != kNoSack) {
+        sacks_.release(arrived_.sack);
+    }
+}
+
+/// Admits the arrived frame to its virtual output queue. False if that was full.
+bool Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
+                             LinkIndex out, Time now) {
+    VirtualOutputQueues& output = node.outputs[port];
+    const Bytes limit = node.buffer.config().port_limit;
+    if (limit != 0 && output.held[input] + arrived_.bytes > limit) {
+        drop(node, port, out, now);
+        return false;
+    }
+    node.buffer.charge(port, arrived_.bytes);
+    if (output.waiting == 0 && links_[out].free_at() <= now) {
+        send(out, arrived_, now);
+        return true;
+    }
+    output.by_input[input].push(arrived_);
+    output.held[input] += arrived_.bytes;
+    if (++output.waiting == 1) {
+        events_.push({links_[out].free_at(), kPortFree, out});
+    }
+    return true;
+}
+
+void Network::on_port_free(LinkIndex index, Time now) {
+    const Wiring wiring = wirings_[index];
+    VirtualOutputQueues& output = switches_[wiring.from_switch].outputs[wiring.from_port];
+    const auto inputs = static_cast<std::uint32_t>(output.by_input.size());
+    std::uint32_t input = output.next;
+    while (output.by_input[input].empty()) {
+        input = input + 1 == inputs ? 0 : input + 1;
+    }
+    const Frame frame = output.by_input[input].front();
+    output.by_input[input].pop();
+    output.held[input] -= frame.bytes;
+    output.next = input + 1 == inputs ? 0 : input + 1;
+    send(index, frame, now);
+    if (--output.waiting > 0) {
+        events_.push({links_[index].free_at(), kPortFree, index});
+    }
+}
+
+/// The arrived frame meets the observer and injected loss. False if it was lost.
+bool Network::watch(LinkIndex index, Time now) {
+    for (InjectedLoss& loss : losses_) {
+        if (loss.link != index || arrived_.payload == 0) {
+            continue;
+        }
+        const bool periodic = loss.config.period != 0 && ++loss.seen % loss.config.period == 0;
+        if (periodic || loss.random.uniform() < loss.config.probability) {
+            lost_frames_ += 1;
+            lost_bytes_ += arrived_.bytes;
+            // Injected loss strikes at the far end, after the link has counted the frame.
+            lost_at_hosts_ += wirings_[index].to_switch == kNone ? arrived_.bytes : 0;
+            if (arrived_.sack != kNoSack) {
+                sacks_.release(arrived_.sack);
+            }
+            if (observer_ != nullptr) {
+                observer_->on_drop(index, arrived_, now);
+            }
+            return false;
+        }
+    }
+    if (observer_ != nullptr) {
+        observer_->on_delivery(index, arrived_, now);
+    }
+    return true;
+}
+
+base::expected<void> Network::check_conservation() const {
+    std::int64_t sent = 0;
+    std::int64_t delivered = 0;
+    std::int64_t inside = 0;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        sent += wirings_[i].from_switch == kNone ? links_[i].counters().entered_bytes : 0;
+        delivered += wirings_[i].to_switch == kNone ? links_[i].counters().frame_bytes : 0;
+        inside += links_[i].bytes_inside();
+    }
+    std::int64_t dropped = 0;
+    for (const SwitchNode& node : switches_) {
+        std::int64_t held = 0;
+        std::int64_t cells = 0;
+        for (const SwitchBuffer::Port& port : node.buffer.ports()) {
+            dropped += port.dropped_bytes;
+            held += port.held;
+            cells += port.cells;
+        }
+        for (const VirtualOutputQueues& output : node.outputs) {
+            for (const base::Ring<Frame>& queue : output.by_input) {
+                for (std::uint32_t place = 0; place < queue.size(); ++place) {
+                    inside += queue[place].bytes;
+                }
+            }
+        }
+        if (held != node.buffer.held()) {
+            return base::failure(fmt::format("a switch holds {} B, its ports {} B together",
+                                             node.buffer.held(), held));
+        }
+        if (node.buffer.cells_taken() != node.buffer.cells_freed() + cells) {
+            return base::failure(fmt::format("{} cells were taken, but {} freed and {} are held",
+                                             node.buffer.cells_taken(), node.buffer.cells_freed(),
+                                             cells));
+        }
+    }
+    if (sent != delivered - lost_at_hosts_ + inside + dropped + lost_bytes_) {
+        return base::failure(fmt::format(
+            "hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were dropped and "
+            "{} B lost",
+            sent, delivered - lost_at_hosts_, inside, dropped, lost_bytes_));
+    }
+    return {};
+}
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,255 @@
+// Links and switches, and the way of a frame through them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/random.hpp"
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/link.hpp"
+#include "ethernet/switch_buffer.hpp"
+#include "ethernet/tcp_receiver.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/statistics.hpp"
+
+namespace daqloom::ethernet {
+
+/// Kinds of event that a network asks for; whoever drives it gives them back.
+enum NetworkEvent : std::uint32_t {
+    kDelivery = 0,  // index: link
+    kPortFree = 1,  // index: link whose transmitter has become free (voq only)
+    kFirstHostEvent = 2,
+};
+
+/// SACK blocks on their way; a frame carries the number of its slot.
+class SackPool {
+  public:
+    std::uint32_t put(const SackBlocks& blocks) {
+        if (free_.empty()) {
+            slots_.push_back(blocks);
+            return static_cast<std::uint32_t>(slots_.size() - 1);
+        }
+        const std::uint32_t slot = free_.back();
+        free_.pop_back();
+        slots_[slot] = blocks;
+        return slot;
+    }
+    [[nodiscard]] const SackBlocks& operator[](std::uint32_t slot) const { return slots_[slot]; }
+    void release(std::uint32_t slot) { free_.push_back(slot); }
+    [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_.size(); }
+
+  private:
+    std::vector<SackBlocks> slots_;
+    std::vector<std::uint32_t> free_;
+};
+
+/// Frames lost on a link by fault injection, besides any switch's drops.
+struct LossConfig {
+    double probability = 0;    // of each data frame
+    std::uint64_t period = 0;  // every n-th data frame; 0: none
+};
+
+/// Somebody who looks at single frames: captures, timelines. Costs nothing when absent.
+class Observer {
+  public:
+    virtual ~Observer() = default;
+    virtual void on_delivery(LinkIndex link, const Frame& frame, base::Time now) = 0;
+    virtual void on_drop(LinkIndex link, const Frame& frame, base::Time now) = 0;
+};
+
+class Network {
+  public:
+    static constexpr std::uint16_t kNone = 0xffff;
+
+    /// Where a link begins and ends: at a port of a switch, or at a host.
+    struct Wiring {
+        std::uint16_t from_switch = kNone;
+        std::uint16_t from_port = 0;
+        std::uint16_t to_switch = kNone;
+        std::uint16_t to_port = 0;
+    };
+
+    explicit Network(sim::EventQueue& events) : events_(events) {}
+
+    // Building, in this order: switches, links, routes.
+    std::uint16_t add_switch(const SwitchConfig& config, std::uint32_t ports);
+    LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
+    /// Frames for `host` leave `from` through one of `count` links, by a hash of the connection.
+    void route(std::uint16_t from, HostIndex host, LinkIndex first, std::uint32_t count = 1);
+    void inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random);
+    void observe(Observer* observer) {
+        observer_ = observer;
+        watched_ = true;
+    }
+    /// From now on occupancy is recorded: in [now, end), in that many bins.
+    void record_occupancy(base::Time now, base::Time end, std::size_t bins);
+    void finish_recording(base::Time now);
+
+    /// Puts a frame on a link; on a switch's link it was admitted before.
+    void send(LinkIndex link, const Frame& frame, base::Time now) {
+        if (links_[link].enqueue(frame, now)) {
+            events_.push({links_[link].next_delivery(), kDelivery, link});
+        }
+    }
+
+    /// The head of `link` has arrived. Returns the frame if it is at a host, nothing if it went on
+    /// or was lost.
+    [[nodiscard]] const Frame* on_delivery(LinkIndex index, base::Time now) {
+        Link& link = links_[index];
+        arrived_ = link.head();
+        const bool held = link.deliver();
+        if (!link.empty()) {
+            events_.push({link.next_delivery(), kDelivery, index});
+        }
+        const Wiring wiring = wirings_[index];
+        if (held && wiring.from_switch != kNone) {
+            switches_[wiring.from_switch].buffer.release(wiring.from_port, arrived_.bytes);
+        }
+        if (watched_) [[unlikely]] {
+            if (!watch(index, now)) {
+                return nullptr;
+            }
+        }
+        if (wiring.to_switch == kNone) {
+            return &arrived_;
+        }
+        forward(wiring.to_switch, wiring.to_port, now);
+        return nullptr;
+    }
+
+    void on_port_free(LinkIndex index, base::Time now);
+
+    [[nodiscard]] SackPool& sacks() { return sacks_; }
+    [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
+    [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
+    [[nodiscard]] const Wiring& wiring(LinkIndex index) const { return wirings_[index]; }
+    [[nodiscard]] std::size_t links() const { return links_.size(); }
+    [[nodiscard]] const SwitchBuffer& buffer(std::uint16_t index) const {
+        return switches_[index].buffer;
+    }
+    [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(std::uint16_t index) const {
+        return switches_[index].occupancy;
+    }
+    /// Bytes held by a switch at `now`, exactly.
+    [[nodiscard]] base::Bytes settled_occupancy(std::uint16_t index, base::Time now);
+    /// Frames that a switch had no room for on their way to this link.
+    [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
+    [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
+    [[nodiscard]] std::uint64_t marks() const { return marks_; }
+
+    /// Counts every frame anew: bytes entered at hosts = delivered to hosts + in queues and on
+    /// wires + dropped; cells taken = cells freed + held. The sentence says what does not add up.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+  private:
+    struct Route {
+        LinkIndex first = 0;
+        std::uint32_t count = 0;
+    };
+
+    /// Virtual output queues of one output: one per input, served in turn.
+    struct VirtualOutputQueues {
+        std::vector<base::Ring<Frame>> by_input;
+        std::vector<base::Bytes> held;
+        std::uint32_t next = 0;
+        std::uint32_t waiting = 0;  // frames in all of them
+    };
+
+    struct SwitchNode {
+        SwitchNode(const SwitchConfig& config, std::uint32_t ports)
+            : buffer(config, ports), port_links(ports, 0) {}
+
+        SwitchBuffer buffer;
+        std::vector<LinkIndex> port_links;
+        std::vector<Route> routes;                 // by destination host
+        std::vector<VirtualOutputQueues> outputs;  // voq only
+        std::optional<sim::TimeSeries> occupancy;
+    };
+
+    void forward(std::uint16_t at, std::uint16_t input, base::Time now) {
+        SwitchNode& node = switches_[at];
+        const Route route = node.routes[arrived_.destination];
+        const LinkIndex out =
+            route.count == 1 ? route.first : route.first + hash(arrived_.to >> 1) % route.count;
+        const std::uint16_t port = wirings_[out].from_port;
+        const base::Bytes bytes = arrived_.bytes;
+        if (!node.buffer.fits(port, bytes)) [[unlikely]] {
+            settle(node, now);
+            if (!node.buffer.fits(port, bytes)) {
+                drop(node, port, out, now);
+                return;
+            }
+        }
+        if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
+            mark(node, port, now);
+        }
+        if (node.buffer.config().model == BufferModel::voq) {
+            if (!queue_by_input(node, port, input, out, now)) {
+                return;
+            }
+        } else {
+            node.buffer.charge(port, bytes);
+            send(out, arrived_, now);
+        }
+        if (node.occupancy) {
+            record_if_raised(node, now);
+        }
+    }
+
+    /// The books run behind (see SwitchBuffer): they are an upper bound, good enough to see that no
+    /// maximum is raised, and settled only when one might be. The peak is exact; the maximum of a
+    /// bin may be low by 1/512, so that not every frame of a rising flank settles the books.
+    void record_if_raised(SwitchNode& node, base::Time now) {
+        const base::Bytes held = node.buffer.held();
+        if (held > node.occupancy->peak().value ||
+            node.occupancy->would_raise(now, held - held / 512)) [[unlikely]] {
+            settle(node, now);
+            node.occupancy->set(now, node.buffer.held());
+        }
+    }
+
+    static std::uint32_t hash(std::uint32_t value) {
+        value *= 0x9e3779b1U;  // Fibonacci hashing: golden ratio × 2^32
+        return value ^ (value >> 15);
+    }
+
+    void settle_port(SwitchNode& node, std::uint32_t port, base::Time now) {
+        links_[node.port_links[port]].release_departed(
+            now, [&](const Frame& frame) { node.buffer.release(port, frame.bytes); });
+    }
+    void settle(SwitchNode& node, base::Time now);
+    void mark(SwitchNode& node, std::uint32_t port, base::Time now);
+    void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, base::Time now);
+    bool queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
+                        base::Time now);
+    bool watch(LinkIndex index, base::Time now);
+
+    struct InjectedLoss {
+        LinkIndex link;
+        LossConfig config;
+        base::RandomStream random;
+        std::uint64_t seen = 0;
+    };
+
+    sim::EventQueue& events_;
+    std::vector<Link> links_;
+    std::vector<Wiring> wirings_;
+    std::vector<SwitchNode> switches_;
+    Frame arrived_{};
+    bool watched_ = false;  // an observer or injected loss wants to see every frame
+    Observer* observer_ = nullptr;
+    SackPool sacks_;
+    std::vector<InjectedLoss> losses_;
+    std::vector<std::string> names_;
+    std::uint64_t lost_frames_ = 0;
+    base::Bytes lost_bytes_ = 0;
+    base::Bytes lost_at_hosts_ = 0;
+    std::uint64_t marks_ = 0;
+};
+
+}  // namespace daqloom::ethernet

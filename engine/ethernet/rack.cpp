@@ -1,0 +1,464 @@
+#include "ethernet/rack.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace daqloom::ethernet {
+
+using base::Bytes;
+using base::Time;
+using protocol::BuilderIndex;
+using protocol::EventId;
+using protocol::SourceIndex;
+
+namespace {
+
+EventId id_of(std::uint64_t event) { return static_cast<EventId>(event); }
+std::uint64_t number_of(EventId event) { return static_cast<std::uint64_t>(event); }
+
+/// One port for each host and uplink, in this order.
+std::uint32_t core_ports(const RackConfig& config) { return config.sources + config.uplinks; }
+std::uint32_t tor_ports(const RackConfig& config) { return config.uplinks + config.builders; }
+
+TcpSenderCounters difference(const TcpSenderCounters& now, const TcpSenderCounters& before) {
+    return {now.fast_retransmissions - before.fast_retransmissions,
+            now.probe_retransmissions - before.probe_retransmissions,
+            now.timeout_retransmissions - before.timeout_retransmissions,
+            now.timeouts_whole_window - before.timeouts_whole_window,
+            now.timeouts_tail - before.timeouts_tail,
+            now.timeouts_retransmission - before.timeouts_retransmission,
+            now.recoveries - before.recoveries};
+}
+
+}  // namespace
+
+/// What the state machines of protocol/ ask for.
+struct Rack::Outlet {
+    Rack& rack;
+    std::uint32_t unit;  // builder or source that asks
+
+    void assign(EventId event, BuilderIndex builder) const {
+        rack.begin(number_of(event), builder);
+    }
+    void request(EventId event, SourceIndex source) const {
+        rack.submit(rack.builder_host(unit), Work::send_request, rack.endpoint(unit, source),
+                    number_of(event), rack.config_.request_size);
+    }
+    void built(EventId event) const { rack.finish(number_of(event), unit); }
+    void done(EventId /*event*/) const { rack.done_builders_.push_back(unit); }
+    void respond_after(Time delay, EventId event, BuilderIndex builder, Bytes bytes) const {
+        rack.schedule(delay, kResponse, {number_of(event), bytes, builder, unit});
+    }
+    void send_fragment(EventId event, BuilderIndex builder, Bytes bytes) const {
+        rack.submit(rack.source_host(unit), Work::send_fragment, rack.endpoint(builder, unit) + 1,
+                    number_of(event), bytes);
+    }
+};
+
+base::expected<std::unique_ptr<Rack>> Rack::make(const RackConfig& config) {
+    if (auto valid = validate(config); !valid) {
+        return tl::unexpected(valid.error());
+    }
+    auto arrivals =
+        protocol::Arrivals::make(config.arrivals, base::RandomStream(config.seed, "arrivals"));
+    if (!arrivals) {
+        return tl::unexpected(arrivals.error());
+    }
+    auto sizes =
+        protocol::EventSizes::make(config.event_size, base::RandomStream(config.seed, "sizes"));
+    if (!sizes) {
+        return tl::unexpected(sizes.error());
+    }
+    auto manager =
+        protocol::EventManager::make({config.builders, config.concurrent_events, config.assignment},
+                                     base::RandomStream(config.seed, "assignment"));
+    if (!manager) {
+        return tl::unexpected(manager.error());
+    }
+    std::vector<protocol::PullBuilder> builders;
+    for (std::uint32_t i = 0; i < config.builders; ++i) {
+        auto builder = protocol::PullBuilder::make(
+            {config.sources, config.outstanding_fragments, config.concurrent_events});
+        if (!builder) {
+            return tl::unexpected(builder.error());
+        }
+        builders.push_back(std::move(*builder));
+    }
+    return std::unique_ptr<Rack>(new Rack(config, std::move(*arrivals), std::move(*sizes),
+                                          std::move(*manager), std::move(builders)));
+}
+
+Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::EventSizes sizes,
+           protocol::EventManager manager, std::vector<protocol::PullBuilder> builders)
+    : config_(config),
+      network_(events_),
+      hosts_(config.tcp, network_, events_),
+      arrivals_(std::move(arrivals)),
+      sizes_(std::move(sizes)),
+      manager_(std::move(manager)),
+      builders_(std::move(builders)),
+      processing_random_(config.seed, "processing") {
+    for (std::uint32_t source = 0; source < config_.sources; ++source) {
+        readouts_.emplace_back(
+            config_.response, base::RandomStream(config_.seed, fmt::format("response.{}", source)));
+        processors_.push_back({config_.source_cost_per_message, Time::zero(), {}});
+    }
+    for (std::uint32_t builder = 0; builder < config_.builders; ++builder) {
+        processors_.push_back({config_.builder_cost_per_message, Time::zero(), {}});
+    }
+    if (!config_.share.empty()) {
+        cumulative_share_.push_back(0);
+        for (const double weight : config_.share) {
+            cumulative_share_.push_back(cumulative_share_.back() + weight);
+        }
+        for (double& sum : cumulative_share_) {
+            sum /= cumulative_share_.back();
+        }
+        cumulative_share_.back() = 1;
+    }
+    wire();
+    events_.push({config_.warmup, kWarm, 0});
+    schedule_arrival();
+}
+
+void Rack::wire() {
+    const auto narrow = [](std::uint32_t value) { return static_cast<std::uint16_t>(value); };
+    network_.add_switch(config_.core, core_ports(config_));
+    network_.add_switch(config_.tor, tor_ports(config_));
+    constexpr std::uint16_t host = Network::kNone;
+
+    for (std::uint32_t s = 0; s < config_.sources; ++s) {
+        const auto port = narrow(s);
+        network_.add_link(config_.source_link, {host, 0, kCore, port},
+                          fmt::format("source.{}.up", s));
+        const LinkIndex down = network_.add_link(config_.source_link, {kCore, port, host, 0},
+                                                 fmt::format("source.{}.down", s));
+        network_.route(kCore, narrow(source_host(s)), down);
+    }
+    // Each direction of the uplinks lies together, so that a route is a run of links.
+    for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
+        network_.add_link(config_.uplink, {kCore, narrow(config_.sources + i), kTor, narrow(i)},
+                          fmt::format("uplink.{}.down", i));
+    }
+    const LinkIndex uplink_up = 2 * config_.sources + config_.uplinks;
+    for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
+        network_.add_link(config_.uplink, {kTor, narrow(i), kCore, narrow(config_.sources + i)},
+                          fmt::format("uplink.{}.up", i));
+    }
+    LinkConfig access_up = config_.access_link;
+    access_up.rate_limit = {0};
+    for (std::uint32_t b = 0; b < config_.builders; ++b) {
+        const auto port = narrow(config_.uplinks + b);
+        const LinkIndex down = network_.add_link(config_.access_link, {kTor, port, host, 0},
+                                                 fmt::format("access.{}.down", b));
+        network_.add_link(access_up, {host, 0, kTor, port}, fmt::format("access.{}.up", b));
+        network_.route(kTor, narrow(builder_host(b)), down);
+        network_.route(kCore, narrow(builder_host(b)), uplink_down(0), config_.uplinks);
+        if (config_.access_loss.probability > 0 || config_.access_loss.period > 0) {
+            network_.inject_loss(down, config_.access_loss,
+                                 base::RandomStream(config_.seed, fmt::format("loss.{}", b)));
+        }
+    }
+    for (std::uint32_t s = 0; s < config_.sources; ++s) {
+        network_.route(kTor, narrow(source_host(s)), uplink_up, config_.uplinks);
+    }
+    for (std::uint32_t b = 0; b < config_.builders; ++b) {
+        for (std::uint32_t s = 0; s < config_.sources; ++s) {
+            hosts_.connect(narrow(builder_host(b)), access_down(b) + 1, narrow(source_host(s)),
+                           source_up(s));
+        }
+    }
+}
+
+void Rack::run(Time until) {
+    events_.push({std::min(until, config_.duration), kPause, 0});
+    for (;;) {
+        const sim::Event event = events_.pop();
+        now_ = event.at;
+        if (event.kind == kPause) {
+            return;
+        }
+        ++sim_events_;
+        // FNV-1a over whole words: one multiplication per event, order-sensitive.
+        const std::uint64_t word = static_cast<std::uint64_t>(event.at.ps) ^
+                                   (std::uint64_t{event.kind} << 56) ^
+                                   (std::uint64_t{event.index} << 32);
+        fingerprint_ = (fingerprint_ ^ word) * 0x100000001b3;
+        handle(event);
+    }
+}
+
+void Rack::handle(const sim::Event& event) {
+    switch (event.kind) {
+        case kDelivery:
+            if (const Frame* frame = network_.on_delivery(event.index, now_)) {
+                hosts_.receive(*frame, now_, *this);
+            }
+            return;
+        case kPortFree:
+            network_.on_port_free(event.index, now_);
+            return;
+        case kSenderTimer:
+            hosts_.on_sender_timer(event.index, now_);
+            return;
+        case kDelayedAck:
+            hosts_.on_delayed_ack(event.index, now_);
+            return;
+        case kArrival:
+            on_arrival();
+            return;
+        case kResponse:
+            on_response(event.index);
+            return;
+        case kProcessed:
+            on_processed(event.index);
+            return;
+        case kProcessor:
+            on_processor(event.index);
+            return;
+        case kWarm:
+            on_warm();
+            return;
+        default:
+            return;
+    }
+}
+
+// The way of an event: arrival, assignment, requests, responses, fragments, processing.
+
+void Rack::on_arrival() {
+    const std::uint64_t event = first_record_ + records_.size();
+    records_.push({sizes_.next(), Time::zero(), false, false});
+    ++arrived_;
+    Outlet outlet{*this, 0};
+    manager_.on_event(id_of(event), outlet);
+    schedule_arrival();
+}
+
+void Rack::begin(std::uint64_t event, std::uint32_t builder) {
+    record(event).assigned = now_;
+    record(event).begun = true;
+    ++begun_;
+    Outlet outlet{*this, builder};
+    builders_[builder].on_assigned(id_of(event), outlet);
+}
+
+void Rack::on_message(EndpointIndex at, const Message& message, Time /*now*/) {
+    const bool at_source = (at & 1) != 0;
+    const std::uint32_t connection = at / 2;
+    const std::uint32_t host = at_source ? source_host(connection % config_.sources)
+                                         : builder_host(connection / config_.sources);
+    submit(host, at_source ? Work::take_request : Work::take_fragment, at, message.label,
+           message.bytes);
+}
+
+void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes bytes) {
+    const std::uint32_t connection = endpoint / 2;
+    const std::uint32_t builder = connection / config_.sources;
+    const std::uint32_t source = connection % config_.sources;
+    switch (work) {
+        case Work::send_request:
+        case Work::send_fragment:
+            hosts_.write(endpoint, event, bytes, now_);
+            return;
+        case Work::take_request: {
+            Outlet outlet{*this, source};
+            readouts_[source].on_request(id_of(event), builder, fragment(event, source), outlet);
+            return;
+        }
+        case Work::take_fragment: {
+            Outlet outlet{*this, builder};
+            builders_[builder].on_fragment(id_of(event), source, bytes, outlet);
+            return;
+        }
+    }
+}
+
+void Rack::on_response(std::uint32_t slot) {
+    const Pending pending = take_pending(slot);
+    Outlet outlet{*this, pending.source};
+    readouts_[pending.source].on_response_due(id_of(pending.event), pending.builder, pending.bytes,
+                                              outlet);
+}
+
+/// All fragments are there: the event is built, its processing begins.
+void Rack::finish(std::uint64_t event, std::uint32_t builder) {
+    const EventRecord& built = record(event);
+    ++built_;
+    if (warm_) {
+        bytes_built_ += built.size;
+        latency_.record(now_ - built.assigned);
+    }
+    if (event_observer_ != nullptr) {
+        event_observer_->on_built(id_of(event), builder, built.assigned, now_);
+    }
+    Time delay{};
+    for (const base::DelayDistribution& stage : config_.processing) {
+        delay += stage.draw(processing_random_);
+    }
+    schedule(delay, kProcessed, {event, 0, builder, 0});
+}
+
+void Rack::on_processed(std::uint32_t slot) {
+    const Pending pending = take_pending(slot);
+    Outlet outlet{*this, pending.builder};
+    builders_[pending.builder].on_processed(id_of(pending.event), outlet);
+    record(pending.event).finished = true;
+    while (!records_.empty() && records_.front().finished) {
+        records_.pop();
+        ++first_record_;
+    }
+    while (!done_builders_.empty()) {
+        const std::uint32_t builder = done_builders_.back();
+        done_builders_.pop_back();
+        manager_.on_builder_done(builder, outlet);
+    }
+}
+
+Bytes Rack::fragment(std::uint64_t event, std::uint32_t source) {
+    const Bytes size = record(event).size;
+    if (cumulative_share_.empty()) {
+        return std::max<Bytes>(protocol::fragment_size(size, source, config_.sources), 1);
+    }
+    const auto up_to = [&](std::uint32_t i) {
+        return static_cast<Bytes>(cumulative_share_[i] * static_cast<double>(size));
+    };
+    return std::max<Bytes>(up_to(source + 1) - up_to(source), 1);
+}
+
+// Hosts' processors, timers, and the end of the warm-up.
+
+void Rack::submit(std::uint32_t host, Work work, EndpointIndex endpoint, std::uint64_t event,
+                  Bytes bytes) {
+    Host& processor = processors_[host];
+    if (processor.cost == Time::zero()) {
+        perform(work, endpoint, event, bytes);
+        return;
+    }
+    processor.free_at = std::max(processor.free_at, now_) + processor.cost;
+    processor.tasks.push({processor.free_at, event, bytes, endpoint, work});
+    if (processor.tasks.size() == 1) {
+        events_.push({processor.free_at, kProcessor, host});
+    }
+}
+
+void Rack::on_processor(std::uint32_t host) {
+    Host& processor = processors_[host];
+    const Task task = processor.tasks.front();
+    processor.tasks.pop();
+    if (!processor.tasks.empty()) {
+        events_.push({processor.tasks.front().done, kProcessor, host});
+    }
+    perform(task.work, task.endpoint, task.event, task.bytes);
+}
+
+void Rack::schedule_arrival() {
+    const Time at = arrivals_.next();
+    if (at <= config_.duration) {
+        events_.push({std::max(at, now_), kArrival, 0});
+    }
+}
+
+void Rack::schedule(Time after, ApplicationEvent kind, const Pending& pending) {
+    std::uint32_t slot = 0;
+    if (free_pending_.empty()) {
+        slot = static_cast<std::uint32_t>(pending_.size());
+        pending_.push_back(pending);
+    } else {
+        slot = free_pending_.back();
+        free_pending_.pop_back();
+        pending_[slot] = pending;
+    }
+    events_.push({now_ + after, kind, slot});
+}
+
+Rack::Pending Rack::take_pending(std::uint32_t slot) {
+    free_pending_.push_back(slot);
+    return pending_[slot];
+}
+
+void Rack::on_warm() {
+    warm_ = true;
+    arrived_cold_ = arrived_;
+    built_cold_ = built_;
+    tcp_cold_ = hosts_.counters();
+    losses_cold_ = network_.injected_losses();
+    marks_cold_ = network_.marks();
+    links_cold_.clear();
+    drops_cold_.clear();
+    for (LinkIndex i = 0; i < network_.links(); ++i) {
+        links_cold_.push_back(network_.link(i).counters());
+        drops_cold_.push_back(network_.link_drops(i));
+    }
+    network_.record_occupancy(now_, config_.duration, config_.occupancy_bins);
+}
+
+RackReport Rack::report() {
+    network_.finish_recording(now_);
+    RackReport report;
+    report.total_sim_events = sim_events_;
+    report.total_pending_peak = events_.peak_size();
+    for (LinkIndex i = 0; i < network_.links(); ++i) {
+        report.total_packet_hops += network_.link(i).counters().frames;
+        report.total_ack_hops += network_.link(i).counters().ack_frames;
+    }
+    report.events_incomplete = begun_ - built_;
+    report.events_waiting = manager_.backlog();
+    if (!warm_) {
+        return report;
+    }
+    report.window = now_ - config_.warmup;
+    report.events_built = built_ - built_cold_;
+    report.events_arrived = arrived_ - arrived_cold_;
+    report.bytes_built = bytes_built_;
+    report.tcp = difference(hosts_.counters(), tcp_cold_);
+    report.injected_losses = network_.injected_losses() - losses_cold_;
+    report.marks = network_.marks() - marks_cold_;
+    for (LinkIndex i = 0; i < network_.links(); ++i) {
+        LinkCounters counters = network_.link(i).counters();
+        counters.frames -= links_cold_[i].frames;
+        counters.ack_frames -= links_cold_[i].ack_frames;
+        counters.frame_bytes -= links_cold_[i].frame_bytes;
+        counters.entered_bytes -= links_cold_[i].entered_bytes;
+        report.links.push_back(counters);
+        report.drops_by_link.push_back(network_.link_drops(i) - drops_cold_[i]);
+        report.drops += report.drops_by_link.back();
+    }
+    report.core_peak = network_.occupancy(kCore)->peak().value;
+    report.tor_peak = network_.occupancy(kTor)->peak().value;
+    report.tor_peak_at = network_.occupancy(kTor)->peak().at;
+    return report;
+}
+
+base::expected<void> Rack::check_conservation() const {
+    if (auto network = network_.check_conservation(); !network) {
+        return network;
+    }
+    return hosts_.check_conservation();
+}
+
+base::expected<void> validate(const RackConfig& config) {
+    const auto frame = config.tcp.mss + config.tcp.header_bytes() + kFrameOverhead;
+    if (config.sources < 1 || config.builders < 1 || config.uplinks < 1 ||
+        config.sources + std::uint64_t{config.builders} >= Network::kNone ||
+        config.sources + std::uint64_t{config.uplinks} >= Network::kNone) {
+        return base::failure("a rack has 1 to 65534 hosts, at least one of each kind, and uplinks");
+    }
+    if (config.source_link.rate.bps < 1'000'000 || config.uplink.rate.bps < 1'000'000 ||
+        config.access_link.rate.bps < 1'000'000) {
+        return base::failure("a link's rate is at least 1 Mb/s");
+    }
+    if (config.tcp.mss < 1 || frame > 0xffff) {
+        return base::failure("a frame has at least one byte of payload and at most 65535 in all");
+    }
+    if (config.duration <= config.warmup || config.warmup < Time::zero()) {
+        return base::failure("the run must be longer than its warm-up");
+    }
+    if (!config.share.empty() && config.share.size() != config.sources) {
+        return base::failure("shares of the event are given for each source or for none");
+    }
+    return {};
+}
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,61 @@
+// One rack of builder units that pull events from all sources.
+//
+//   source 0 ──┐                                     ┌── builder 0
+//   source 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
+//      …     ──┘                                     └──    …
+//
+// Racks are independent of one another, so that one stands for the farm.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "ethernet/link.hpp"
+#include "ethernet/network.hpp"
+#include "ethernet/switch_buffer.hpp"
+#include "ethernet/tcp_config.hpp"
+#include "protocol/arrivals.hpp"
+#include "protocol/event_manager.hpp"
+#include "protocol/event_size.hpp"
+
+namespace daqloom::ethernet {
+
+struct RackConfig {
+    std::uint32_t sources = 1;
+    std::uint32_t builders = 1;
+
+    protocol::ArrivalsConfig arrivals;
+    protocol::EventSizeConfig event_size;
+    std::vector<double> share;  // of an event, by source; empty: equal
+
+    protocol::Assignment assignment = protocol::Assignment::round_robin;
+    std::uint32_t concurrent_events = 32;
+    std::uint32_t outstanding_fragments = 0;  // of one builder; 0: no limit
+    base::Bytes request_size = 100;
+    base::DelayDistribution response;
+    std::vector<base::DelayDistribution> processing;  // one after the other
+    base::Time source_cost_per_message;  // of the host's processor, one message at a time
+    base::Time builder_cost_per_message;
+
+    LinkConfig source_link;
+    LinkConfig uplink;
+    std::uint32_t uplinks = 1;
+    LinkConfig access_link;  // its rate_limit paces the top of rack only
+    SwitchConfig core;
+    SwitchConfig tor;
+    TcpConfig tcp;
+    LossConfig access_loss;  // on the way to the builders
+
+    base::Time duration;
+    base::Time warmup;
+    std::uint64_t seed = 1;
+    std::uint32_t occupancy_bins = 4000;
+};
+
+/// What cannot be simulated, in one sentence; nothing if all is well.
+[[nodiscard]] base::expected<void> validate(const RackConfig& config);
+
+}  // namespace daqloom::ethernet

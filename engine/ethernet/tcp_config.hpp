@@ -1,0 +1,37 @@
+// What both ends of every connection agree on.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::ethernet {
+
+enum class CongestionControl : std::uint8_t { newreno, cubic, dctcp, static_window };
+
+struct TcpConfig {
+    CongestionControl congestion = CongestionControl::cubic;
+    base::Bytes mss = 1448;
+    base::Bytes static_window = 0;         // congestion control `static_window`: cwnd, always
+    std::uint32_t initial_window = 10;     // segments (RFC 6928)
+    base::Bytes receive_window = 4 << 20;  // beyond the next byte expected
+    std::uint32_t ack_every = 2;           // full segments per acknowledgement (RFC 5681)
+    base::Time delayed_ack = base::milliseconds(40);
+    base::Time rto_min = base::milliseconds(200);  // added to the smoothed RTT at least, as Linux
+    base::Time rto_initial = base::seconds(1);
+    base::Time rto_max = base::seconds(120);
+    base::Bytes tso_burst = 0;       // 0: segments leave singly
+    double dctcp_gain = 1.0 / 16.0;  // g of RFC 8257
+    bool rack = true;                // RFC 8985; without it three SACKed segments (RFC 6675)
+    bool tail_loss_probe = true;     // RFC 8985
+    bool restart_after_idle = true;  // RFC 5681, 4.1
+    bool hystart = true;             // CUBIC leaves slow start before it loses (RFC 9406)
+    bool timestamps = true;          // 12 B of option in every segment
+
+    /// IPv4 and TCP headers of every segment, without SACK blocks.
+    [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
+    /// SACK blocks that fit beside the timestamps (RFC 2018).
+    [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }
+};
+
+}  // namespace daqloom::ethernet

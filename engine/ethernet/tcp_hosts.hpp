@@ -1,0 +1,224 @@
+// The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
+//
+// Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c, which is established
+// from the start. Messages have no bytes; what lies in the stream is where each of them ends and
+// the label that the application gave it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/network.hpp"
+#include "ethernet/tcp_config.hpp"
+#include "ethernet/tcp_receiver.hpp"
+#include "ethernet/tcp_sender.hpp"
+
+namespace daqloom::ethernet {
+
+/// A message of an application, complete in the stream when the byte before `end` has arrived.
+struct Message {
+    std::uint64_t end;
+    std::uint64_t label;
+    base::Bytes bytes;
+};
+
+// Kinds of event; index: endpoint.
+inline constexpr std::uint32_t kSenderTimer = kFirstHostEvent;
+inline constexpr std::uint32_t kDelayedAck = kFirstHostEvent + 1;
+inline constexpr std::uint32_t kFirstApplicationEvent = kFirstHostEvent + 2;
+
+/// Called when the retransmission timer of an endpoint expires, for timelines.
+class TimeoutObserver {
+  public:
+    virtual ~TimeoutObserver() = default;
+    virtual void on_timeout(EndpointIndex endpoint, base::Time now) = 0;
+};
+
+class TcpHosts {
+  public:
+    TcpHosts(const TcpConfig& config, Network& network, sim::EventQueue& events)
+        : config_(config), network_(network), events_(events) {}
+
+    /// A connection between two hosts; `nic` is the link that leads out of each.
+    void connect(HostIndex host_a, LinkIndex nic_a, HostIndex host_b, LinkIndex nic_b) {
+        endpoints_.emplace_back(config_, nic_a, host_b);
+        endpoints_.emplace_back(config_, nic_b, host_a);
+    }
+
+    /// The application at `from` writes a message to its peer.
+    void write(EndpointIndex from, std::uint64_t label, base::Bytes bytes, base::Time now) {
+        Endpoint& endpoint = endpoints_[from];
+        endpoint.sender.write(bytes);
+        endpoints_[from ^ 1].inbox.push({endpoint.sender.end(), label, bytes});
+        Outlet outlet{*this, from, now};
+        endpoint.sender.transmit(now, config_, outlet);
+        keep_sender_timer(from);
+    }
+
+    /// A frame has reached its host. Calls `app.on_message(endpoint, message, now)` for every
+    /// message that is complete with it; the application may write from there.
+    template <class App>
+    void receive(const Frame frame, base::Time now, App& app) {
+        Endpoint& endpoint = endpoints_[frame.to];
+        Outlet outlet{*this, frame.to, now};
+        TcpSender& sender = endpoint.sender;
+        if (static_cast<std::uint32_t>(sender.una()) != frame.ack || frame.sack != kNoSack ||
+            (frame.flags & (kEcnEcho | kDuplicate)) != 0) {
+            take_ack(endpoint, frame, now);
+            sender.transmit(now, config_, outlet);
+            keep_sender_timer(frame.to);
+        }
+        if (frame.payload != 0) {
+            take_data(frame, now);
+            keep_delayed_ack(frame.to);
+            while (!endpoint.inbox.empty() &&
+                   endpoint.inbox.front().end <= endpoint.receiver.next()) {
+                const Message message = endpoint.inbox.front();
+                endpoint.inbox.pop();
+                app.on_message(frame.to, message, now);
+            }
+        }
+    }
+
+    void on_sender_timer(EndpointIndex index, base::Time now);
+    void on_delayed_ack(EndpointIndex index, base::Time now);
+
+    void observe(TimeoutObserver* observer) { observer_ = observer; }
+
+    [[nodiscard]] std::size_t size() const { return endpoints_.size(); }
+    [[nodiscard]] const TcpSender& sender(EndpointIndex index) const {
+        return endpoints_[index].sender;
+    }
+    [[nodiscard]] const TcpReceiver& receiver(EndpointIndex index) const {
+        return endpoints_[index].receiver;
+    }
+    [[nodiscard]] HostIndex peer_host(EndpointIndex index) const {
+        return endpoints_[index].peer_host;
+    }
+    /// Over all endpoints.
+    [[nodiscard]] TcpSenderCounters counters() const;
+    /// Every byte written is received, in flight or unsent; the sentence says where not.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+  private:
+    struct Endpoint {
+        Endpoint(const TcpConfig& config, LinkIndex nic_link, HostIndex peer)
+            : sender(config), nic(nic_link), peer_host(peer) {}
+
+        TcpSender sender;
+        TcpReceiver receiver;
+        base::Ring<Message> inbox;  // messages not yet complete here, in stream order
+        base::Time sender_event = base::Time::never();  // the earliest pending kSenderTimer
+        base::Time ack_event = base::Time::never();     // the earliest pending kDelayedAck
+        LinkIndex nic;
+        HostIndex peer_host;
+    };
+
+    /// Where an endpoint's segments leave.
+    struct Outlet {
+        TcpHosts& hosts;
+        EndpointIndex from;
+        base::Time now;
+
+        void segment(std::uint64_t offset, base::Bytes length, bool again) const {
+            hosts.send_segment(from, offset, length, again, now);
+        }
+    };
+
+    void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {
+        const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
+        endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()), sack,
+                               (frame.flags & kEcnEcho) != 0, (frame.flags & kDuplicate) != 0, now,
+                               config_);
+        if (sack != nullptr) {
+            network_.sacks().release(frame.sack);
+        }
+    }
+
+    void take_data(const Frame& frame, base::Time now) {
+        TcpReceiver& receiver = endpoints_[frame.to].receiver;
+        const bool marked = (frame.flags & kCongestionExperienced) != 0;
+        const auto reaction = receiver.on_segment(unwrap(frame.seq, receiver.next()), frame.payload,
+                                                  marked, now, config_);
+        if (reaction == TcpReceiver::Reaction::acknowledge) {
+            send_ack(frame.to, receiver.next(), receiver.marked(), now);
+            receiver.on_acknowledged();
+        } else if (reaction == TcpReceiver::Reaction::acknowledge_before_and_delay) {
+            send_ack(frame.to, receiver.previous(), !receiver.marked(), now);
+        }
+    }
+
+    void send_segment(EndpointIndex from, std::uint64_t offset, base::Bytes length, bool again,
+                      base::Time now) {
+        Endpoint& endpoint = endpoints_[from];
+        const base::Bytes bytes = length + config_.header_bytes() + kFrameOverhead;
+        unsigned flags = endpoint.receiver.marked() ? kEcnEcho : 0U;
+        flags |= config_.congestion == CongestionControl::dctcp ? kEcnCapable : 0U;
+        flags |= again ? kRetransmission : 0U;
+        network_.send(endpoint.nic,
+                      {.at = now,
+                       .seq = static_cast<std::uint32_t>(offset),
+                       .ack = static_cast<std::uint32_t>(endpoint.receiver.next()),
+                       .to = from ^ 1,
+                       .sack = kNoSack,
+                       .payload = static_cast<std::uint16_t>(length),
+                       .bytes = static_cast<std::uint16_t>(std::max(bytes, kMinimumFrame)),
+                       .destination = endpoint.peer_host,
+                       .flags = static_cast<std::uint8_t>(flags)},
+                      now);
+        endpoint.receiver.on_acknowledged();
+    }
+
+    void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now) {
+        Endpoint& endpoint = endpoints_[from];
+        base::Bytes bytes = config_.header_bytes() + kFrameOverhead;
+        std::uint32_t sack = kNoSack;
+        if (endpoint.receiver.has_gap()) [[unlikely]] {
+            const SackBlocks blocks = endpoint.receiver.sack_blocks(config_.sack_blocks());
+            bytes += 4 + 8 * static_cast<base::Bytes>(blocks.count);  // RFC 2018, with padding
+            sack = network_.sacks().put(blocks);
+        }
+        unsigned flags = marked ? kEcnEcho : 0U;
+        flags |= endpoint.receiver.duplicate() ? kDuplicate : 0U;
+        network_.send(endpoint.nic,
+                      {.at = now,
+                       .seq = static_cast<std::uint32_t>(endpoint.sender.nxt()),
+                       .ack = static_cast<std::uint32_t>(ack),
+                       .to = from ^ 1,
+                       .sack = sack,
+                       .payload = 0,
+                       .bytes = static_cast<std::uint16_t>(std::max(bytes, kMinimumFrame)),
+                       .destination = endpoint.peer_host,
+                       .flags = static_cast<std::uint8_t>(flags)},
+                      now);
+    }
+
+    // Deadlines move with nearly every acknowledgement, mostly away; so an event that comes too
+    // early looks at the deadline again, and only one that would come too late is added.
+    void keep_sender_timer(EndpointIndex index) {
+        Endpoint& endpoint = endpoints_[index];
+        if (endpoint.sender.timer() < endpoint.sender_event) {
+            endpoint.sender_event = endpoint.sender.timer();
+            events_.push({endpoint.sender_event, kSenderTimer, index});
+        }
+    }
+    void keep_delayed_ack(EndpointIndex index) {
+        Endpoint& endpoint = endpoints_[index];
+        if (endpoint.receiver.ack_due() < endpoint.ack_event) {
+            endpoint.ack_event = endpoint.receiver.ack_due();
+            events_.push({endpoint.ack_event, kDelayedAck, index});
+        }
+    }
+
+    TcpConfig config_;
+    Network& network_;
+    sim::EventQueue& events_;
+    std::vector<Endpoint> endpoints_;
+    TimeoutObserver* observer_ = nullptr;
+};
+
+}  // namespace daqloom::ethernet

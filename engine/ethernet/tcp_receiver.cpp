@@ -1,0 +1,41 @@
+#include "ethernet/tcp_receiver.hpp"
+
+namespace daqloom::ethernet {
+
+void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end) {
+    StreamRange fresh{std::max(seq, next_), end};
+    duplicate_ = end <= next_;
+    if (duplicate_) {
+        return;
+    }
+    for (const StreamRange& island : islands_) {
+        duplicate_ = duplicate_ || (island.begin <= seq && end <= island.end);
+    }
+    // Whatever the segment touches becomes one island with it.
+    std::erase_if(islands_, [&](const StreamRange& island) {
+        const bool touches = island.begin <= fresh.end && fresh.begin <= island.end;
+        if (touches) {
+            fresh.begin = std::min(fresh.begin, island.begin);
+            fresh.end = std::max(fresh.end, island.end);
+        }
+        return touches;
+    });
+    if (fresh.begin <= next_) {
+        next_ = fresh.end;
+    } else {
+        islands_.insert(islands_.begin(), fresh);
+    }
+}
+
+SackBlocks TcpReceiver::sack_blocks(std::uint32_t limit) const {
+    SackBlocks sack;
+    for (const StreamRange& island : islands_) {
+        if (sack.count == limit) {
+            break;
+        }
+        sack.blocks[sack.count++] = island;
+    }
+    return sack;
+}
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,105 @@
+// The receiving half of a TCP endpoint: what has arrived, and when to say so.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+#include "ethernet/tcp_config.hpp"
+
+namespace daqloom::ethernet {
+
+/// Bytes [begin, end) of the stream.
+struct StreamRange {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+
+    friend constexpr bool operator==(const StreamRange&, const StreamRange&) = default;
+};
+
+/// The SACK blocks of one acknowledgement, the most recently changed first (RFC 2018, 4).
+struct SackBlocks {
+    std::array<StreamRange, 4> blocks{};
+    std::uint32_t count = 0;
+};
+
+class TcpReceiver {
+  public:
+    enum class Reaction : std::uint8_t {
+        none,                          // wait for more, the timer is running
+        acknowledge,                   // at once
+        acknowledge_before_and_delay,  // first what came before this segment (DCTCP, RFC 8257 3.2)
+    };
+
+    /// A segment with payload [seq, seq + length) came, with or without a congestion mark.
+    Reaction on_segment(std::uint64_t seq, base::Bytes length, bool marked, base::Time now,
+                        const TcpConfig& config) {
+        const bool turned = marked != marked_ && config.congestion == CongestionControl::dctcp;
+        const std::uint64_t end = seq + static_cast<std::uint64_t>(length);
+        duplicate_ = false;
+        if (seq == next_ && islands_.empty()) [[likely]] {
+            previous_ = next_;
+            next_ = end;
+            return count_segment(length, turned, marked, now, config);
+        }
+        marked_ = marked;
+        accept_out_of_order(seq, end);
+        return Reaction::acknowledge;
+    }
+
+    /// An acknowledgement leaves, on its own or with data.
+    void on_acknowledged() {
+        unacknowledged_ = 0;
+        duplicate_ = false;
+        ack_due_ = base::Time::never();
+    }
+
+    [[nodiscard]] std::uint64_t next() const { return next_; }
+    /// What was expected before the latest segment: DCTCP acknowledges it with the mark of its
+    /// time.
+    [[nodiscard]] std::uint64_t previous() const { return previous_; }
+    /// When a delayed acknowledgement must leave.
+    [[nodiscard]] base::Time ack_due() const { return ack_due_; }
+    /// ECE of the next acknowledgement.
+    [[nodiscard]] bool marked() const { return marked_; }
+    /// The latest segment had been received before (D-SACK).
+    [[nodiscard]] bool duplicate() const { return duplicate_; }
+    [[nodiscard]] bool has_gap() const { return !islands_.empty(); }
+    [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit) const;
+
+  private:
+    Reaction count_segment(base::Bytes length, bool turned, bool marked, base::Time now,
+                           const TcpConfig& config) {
+        marked_ = marked;
+        if (turned && unacknowledged_ > 0) {
+            unacknowledged_ = length;
+            arm(now, config);
+            return Reaction::acknowledge_before_and_delay;
+        }
+        unacknowledged_ += length;
+        // RFC 5681, 4.2: an acknowledgement for at least every second full-sized segment.
+        if (unacknowledged_ > static_cast<base::Bytes>(config.ack_every - 1) * config.mss) {
+            return Reaction::acknowledge;
+        }
+        arm(now, config);
+        return Reaction::none;
+    }
+
+    void arm(base::Time now, const TcpConfig& config) {
+        ack_due_ = std::min(ack_due_, now + config.delayed_ack);
+    }
+
+    void accept_out_of_order(std::uint64_t seq, std::uint64_t end);
+
+    std::uint64_t next_ = 0;
+    std::uint64_t previous_ = 0;
+    base::Bytes unacknowledged_ = 0;
+    base::Time ack_due_ = base::Time::never();
+    bool marked_ = false;
+    bool duplicate_ = false;
+    std::vector<StreamRange> islands_;  // received beyond the gap; most recently changed first
+};
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,387 @@
+// The sending half of a TCP endpoint: which bytes may leave, which must leave again, and when.
+//
+//        una              nxt                end
+//         v                v                  v
+//   ......|== in flight ===|.... unsent ......|        (offsets in the stream)
+//
+// What is in flight is kept as a short list of records, each a range of bytes that left together,
+// as Linux keeps its socket buffers; a reply of a hundred segments is one record until something is
+// lost. The common case (in order, nothing lost) is inline here, loss recovery is in
+// tcp_sender.cpp.
+//
+// Sans I/O: time comes in as an argument, segments go out through `Out::segment(offset, length,
+// retransmission)`.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/congestion.hpp"
+#include "ethernet/tcp_config.hpp"
+#include "ethernet/tcp_receiver.hpp"
+
+namespace daqloom::ethernet {
+
+/// Why bytes were sent again, and why the retransmission timer expired.
+struct TcpSenderCounters {
+    std::uint64_t fast_retransmissions = 0;     // segments, found lost by SACK or RACK
+    std::uint64_t probe_retransmissions = 0;    // tail-loss probes that repeat a segment
+    std::uint64_t timeout_retransmissions = 0;  // segments, after a time-out
+    std::uint64_t timeouts_whole_window = 0;    // nothing of the flight was heard of
+    std::uint64_t timeouts_tail = 0;            // the end of a flight was lost
+    std::uint64_t timeouts_retransmission = 0;  // a retransmission was lost
+    std::uint64_t recoveries = 0;
+
+    [[nodiscard]] std::uint64_t timeouts() const {
+        return timeouts_whole_window + timeouts_tail + timeouts_retransmission;
+    }
+};
+
+class TcpSender {
+  public:
+    explicit TcpSender(const TcpConfig& config) : congestion_(config), rto_(config.rto_initial) {}
+
+    /// The application hands over `length` bytes.
+    void write(base::Bytes length) { end_ += static_cast<std::uint64_t>(length); }
+
+    /// Sends all that the windows allow: lost segments first, then new ones.
+    template <class Out>
+    void transmit(base::Time now, const TcpConfig& config, Out& out) {
+        if (lost_ > 0) [[unlikely]] {
+            retransmit_lost(now, config, [&](std::uint64_t begin, base::Bytes length) {
+                out.segment(begin, length, true);
+            });
+        }
+        if (nxt_ != end_) {
+            transmit_new(now, config, out);
+        }
+    }
+
+    /// An acknowledgement up to `ack` came.
+    void on_ack(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
+                base::Time now, const TcpConfig& config) {
+        const bool plain = ack > una_ && sack == nullptr && !echo && state_ == State::open &&
+                           sacked_ == 0 && lost_ == 0 && probe_end_ == 0;
+        if (!plain) [[unlikely]] {
+            recover(ack, sack, echo, duplicate, now, config);
+            return;
+        }
+        const auto acked = static_cast<base::Bytes>(ack - una_);
+        base::Time sent = base::Time::never();
+        while (!records_.empty()) {
+            Record& record = records_.front();
+            sent = record.retransmitted ? base::Time::never() : record.sent;
+            if (record.end > ack) {
+                record.begin = std::max(record.begin, ack);
+                break;
+            }
+            records_.pop();
+            if (records_.empty() || records_.front().begin >= ack) {
+                break;
+            }
+        }
+        una_ = ack;
+        last_heard_ = now;
+        backoff_ = 0;
+        base::Time rtt{};
+        if (sent != base::Time::never()) [[likely]] {  // Karn: a repeated segment tells no RTT
+            rtt = now - sent;
+            sample_rtt(rtt, config);
+            rack_sent_ = sent;
+            rack_end_ = ack;
+            rack_rtt_ = rtt;
+        }
+        congestion_.on_ack({now, rtt, acked, una_, nxt_, may_grow(), false}, config);
+        arm(now, config);
+    }
+
+    /// The timer at `timer()` is due. True when something may be sent now: call `transmit`.
+    template <class Out>
+    void on_timer(base::Time now, const TcpConfig& config, Out& out) {
+        switch (timer_kind_) {
+            case Timer::none:
+                return;
+            case Timer::reorder:
+                on_reorder_timer(now, config);
+                break;
+            case Timer::probe:
+                on_probe_timer(now, config,
+                               [&](std::uint64_t begin, base::Bytes length, bool again) {
+                                   out.segment(begin, length, again);
+                               });
+                return;
+            case Timer::retransmission:
+                on_retransmission_timer(now, config);
+                break;
+        }
+        transmit(now, config, out);
+    }
+
+    /// When `on_timer` wants to be called; Time::never() if not at all.
+    [[nodiscard]] base::Time timer() const { return timer_at_; }
+
+    [[nodiscard]] std::uint64_t una() const { return una_; }
+    [[nodiscard]] std::uint64_t nxt() const { return nxt_; }
+    [[nodiscard]] std::uint64_t end() const { return end_; }
+    /// Bytes believed to be in the network (RFC 6675's pipe).
+    [[nodiscard]] base::Bytes in_flight() const {
+        return static_cast<base::Bytes>(nxt_ - una_) - sacked_ - lost_;
+    }
+    [[nodiscard]] base::Time smoothed_rtt() const { return srtt_; }
+    [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
+    [[nodiscard]] const Congestion& congestion() const { return congestion_; }
+    [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
+
+  private:
+    enum class State : std::uint8_t { open, recovery, loss };
+    enum class Timer : std::uint8_t { none, retransmission, probe, reorder };
+
+    struct Record {
+        std::uint64_t begin;
+        std::uint64_t end;
+        base::Time sent;
+        bool sacked;
+        bool lost;  // and not sent again since
+        bool retransmitted;
+
+        [[nodiscard]] base::Bytes length() const { return static_cast<base::Bytes>(end - begin); }
+    };
+
+    template <class Out>
+    void transmit_new(base::Time now, const TcpConfig& config, Out& out) {
+        if (nxt_ == una_) {
+            begin_flight(now, config);
+        }
+        const auto unsent = static_cast<base::Bytes>(end_ - nxt_);
+        const auto receiver_room = static_cast<base::Bytes>(una_ - nxt_) + config.receive_window;
+        base::Bytes room = std::min(congestion_.window() - in_flight(), receiver_room);
+        if (config.tso_burst > 0 && nxt_ != una_ && waits_for_burst(room, unsent, config)) {
+            note_usage(true);
+            return;
+        }
+        const std::uint64_t begin = nxt_;
+        base::Bytes left = unsent;
+        while (left > 0) {
+            const base::Bytes length = std::min(config.mss, left);
+            if (length > room) {
+                break;
+            }
+            out.segment(nxt_, length, false);
+            nxt_ += static_cast<std::uint64_t>(length);
+            room -= length;
+            left -= length;
+        }
+        if (nxt_ != begin) {
+            append_record(begin, now);
+            last_sent_ = now;
+            prr_sent_ += static_cast<base::Bytes>(nxt_ - begin);
+            arm(now, config);
+        }
+        note_usage(left > 0);
+    }
+
+    void append_record(std::uint64_t begin, base::Time now) {
+        if (!records_.empty()) {
+            Record& last = records_.back();
+            if (last.sent == now && !last.sacked && !last.lost && !last.retransmitted) {
+                last.end = nxt_;
+                return;
+            }
+        }
+        records_.push({begin, nxt_, now, false, false, false});
+    }
+
+    /// Nothing is in flight: a pause ends.
+    void begin_flight(base::Time now, const TcpConfig& config) {
+        const base::Time idle = now - last_sent_;
+        if (config.restart_after_idle && idle > rto_ && una_ > 0) [[unlikely]] {
+            congestion_.on_idle(idle, rto_, config);
+        }
+        congestion_.on_start(now, idle);
+    }
+
+    /// Segmentation offload hands the NIC large bursts: with acknowledgements still to come, wait
+    /// until a whole burst or a third of the window can leave (as Linux's tcp_tso_should_defer).
+    [[nodiscard]] bool waits_for_burst(base::Bytes room, base::Bytes unsent,
+                                       const TcpConfig& config) const {
+        const base::Bytes burst = std::min(config.tso_burst, congestion_.window() / 3);
+        return room < burst && room < unsent;
+    }
+
+    /// A window that was not used must not grow (RFC 7661; Linux's tcp_cwnd_validate).
+    void note_usage(bool limited) {
+        const base::Bytes flight = in_flight();
+        if (una_ >= usage_round_ || limited || (!window_limited_ && flight > flight_peak_)) {
+            window_limited_ = limited;
+            flight_peak_ = flight;
+            usage_round_ = nxt_;
+        }
+    }
+    [[nodiscard]] bool may_grow() const {
+        return window_limited_ ||
+               (congestion_.in_slow_start() && congestion_.window() < 2 * flight_peak_);
+    }
+
+    void sample_rtt(base::Time rtt, const TcpConfig& config) {
+        if (rtt < min_rtt_) {
+            min_rtt_ = rtt;
+        }
+        if (srtt_ == base::Time::zero()) [[unlikely]] {  // RFC 6298, 2.2
+            srtt_ = rtt;
+            rttvar_ = rtt / 2;
+        } else {  // RFC 6298, 2.3
+            const std::int64_t error = rtt.ps - srtt_.ps;
+            rttvar_.ps += ((error < 0 ? -error : error) - rttvar_.ps) >> 2;
+            srtt_.ps += error >> 3;
+        }
+        rto_ = std::min(srtt_ + std::max(rttvar_ * 4, config.rto_min), config.rto_max);
+    }
+
+    void arm(base::Time now, const TcpConfig& config) {
+        if (una_ == nxt_) {
+            timer_kind_ = Timer::none;
+            timer_at_ = base::Time::never();
+            return;
+        }
+        const base::Time timeout = now + backed_off_rto(config);
+        if (config.tail_loss_probe && state_ == State::open && sacked_ == 0 && probe_end_ == 0 &&
+            srtt_ > base::Time::zero()) {
+            // RFC 8985, 7.2: two RTTs, and the receiver's delayed acknowledgement for one segment.
+            const bool single = in_flight() <= config.mss;
+            const base::Time probe = now + srtt_ * 2 + (single ? config.rto_min : base::Time{});
+            if (probe < timeout) {
+                timer_kind_ = Timer::probe;
+                timer_at_ = probe;
+                return;
+            }
+        }
+        timer_kind_ = Timer::retransmission;
+        timer_at_ = timeout;
+    }
+
+    [[nodiscard]] base::Time backed_off_rto(const TcpConfig& config) const {
+        return rto_ < config.rto_max / (std::int64_t{1} << backoff_)
+                   ? rto_ * (std::int64_t{1} << backoff_)
+                   : config.rto_max;
+    }
+
+    /// What an acknowledgement delivered, gathered while the records are walked.
+    struct AckEffect {
+        base::Time now;
+        base::Bytes delivered = 0;
+        base::Time latest_sent = base::Time::never();  // of the segments that were sent only once
+    };
+
+    void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
+                 base::Time now, const TcpConfig& config);
+    void acknowledge_records(std::uint64_t ack, AckEffect& effect);
+    void sack_records(const SackBlocks& sack, AckEffect& effect);
+    void mark_delivered(const Record& record, AckEffect& effect);
+    void settle_probe(std::uint64_t ack, bool advanced, bool duplicate, const TcpConfig& config);
+    void mark_lost(Record& record);
+    void mark_losses(base::Time now, const TcpConfig& config);
+    void mark_losses_by_time(base::Time now, const TcpConfig& config);
+    void mark_losses_by_count(const TcpConfig& config);
+    void enter_recovery(const TcpConfig& config);
+    void reduce_proportionally(base::Bytes delivered, const TcpConfig& config);
+    void split(std::uint32_t place, std::uint64_t at);
+    void on_reorder_timer(base::Time now, const TcpConfig& config);
+    void on_retransmission_timer(base::Time now, const TcpConfig& config);
+    template <class Segment>
+    void on_probe_timer(base::Time now, const TcpConfig& config, Segment&& segment);
+    template <class Segment>
+    void retransmit_lost(base::Time now, const TcpConfig& config, Segment&& segment);
+    void take_retransmission(std::uint32_t place, std::uint64_t end, base::Time now,
+                             const TcpConfig& config);
+    std::uint64_t repeat_last_segment(base::Time now, const TcpConfig& config);
+
+    // Touched by every acknowledgement.
+    std::uint64_t una_ = 0;
+    std::uint64_t nxt_ = 0;
+    std::uint64_t end_ = 0;
+    base::Bytes sacked_ = 0;
+    base::Bytes lost_ = 0;
+    base::Time timer_at_ = base::Time::never();
+    Timer timer_kind_ = Timer::none;
+    State state_ = State::open;
+    bool window_limited_ = false;
+    std::uint32_t backoff_ = 0;
+    base::Ring<Record> records_;
+    Congestion congestion_;
+    base::Time srtt_;
+    base::Time rttvar_;
+    base::Time rto_;
+    base::Time min_rtt_ = base::Time::never();
+    base::Time last_sent_;
+    base::Time last_heard_;
+    base::Bytes flight_peak_ = 0;
+    std::uint64_t usage_round_ = 0;
+
+    // RACK (RFC 8985): the latest-sent segment known to be delivered.
+    base::Time rack_sent_;
+    std::uint64_t rack_end_ = 0;
+    base::Time rack_rtt_;
+    base::Time reorder_due_ = base::Time::never();
+
+    // Recovery and probes.
+    std::uint64_t recovery_end_ = 0;
+    std::uint64_t mark_end_ = 0;   // ECN: no second reduction before this is acknowledged
+    std::uint64_t probe_end_ = 0;  // what was in flight when a probe left; 0: no probe
+    bool probe_repeats_ = false;
+    base::Bytes prr_delivered_ = 0;  // RFC 6937
+    base::Bytes prr_sent_ = 0;
+    base::Bytes prr_flight_ = 0;
+    TcpSenderCounters counters_;
+};
+
+template <class Segment>
+void TcpSender::retransmit_lost(base::Time now, const TcpConfig& config, Segment&& segment) {
+    for (std::uint32_t place = 0; place < records_.size() && lost_ > 0; ++place) {
+        if (!records_[place].lost) {
+            continue;
+        }
+        const std::uint64_t begin = records_[place].begin;
+        std::uint64_t end = begin;
+        base::Bytes room = congestion_.window() - in_flight();
+        while (end < records_[place].end) {
+            const base::Bytes length =
+                std::min(config.mss, static_cast<base::Bytes>(records_[place].end - end));
+            if (length > room) {
+                break;
+            }
+            segment(end, length);
+            end += static_cast<std::uint64_t>(length);
+            room -= length;
+        }
+        if (end == begin) {
+            return;
+        }
+        take_retransmission(place, end, now, config);
+    }
+}
+
+template <class Segment>
+void TcpSender::on_probe_timer(base::Time now, const TcpConfig& config, Segment&& segment) {
+    // RFC 8985, 7.3: new data if there is any that the receiver takes, else the last segment again.
+    probe_end_ = nxt_;
+    const auto unsent = static_cast<base::Bytes>(end_ - nxt_);
+    const base::Bytes length = std::min(config.mss, unsent);
+    const bool fits = static_cast<base::Bytes>(nxt_ - una_) + length <= config.receive_window;
+    probe_repeats_ = length == 0 || !fits;
+    if (probe_repeats_) {
+        const std::uint64_t begin = repeat_last_segment(now, config);
+        segment(begin, static_cast<base::Bytes>(nxt_ - begin), true);
+    } else {
+        const std::uint64_t begin = nxt_;
+        nxt_ += static_cast<std::uint64_t>(length);
+        segment(begin, length, false);
+        append_record(begin, now);
+        probe_end_ = nxt_;
+    }
+    last_sent_ = now;
+    arm(now, config);
+}
+
+}  // namespace daqloom::ethernet
