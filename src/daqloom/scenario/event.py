@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.part import Fraction, Part
+from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import Hertz, PositiveBytes, PositiveSeconds
 
 SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
@@ -28,19 +28,24 @@ def _read_share(value: object) -> object:
 
 Share = Annotated[Literal["equal"] | tuple[float, ...], BeforeValidator(_read_share)]
 
+WIDEST_GAUSSIAN = 1 / 3 + 1e-9
+"""Beyond three standard deviations below the mean, cutting at zero does not shift it."""
+
 NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
 
 
 class LeakyBucket(Part):
-    """One complex dead time: at most `triggers` within any `window`, drained evenly."""
+    """One complex dead time.
 
-    triggers: int = Field(
-        ge=1, le=1_000_000, description="triggers that the bucket holds before it vetoes"
-    )
+    A bucket that ATLAS writes X/R (X triggers, one leaks every R crossings) has X triggers and a
+    window of X · R.
+    """
+
+    triggers: int = Field(ge=1, le=1_000_000, description="triggers that the bucket holds")
     window: int = Field(
         ge=1,
         le=1_000_000_000,
-        description="bunch crossings in which a full bucket drains",
+        description="bunch crossings in which it drains from full to empty, evenly",
     )
 
 
@@ -72,8 +77,8 @@ class Lhc(Part):
         strict=False,
         max_length=16,
         description=(
-            "leaky buckets, such as [{triggers = 9, window = 351}]: a trigger that finds one of "
-            "them full is vetoed; `window` in bunch crossings"
+            "leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, "
+            "crossings are vetoed"
         ),
     )
 
@@ -98,17 +103,18 @@ class Event(Part):
 
     size: PositiveBytes = Field(
         default=5_000_000,
+        le=inputs.LARGEST_SIZE_BYTES,
         description="mean payload of an event, all sources together (B)",
     )
     size_distribution: SizeDistribution = Field(
         default="fixed", description="how the size varies from event to event"
     )
-    size_spread: Fraction = Field(
+    size_spread: Number = Field(
         default=0.2,
         le=10,
         description=(
-            "standard deviation of the size relative to its mean, for gaussian (at most 0.4; sizes "
-            "at or below zero are drawn again) and gamma"
+            "standard deviation of the size relative to its mean, for gaussian (at most 1/3) and "
+            "gamma; an event has at least one byte"
         ),
     )
     size_quantum: PositiveBytes = Field(
@@ -127,7 +133,10 @@ class Event(Part):
     )
     rate: Hertz = Field(
         default=12_000.0,
-        description="mean rate at which events come, before any dead time (Hz)",
+        description=(
+            "mean rate at which events come (Hz). For lhc the rate after dead time, or as much as "
+            "the dead times permit"
+        ),
     )
     arrivals: Arrivals = Field(
         default="poisson",
@@ -166,10 +175,10 @@ class Event(Part):
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         folder = inputs.folder_of(info)
-        if self.size_distribution == "gaussian" and self.size_spread > 0.4:
+        if self.size_distribution == "gaussian" and self.size_spread > WIDEST_GAUSSIAN:
             raise ValueError(
                 f"size_spread = {self.size_spread:g} would make many gaussian sizes negative; "
-                'use at most 0.4, or size_distribution = "gamma"'
+                'use at most 1/3, or size_distribution = "gamma"'
             )
         if self.size_distribution == "poisson" and self.size_quantum > self.size:
             raise ValueError("size_quantum is larger than size; a poisson size counts whole chunks")

@@ -31,8 +31,8 @@ class Sources(Part):
     response_spread: Seconds = Field(
         default=0.0,
         description=(
-            "spread of the response time: standard deviation (gaussian; negative times are drawn "
-            "again) or half width (uniform); fixed and exponential do not use it (s)"
+            "spread of the response time: standard deviation (gaussian; a negative time counts as "
+            "zero) or half width (uniform); fixed and exponential do not use it (s)"
         ),
     )
     cost_per_message: Seconds = Field(

@@ -16,7 +16,7 @@ LARGEST_FILE_BYTES = 64 << 20
 MOST_HISTOGRAM_LINES = 1_000_000
 MOST_CROSSINGS = 1_000_000
 DEEPEST_NESTING = 8
-LARGEST_SIZE_BYTES = 10**15
+LARGEST_SIZE_BYTES = 10**12
 LATEST_ARRIVAL_S = 1e6
 
 
@@ -43,7 +43,7 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
         except ValueError:
             raise ValueError(_at(path, number, line, "expected `bytes weight`")) from None
         if not 1 <= size <= LARGEST_SIZE_BYTES or size != round(size):
-            raise ValueError(_at(path, number, line, "the size must be whole bytes, 1 or more"))
+            raise ValueError(_at(path, number, line, "the size must be whole bytes, 1 to 1e12"))
         if weight < 0:
             raise ValueError(_at(path, number, line, "the weight must be 0 or more"))
         if len(sizes) == MOST_HISTOGRAM_LINES:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.inputs import is_scheme, read_text
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.quantities import Dimension, dimension_of
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
 LARGEST_SCENARIO_BYTES = 1 << 20
@@ -177,10 +178,26 @@ def _sentence(error: ValidationError, source: str, changes: dict[str, Any]) -> s
         if isinstance(first["input"], dict | BaseModel):
             return f"{where} {path}: {message}" if path else f"{where} {message}"
         return f"{where} {path} = {_quote(first['input'])} {message}"
+    value, dimension = first["input"], _dimension(first["loc"])
+    if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
+        value = dimension.format(value)
+        context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
-    return f"{where} {path} = {_quote(first['input'])} {expected}"
+    return f"{where} {path} = {_quote(value)} {expected}"
 
 
+def _dimension(path: tuple[str | int, ...]) -> Dimension | None:
+    """The kind of quantity at a place in the scenario, if it is one."""
+    model: Any = Scenario
+    for part in path[:-1]:
+        field = model.model_fields.get(part)
+        model = field.annotation if field else None
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return None
+    return dimension_of(model.model_fields[str(path[-1])]) if path else None
+
+
+_BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 _EXPECTED = {
     "greater_than": "is too small; it must be more than {gt}",
     "greater_than_equal": "is too small; it must be at least {ge}",

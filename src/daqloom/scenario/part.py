@@ -13,5 +13,5 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
-Fraction = Annotated[float, Field(strict=False, ge=0)]
+Number = Annotated[float, Field(strict=False, ge=0)]
 """A plain number without unit; whole numbers may be written without a point."""

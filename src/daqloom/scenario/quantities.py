@@ -7,11 +7,12 @@ Sizes are whole bytes, rates whole bits per second, times seconds and frequencie
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
+from pydantic.fields import FieldInfo
 from quantiphy import InvalidNumber, Quantity
 
 LONGEST_QUANTITY = 64
@@ -116,6 +117,11 @@ def format_quantity(value: float, unit: str) -> str:
     return f"{mantissa:f} {_DECIMAL[power]}{unit}"
 
 
+def dimension_of(field: FieldInfo) -> Dimension | None:
+    """What kind of quantity a model's field holds, if any."""
+    return next((item for item in field.metadata if isinstance(item, Dimension)), None)
+
+
 def _kind(dimension: Dimension) -> Any:
     return (
         BeforeValidator(dimension.parse),
@@ -132,10 +138,8 @@ FREQUENCY = Dimension(
 )
 
 
-def _positive(d: Dimension) -> Dimension:
-    from dataclasses import replace
-
-    return replace(d, zero_allowed=False)
+def _positive(dimension: Dimension) -> Dimension:
+    return replace(dimension, zero_allowed=False)
 
 
 Bytes = Annotated[int, *_kind(SIZE)]

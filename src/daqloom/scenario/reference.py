@@ -12,7 +12,7 @@ from daqloom.scenario.event import LeakyBucket
 from daqloom.scenario.hosts import Stage
 from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.quantities import Dimension, format_quantity
+from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.switches import ARCHITECTURES, DEFAULTS, Switch
 
 HEAD = """\
@@ -105,9 +105,9 @@ def _is_table(field: FieldInfo) -> bool:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    dimension = _dimension(field)
+    dimension = dimension_of(field)
     if dimension:
-        return f"`{format_quantity(field.default, dimension.unit)}`"
+        return f"`{dimension.format(field.default)}`"
     value: Any = field.default
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
@@ -117,7 +117,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _values(field: FieldInfo) -> str:
-    dimension = _dimension(field)
+    dimension = dimension_of(field)
     if dimension:
         return f"{dimension.name} ({dimension.unit})"
     annotation: Any = field.annotation
@@ -129,13 +129,9 @@ def _values(field: FieldInfo) -> str:
     return names.get(annotation, "list")
 
 
-def _dimension(field: FieldInfo) -> Dimension | None:
-    return next((item for item in field.metadata if isinstance(item, Dimension)), None)
-
-
 def _sentence(field: FieldInfo) -> str:
     text = (field.description or "").replace("|", "\\|")
-    dimension = _dimension(field)
+    dimension = dimension_of(field)
     if dimension:
         text = text.removesuffix(f" ({dimension.unit})")  # `values` says it
     return text[:1].upper() + text[1:]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
-from daqloom.scenario.part import Fraction, Part
+from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import SIZE, Bytes
 
 Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
@@ -73,7 +73,7 @@ class Switch(Part):
     dedicated: Bytes = Field(
         default=0, description="part of the buffer spread evenly over the ports (B)"
     )
-    alpha: Fraction = Field(
+    alpha: Number = Field(
         default=1.0,
         gt=0,
         le=1e6,
@@ -117,7 +117,7 @@ class Switch(Part):
             'experienced; "0 B" = never (B)'
         ),
     )
-    cost: Fraction = Field(
+    cost: Number = Field(
         default=1.0, description="price relative to the qfx5120-48y, for comparisons"
     )
 
