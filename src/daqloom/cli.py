@@ -194,7 +194,7 @@ def _captures(options: list[str]) -> dict[str, Path]:
         if link in captures:
             raise ScenarioError(f"--pcap {option}: {link} is recorded already")
         if Path(file) in captures.values():
-            raise ScenarioError(f"--pcap {option}: {file} is written already")
+            raise ScenarioError(f"--pcap {option}: {file} is another link's file already")
         check_writable(Path(file), "--pcap")
         captures[link] = Path(file)
     return captures

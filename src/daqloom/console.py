@@ -69,15 +69,15 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 
     if suffixes and path.suffix.lower() not in suffixes:
         raise ScenarioError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
-    if path.is_dir():
-        raise ScenarioError(f"{option} {path} is a folder; expected a file to write")
-    folder = next(p for p in path.absolute().parents if p.exists())
     try:
+        if path.is_dir():
+            raise ScenarioError(f"{option} {path} is a folder; expected a file to write")
+        folder = next(p for p in path.absolute().parents if p.exists())
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        reason = (error.strerror or "").lower()
+        reason = (error.strerror or str(error)).lower()
         raise ScenarioError(
-            f"{option} {path}: {folder} cannot be written ({reason}); give another folder"
+            f"{option} {path} cannot be written: {reason}; give a file in another folder"
         ) from None
 
 
@@ -122,17 +122,17 @@ def print_result(result: Result) -> None:
     """Print a result as tables for people; `--json` is for programs."""
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console(highlight=False)
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
     if result.analysis:
-        forms = Table("closed form", "value", "holds", box=box.SIMPLE_HEAD)
+        forms = Table(Column("closed form", no_wrap=True), "value", "holds", box=box.SIMPLE_HEAD)
         for row in _closed_forms(result.analysis):
             forms.add_row(*row)
         console.print(forms)
-    metrics = Table("metric", "value", box=box.SIMPLE_HEAD)
+    metrics = Table(Column("metric", no_wrap=True), "value", box=box.SIMPLE_HEAD)
     for name, value in flatten(result.metrics).items():
         metrics.add_row(name, for_people(name, value))
     console.print(metrics)
