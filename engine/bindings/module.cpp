@@ -1,4 +1,10 @@
 // The Python module daqloom._engine: the only place where the engine meets Python.
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_engine, module) { module.doc() = "The C++ engine of daqloom."; }
+#include "bindings/rack.hpp"
+
+NB_MODULE(_engine, module) {
+    module.doc() = "The C++ engine of daqloom.";
+    daqloom::bindings::bind_rack_config(module);
+    daqloom::bindings::bind_rack(module);
+}

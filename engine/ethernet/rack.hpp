@@ -67,7 +67,7 @@ class Rack {
     [[nodiscard]] RackReport report();
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
     [[nodiscard]] const RackConfig& config() const { return config_; }
-    [[nodiscard]] Network& network() { return network_; }
+    [[nodiscard]] const Network& network() const { return network_; }
     [[nodiscard]] const TcpHosts& hosts() const { return hosts_; }
     [[nodiscard]] base::expected<void> check_conservation() const;
     /// A hash of all events processed, in order: changes with any change of behaviour.

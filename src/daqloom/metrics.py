@@ -61,6 +61,12 @@ METRICS: tuple[Metric, ...] = (
         "From the first request of an event to the last byte of its last fragment: the fastest "
         "event. `analyse` gives that of an event alone in the network.",
     ),
+    Metric(
+        "events_waiting",
+        "events",
+        _RUN,
+        "Events that no builder had taken when the run ended: every builder was full.",
+    ),
     Metric("collection_latency_s.mean", "s", _RUN, "The same, mean over the events built."),
     Metric("collection_latency_s.p50", "s", _RUN, "The same, median."),
     Metric("collection_latency_s.p99", "s", _RUN, "The same, 99th percentile."),
@@ -79,13 +85,6 @@ METRICS: tuple[Metric, ...] = (
         _RUN,
         "The same for the core's queues towards the rack.",
     ),
-    Metric(
-        "buffer_peak_cells_bytes.tor",
-        "B",
-        _SIMULATE,
-        "Most memory that the switch's cells took at one instant: bytes, plus the waste of "
-        "partly filled cells and their metadata.",
-    ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(
@@ -93,6 +92,19 @@ METRICS: tuple[Metric, ...] = (
         "time-outs",
         _RUN,
         "Times that a connection's retransmission timer expired, after the warm-up.",
+    ),
+    Metric(
+        "timeouts_by_cause.*",
+        "time-outs",
+        _SIMULATE,
+        "The same, by what was lost: `whole_window` (nothing of the flight was heard of), `tail` "
+        "(its end), `retransmission` (a segment sent again).",
+    ),
+    Metric(
+        "packets_marked",
+        "packets",
+        _SIMULATE,
+        "Packets that a switch marked with congestion experienced, after the warm-up.",
     ),
     Metric(
         "retransmissions.*",
@@ -105,8 +117,8 @@ METRICS: tuple[Metric, ...] = (
         "link_utilisation.*",
         "1",
         _BOTH,
-        "Share of a link's time that frames, preambles and gaps took, 0 to 1, mean over the links "
-        "of one kind. `analyse` gives the share that the offered rate would take, 1 at most.",
+        "Share of a link's time that frames, preambles and gaps took, 0 to 1: of one link "
+        "(`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the share that the offered rate would take, 1 at most.",
     ),
     Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),

@@ -12,7 +12,7 @@ FRAME_OVERHEAD_BYTES = 18
 WIRE_OVERHEAD_BYTES = 20
 """Preamble and inter-frame gap: on the wire, never buffered."""
 SMALLEST_MTU_BYTES = 576
-LARGEST_MTU_BYTES = 65_535
+LARGEST_MTU_BYTES = 65_000
 
 
 class Network(Part):

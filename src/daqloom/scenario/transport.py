@@ -63,12 +63,19 @@ class Transport(Part):
         le=1000,
         description="full-sized segments after which an acknowledgement is due",
     )
-    sack: bool = Field(default=True, description="selective acknowledgement")
     rack: bool = Field(
-        default=True, description="detect losses by time (RACK, RFC 8985); needs sack"
+        default=True,
+        description=(
+            "detect losses by time (RACK, RFC 8985); without it three selectively acknowledged "
+            "segments beyond a hole tell a loss (RFC 6675)"
+        ),
     )
     tail_loss_probe: bool = Field(
-        default=True, description="probe for a lost tail before the time-out (RFC 8985); needs sack"
+        default=True, description="probe for a lost tail before the time-out (RFC 8985)"
+    )
+    hystart: bool = Field(
+        default=True,
+        description="CUBIC leaves slow start when delays rise, before it loses (HyStart)",
     )
     tso_burst: Bytes = Field(
         default=0,
@@ -97,7 +104,4 @@ class Transport(Part):
             raise ValueError("rto_min is larger than rto_max")
         if not self.rto_initial <= self.rto_max:
             raise ValueError("rto_initial is larger than rto_max")
-        for key in ("rack", "tail_loss_probe"):
-            if getattr(self, key) and not self.sack:
-                raise ValueError(f"{key} = true needs sack = true; set {key} = false as well")
         return self

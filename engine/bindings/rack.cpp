@@ -1,0 +1,184 @@
+// A run of the simulated rack, and what it counted.
+#include "ethernet/rack.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bindings/rack.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using base::Time;
+using ethernet::LinkIndex;
+using ethernet::Rack;
+using ethernet::RackConfig;
+using ethernet::RackReport;
+
+namespace {
+
+using Progress = std::function<void(double)>;
+
+double thread_cpu_s() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::unique_ptr<Rack> make(const RackConfig& config) {
+    auto rack = Rack::make(config);
+    if (!rack) {
+        throw nb::value_error(rack.error().message.c_str());
+    }
+    return std::move(*rack);
+}
+
+/// Simulates to the end; processor seconds. Holds the interpreter lock only between slices of about
+/// a tenth of a second, in which it looks for Ctrl-C and tells how far it is, in virtual seconds.
+double run(Rack& rack, const Progress& progress) {
+    const nb::gil_scoped_release unlocked;
+    const double begun = thread_cpu_s();
+    Time slice = base::microseconds(10);
+    while (rack.now() < rack.config().duration) {
+        const auto before = std::chrono::steady_clock::now();
+        rack.run(rack.now() + slice);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+        slice = took.count() < 0.05 ? slice * 2 : took.count() > 0.2 ? slice / 2 : slice;
+        const nb::gil_scoped_acquire locked;
+        if (PyErr_CheckSignals() != 0) {
+            throw nb::python_error();
+        }
+        if (progress) {
+            progress(rack.now().seconds());
+        }
+    }
+    return thread_cpu_s() - begun;
+}
+
+nb::dict tcp_counts(const ethernet::TcpSenderCounters& tcp) {
+    nb::dict counts;
+    counts["fast_retransmissions"] = tcp.fast_retransmissions;
+    counts["probe_retransmissions"] = tcp.probe_retransmissions;
+    counts["timeout_retransmissions"] = tcp.timeout_retransmissions;
+    counts["timeouts_whole_window"] = tcp.timeouts_whole_window;
+    counts["timeouts_tail"] = tcp.timeouts_tail;
+    counts["timeouts_retransmission"] = tcp.timeouts_retransmission;
+    return counts;
+}
+
+nb::dict link_counts(const Rack& rack, const RackReport& report) {
+    nb::dict links;
+    for (LinkIndex i = 0; i < report.links.size(); ++i) {
+        nb::dict link;
+        link["frames"] = report.links[i].frames;
+        link["ack_frames"] = report.links[i].ack_frames;
+        link["wire_bytes"] = report.links[i].wire_bytes();
+        link["rate_bps"] = rack.network().link(i).rate().bps;
+        link["drops"] = report.drops_by_link[i];
+        links[rack.network().link_name(i).c_str()] = link;
+    }
+    return links;
+}
+
+nb::dict latency_numbers(const sim::Histogram& latency) {
+    nb::dict numbers;
+    if (!latency.empty()) {
+        numbers["min"] = latency.min().seconds();
+        numbers["mean"] = latency.mean_ps() * 1e-12;
+        numbers["p50"] = latency.quantile(0.5).seconds();
+        numbers["p99"] = latency.quantile(0.99).seconds();
+        numbers["max"] = latency.max().seconds();
+    }
+    return numbers;
+}
+
+nb::dict latency_histogram(const sim::Histogram& latency) {
+    nb::list lowest_s;
+    nb::list width_s;
+    nb::list count;
+    for (const auto& bucket : latency.buckets()) {
+        lowest_s.append(bucket.lowest.seconds());
+        width_s.append(bucket.width.seconds());
+        count.append(bucket.count);
+    }
+    nb::dict histogram;
+    histogram["lowest_s"] = lowest_s;
+    histogram["width_s"] = width_s;
+    histogram["count"] = count;
+    return histogram;
+}
+
+nb::dict occupancy(const sim::TimeSeries& series) {
+    nb::list time_s;
+    nb::list max_bytes;
+    nb::list mean_bytes;
+    double start_s = series.start().seconds();
+    for (const auto& bin : series.bins()) {
+        time_s.append(start_s);
+        max_bytes.append(bin.max);
+        mean_bytes.append(bin.mean);
+        start_s += series.bin_width().seconds();
+    }
+    nb::dict columns;
+    columns["time_s"] = time_s;
+    columns["max_bytes"] = max_bytes;
+    columns["mean_bytes"] = mean_bytes;
+    return columns;
+}
+
+nb::dict report(Rack& rack) {
+    const RackReport counted = rack.report();
+    nb::dict all;
+    all["window_s"] = counted.window.seconds();
+    all["events_arrived"] = counted.events_arrived;
+    all["events_built"] = counted.events_built;
+    all["events_incomplete"] = counted.events_incomplete;
+    all["events_waiting"] = counted.events_waiting;
+    all["bytes_built"] = counted.bytes_built;
+    all["drops"] = counted.drops;
+    all["injected_losses"] = counted.injected_losses;
+    all["marks"] = counted.marks;
+    all["tcp"] = tcp_counts(counted.tcp);
+    all["links"] = link_counts(rack, counted);
+    all["core_peak_bytes"] = counted.core_peak;
+    all["tor_peak_bytes"] = counted.tor_peak;
+    all["tor_peak_at_s"] = counted.tor_peak_at.seconds();
+    all["latency_s"] = latency_numbers(rack.latency());
+    all["latency_histogram"] = latency_histogram(rack.latency());
+    all["tor_occupancy"] = occupancy(*rack.network().occupancy(Rack::kTor));
+    all["sim_events"] = counted.total_sim_events;
+    all["packet_hops"] = counted.total_packet_hops;
+    all["ack_hops"] = counted.total_ack_hops;
+    all["pending_peak"] = counted.total_pending_peak;
+    all["fingerprint"] = rack.fingerprint();
+    return all;
+}
+
+std::string broken_conservation(const Rack& rack) {
+    const auto conserved = rack.check_conservation();
+    return conserved ? std::string() : conserved.error().message;
+}
+
+}  // namespace
+
+void bind_rack(nb::module_& module) {
+    nb::class_<Rack>(module, "Rack")
+        .def(nb::new_(&make), nb::arg("config"))
+        .def("run", &run, nb::arg("progress").none() = nb::none(),
+             "Simulates to the end of the run; returns the processor seconds it took.")
+        .def("report", &report, "What was counted, as a dictionary; times in seconds.")
+        .def("broken_conservation", &broken_conservation,
+             "The conservation law that does not hold, in a sentence; empty if all do.");
+}
+
+}  // namespace daqloom::bindings

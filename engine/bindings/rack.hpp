@@ -1,0 +1,11 @@
+// The simulated rack, for Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace daqloom::bindings {
+
+void bind_rack_config(nanobind::module_& module);
+void bind_rack(nanobind::module_& module);
+
+}  // namespace daqloom::bindings
