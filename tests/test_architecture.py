@@ -54,7 +54,7 @@ PYTHON: dict[str, set[str]] = {
     "measure": TOPOLOGY | {"_engine"},
     "study": TOPOLOGY | METHODS,
     "report": TOPOLOGY | METHODS | {"study"},
-    "console": FOUNDATION | {"report"},
+    "console": FOUNDATION | METHODS | {"report"},
     "cli": TOPOLOGY | METHODS | {"study", "report", "console"},
 }
 

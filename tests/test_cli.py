@@ -17,6 +17,8 @@ BAD_INPUT = 2
 FAILED = 1
 INTERRUPTED = 130
 
+LINK = "access.0.down"
+
 
 def daqloom(*arguments, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "daqloom.cli", *arguments]
@@ -118,11 +120,16 @@ def test_help_explains_every_command(command):
         (["simulate", "laptop", "--set", "event.rate=0 Hz"], "is zero"),
         (["simulate", "laptop", "--seed", "-1"], "run.seed = -1 is too small"),
         (["simulate", "laptop", "--pcap", "access.0"], "expected LINK=FILE"),
-        (["simulate", "laptop", "--pcap", "a=b", "--pcap", "a=c"], "recorded already"),
-        (["simulate", "laptop", "--pcap", "a=b", "--pcap", "c=b"], "another link's file"),
+        (["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),
+        (
+            ["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
+            "another link's file",
+        ),
+        (["simulate", "laptop", "--pcap", "access.4.down=b"], "access.0 to access.3"),
+        (["simulate", "laptop", "--pcap", "core=b"], 'there is no link "core"'),
         (["simulate", "laptop", "--trace", "/"], "is a folder"),
         (["simulate", "laptop", "--trace", "x" * 300], "file name too long"),
-        (["simulate", "laptop", "--pcap", "a=/dev/null/b"], "cannot be written"),
+        (["simulate", "laptop", "--pcap", f"{LINK}=/dev/null/b"], "cannot be written"),
         (["simulate", "laptop", "--figure", "figure.docx"], "must end in .png"),
         (["analyse", "laptop", "--figure", "/dev/null/figure.png"], "cannot be written"),
         (["demo", "--output", "/dev/null/demo"], "cannot be written"),

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from daqloom import console
+from daqloom.result import Result
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,19 @@ def test_a_long_run_on_a_terminal_draws_a_bar_on_standard_error(clock, capsys, m
         show(0.5)
         show(0.75)
     assert capsys.readouterr().out == ""
+
+
+def test_a_table_shows_no_more_than_a_few_of_many_links(capsys):
+    links = {f"access.{n}.down": 0.5 for n in range(32)} | {"access.down": 0.5}
+    console.print_result(
+        Result(
+            scenario="rack",
+            scenario_hash="",
+            method="simulate",
+            metrics={"link_utilisation": links, "drops_by_port": {"access.3.down": 7}},
+        )
+    )
+    shown = capsys.readouterr().out
+    assert "link_utilisation.access.down" in shown
+    assert "link_utilisation.access.3.down" not in shown
+    assert "drops_by_port.access.3.down" in shown

@@ -105,14 +105,13 @@ def test_the_segment_leaves_room_for_headers():
             r"builders.processing.0: .*cannot be negative",
         ),
         (["network.mtu=100 B"], '= "100 B" is too small; it must be at least 576 B'),
-        (["network.mtu=100 kB"], "at most 65.535 kB"),
+        (["network.mtu=100 kB"], "at most 65 kB"),
         (
             ["transport.congestion=static", "transport.static_window=1 kB"],
             "smaller than one segment of 1448 B",
         ),
         (["transport.receive_window=1 kB"], "smaller than one segment"),
         (["transport.tso_burst=1 kB"], "smaller than one segment"),
-        (["transport.sack=false"], "needs sack = true"),
         (["transport.rto_min=200 s"], "rto_min is larger than rto_max"),
         (["transport.rto_initial=200 s"], "rto_initial is larger than rto_max"),
         (["transport.congestion=dctcp"], "set switch.tor.ecn_threshold"),
@@ -141,7 +140,7 @@ def test_the_segment_leaves_room_for_headers():
         (["sources.count=100000", "builders.count=10000"], "connections"),
         (["run.seed=-1"], "at least 0"),
         (["run.seed=1.5"], "no whole number"),
-        (["transport.sack=yes"], "neither true nor false"),
+        (["transport.rack=yes"], "neither true nor false"),
         (["builders.processing=1 ms"], "no list"),
     ],
 )
@@ -176,7 +175,7 @@ def test_the_hash_is_of_all_that_bears_on_a_result():
     assert lab.hash() == lab.with_overrides(["title=other", "name=other", "run.seed=7"]).hash()
     assert lab.hash() == lab.with_overrides(["event.size=5000 kB"]).hash()
     assert lab.hash() != lab.with_overrides(["event.size=5.001 MB"]).hash()
-    assert lab.hash() != lab.with_overrides(["transport.sack=true", "run.warmup=2 s"]).hash()
+    assert lab.hash() != lab.with_overrides(["transport.rack=true", "run.warmup=2 s"]).hash()
 
 
 def test_the_hash_covers_what_files_hold_not_where_they_are(tmp_path):

@@ -5,13 +5,17 @@ Start-up counts: `daqloom analyse` answers in half a second. What a command need
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from daqloom.console import check_writable, plain_failures, print_result, progress
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
 
 app = typer.Typer(
     name="daqloom",
@@ -161,10 +165,9 @@ def simulate(
     Examples:
       daqloom simulate laptop
       daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
-      daqloom simulate laptop --pcap access.0=builder.pcapng --trace timeline.json
+      daqloom simulate laptop --pcap access.0.down=builder.pcapng --trace timeline.json
     """
     with plain_failures():
-        captures = _captures(pcap or [])
         if trace:
             check_writable(trace, "--trace")
         if figure:
@@ -174,6 +177,7 @@ def simulate(
         system = load(scenario, set_ or ())
         if seed is not None:
             system = system.with_overrides({"run.seed": seed})
+        captures = _captures(pcap or [], system)
         with progress(f"simulating {system.name}") as show_progress:
             result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
         if figure:
@@ -183,14 +187,28 @@ def simulate(
         print(result.to_json()) if json else print_result(result)
 
 
-def _captures(options: list[str]) -> dict[str, Path]:
+def _captures(options: list[str], system: Scenario) -> dict[str, Path]:
     from daqloom.scenario import ScenarioError
 
+    counts = {
+        "source": system.sources.count,
+        "uplink": system.links.uplink.count,
+        "access": system.builders.count,
+    }
     captures: dict[str, Path] = {}
     for option in options:
         link, equals, file = option.partition("=")
         if not (link and equals and file):
-            raise ScenarioError(f"--pcap {option}: expected LINK=FILE, such as access.0=b0.pcapng")
+            raise ScenarioError(
+                f"--pcap {option}: expected LINK=FILE, such as access.0.down=b0.pcapng"
+            )
+        name = re.fullmatch(r"(source|uplink|access)\.([0-9]{1,6})\.(up|down)", link)
+        if not name or int(name[2]) >= counts[name[1]]:
+            known = ", ".join(f"{kind}.0 to {kind}.{n - 1}" for kind, n in counts.items())
+            raise ScenarioError(
+                f'--pcap {option}: there is no link "{link}"; links are {known}, with .up towards '
+                "the sources or .down towards the builders"
+            )
         if link in captures:
             raise ScenarioError(f"--pcap {option}: {link} is recorded already")
         if Path(file) in captures.values():

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,13 +35,14 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     """
     from daqloom.report.output import OutputError
     from daqloom.scenario.errors import ScenarioError
+    from daqloom.simulate import SimulationError
 
     try:
         yield
         sys.stdout.flush()
     except ScenarioError as error:
         fail(str(error), BAD_INPUT)
-    except OutputError as error:
+    except (SimulationError, OutputError) as error:
         fail(str(error), FAILED)
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)
@@ -133,7 +135,7 @@ def print_result(result: Result) -> None:
             forms.add_row(*row)
         console.print(forms)
     metrics = Table(Column("metric", no_wrap=True), "value", box=box.SIMPLE_HEAD)
-    for name, value in flatten(result.metrics).items():
+    for name, value in _few(flatten(result.metrics)):
         metrics.add_row(name, for_people(name, value))
     console.print(metrics)
     for warning in result.warnings:
@@ -142,6 +144,23 @@ def print_result(result: Result) -> None:
     if rate:
         cpu = for_people("cpu_s", result.engine["cpu_s"])
         console.print(f"{cpu} of processor time, {rate / 1e6:.1f} M packet-hops per second")
+
+
+MOST_OF_A_KIND = 8
+"""A rack has hundreds of links and ports; of those that have a number, a table shows so many."""
+
+
+def _few(metrics: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    counts = Counter(root for root, numbered in map(_kind, metrics) if numbered)
+    for name, value in metrics.items():
+        root, numbered = _kind(name)
+        if not numbered or counts[root] <= MOST_OF_A_KIND:
+            yield name, value
+
+
+def _kind(name: str) -> tuple[str, bool]:
+    root, *parts = name.split(".")
+    return root, any(part.isdigit() for part in parts)
 
 
 _PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}
