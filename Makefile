@@ -114,12 +114,8 @@ build/packages/%: Makefile
 	$(step) packages-$* scripts/debian-packages.sh $(packages_$*)
 	@mkdir -p $(@D) && touch $@
 
-python = $(shell scripts/find-python.sh $(PYTHON))
-
 .venv/bin/python:
-	@test -n "$(python)"
-	$(step) packages-python scripts/debian-packages.sh $$(scripts/python-packages.sh $(python))
-	$(step) venv $(python) -m venv .venv
+	$(step) venv scripts/venv.sh $(PYTHON)
 
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/bin/python
 	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt
