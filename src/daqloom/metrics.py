@@ -55,17 +55,17 @@ METRICS: tuple[Metric, ...] = (
         "Events that were given to a builder and not collected in full when the run ended.",
     ),
     Metric(
+        "events_waiting",
+        "events",
+        _RUN,
+        "Events that no builder had taken when the run ended: every builder was full.",
+    ),
+    Metric(
         "collection_latency_s.min",
         "s",
         _BOTH,
         "From the first request of an event to the last byte of its last fragment: the fastest "
         "event. `analyse` gives that of an event alone in the network.",
-    ),
-    Metric(
-        "events_waiting",
-        "events",
-        _RUN,
-        "Events that no builder had taken when the run ended: every builder was full.",
     ),
     Metric("collection_latency_s.mean", "s", _RUN, "The same, mean over the events built."),
     Metric("collection_latency_s.p50", "s", _RUN, "The same, median."),
@@ -118,7 +118,8 @@ METRICS: tuple[Metric, ...] = (
         "1",
         _BOTH,
         "Share of a link's time that frames, preambles and gaps took, 0 to 1: of one link "
-        "(`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the share that the offered rate would take, 1 at most.",
+        "(`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the share "
+        "that the offered rate would take, 1 at most.",
     ),
     Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),

@@ -60,7 +60,7 @@ def _metrics(system: System, peak: float, bounds: dict[str, float]) -> dict[str,
         "event_rate_bound_hz": min(bounds.values()),
         "buffer_peak_bytes": {"tor": peak},
         "link_utilisation": {
-            link: min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")
+            f"{link}.down": min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")
         },
     }
     scenario = system.scenario

@@ -43,18 +43,18 @@ def unloaded_latency_s(system: System) -> float:
     The first request travels to a source, the first frame of the reply to the ToR; from then on
     the builder's link, or the input if that is slower, is busy until the last byte.
     """
-    scenario, links = system.scenario, system.scenario.links
-    request = system.scenario.builders.request_size + scenario.transport.header_bytes
-    first_frame = 8 * (system.event.mean_frame_bytes + GAP_BYTES)
-    to_tor = (links.source.delay + first_frame / links.source.rate) + (
-        links.uplink.delay + first_frame / links.uplink.rate
-    )
     busy_bps = min(system.input_bps, system.output_bps)
     drain = 8 * system.event.frame_bytes / system.event.wire_share / busy_bps
+    return first_byte_s(system) + drain + system.scenario.links.access.delay
+
+
+def first_byte_s(system: System) -> float:
+    """Time from the first request of an event until its first frame is in the ToR."""
+    scenario, links = system.scenario, system.scenario.links
+    request = scenario.builders.request_size + scenario.transport.header_bytes
+    frame_bits = 8 * (system.event.mean_frame_bytes + GAP_BYTES)
     return (
         system.way_s(request + ETHERNET_BYTES + GAP_BYTES)
         + scenario.sources.response_mean
-        + to_tor
-        + drain
-        + links.access.delay
+        + sum(link.delay + frame_bits / link.rate for link in (links.source, links.uplink))
     )

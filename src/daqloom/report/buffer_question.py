@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from daqloom.analyse.bounds import first_byte_s
+from daqloom.analyse.exact import exact
+from daqloom.analyse.system import System
 from daqloom.analyse.triangles import Triangle
 from daqloom.report.style import BLUE, GREEN, ORANGE
 from daqloom.result import Result
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +43,59 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Regular:
+    """Periodic events: their triangles and, if simulated, the result.
+
+    `event` is the triangle of one event, `arrivals_s` the instants at which the first bytes of
+    each reach the switch, `peak_bytes` the closed form, `until_s` where the picture ends.
+    """
+
+    event: Triangle
+    arrivals_s: tuple[float, ...]
+    peak_bytes: float
+    until_s: float
+    result: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BufferQuestion:
     """Everything that the table and the figures show.
 
-    `analysis` is the closed forms' answer and `event` the triangle that they take. `regular` is a
-    short simulation with periodic events, for which the formula is exact, and `regular_arrivals_s`
-    the instants at which the first bytes of its events reach the switch. `runs` are simulations
-    with the scenario's own arrivals, the unlimited buffer first.
+    `regular` is a short run with periodic events, for which the formula is exact. `runs` are
+    simulations with the scenario's own arrivals, the unlimited buffer first.
     """
 
     scenario: str
     rate_hz: float
     event_bytes: int
-    event: Triangle
     analysis: Result
-    regular: Result
-    regular_arrivals_s: tuple[float, ...]
+    regular: Regular
     runs: tuple[Run, ...]
 
     @property
     def title(self) -> str:
-        """The question's operating point, as a heading."""
+        """The operating point, as a heading."""
         return (
             f"{self.scenario}: events of {self.event_bytes / 1e6:g} MB "
             f"at {self.rate_hz / 1e3:g} kHz into one rack"
         )
+
+
+def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:
+    """The scenario's events as if they were periodic; `result` is a simulation of that, if any."""
+    system = System(scenario)
+    first = first_byte_s(system)
+    count = int(until_s * system.rate_hz) + 1
+    return Regular(
+        event=system.triangle,
+        arrivals_s=tuple(k / system.rate_hz + first for k in range(count)),
+        peak_bytes=exact(system.triangle, system.rate_hz, scenario.builders.count).peak_bytes,
+        until_s=until_s,
+        result=result,
+    )
+
+
+def switch_of(scenario: Scenario) -> Switch:
+    """The scenario's own top-of-rack switch."""
+    tor = scenario.switch.tor
+    return Switch(tor.model, tor.model, BLUE, tor.buffer or None, tor.cost)

@@ -1,9 +1,11 @@
-"""From a result's series to the curves of a figure."""
+"""From a result's series, and from triangles, to the curves of a figure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from daqloom.analyse.triangles import Triangle
 from daqloom.result import Result
 
 if TYPE_CHECKING:
@@ -21,14 +23,15 @@ def share_slower(result: Result) -> Curve:
     import numpy as np
 
     histogram = result.series.get("collection_latency", {})
-    edges = np.asarray(histogram.get("edges_s", ()), dtype=np.float64)
-    counts = np.asarray(histogram.get("counts", ()), dtype=np.float64)
-    filled = np.flatnonzero(counts)
-    if filled.size == 0:
+    counts = np.asarray(histogram.get("count", ()), dtype=np.float64)
+    filled = counts > 0
+    if not filled.any():
         return np.empty(0), np.empty(0)
-    first, last = filled[0], filled[-1]
-    slower = 1.0 - np.cumsum(counts[first : last + 1]) / counts.sum()
-    return edges[first : last + 2], np.concatenate([[1.0], np.maximum(slower, 0.0)])
+    lowest = np.asarray(histogram["lowest_s"], dtype=np.float64)[filled]
+    highest = lowest + np.asarray(histogram["width_s"], dtype=np.float64)[filled]
+    slower = 1.0 - np.cumsum(counts[filled]) / counts.sum()
+    slower[-1] = 0.0
+    return np.concatenate([lowest[:1], highest]), np.concatenate([[1.0], slower])
 
 
 def most_held(result: Result) -> Curve:
@@ -40,3 +43,19 @@ def most_held(result: Result) -> Curve:
         np.asarray(series.get("time_s", ()), dtype=np.float64),
         np.asarray(series.get("max_bytes", ()), dtype=np.float64),
     )
+
+
+def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> Curve:
+    """(time in s, bytes of the first, the first two, … all events), up to `until_s`.
+
+    Shapes (n,) and (arrivals, n). The last row is the occupancy of the switch.
+    """
+    import numpy as np
+
+    from daqloom.analyse.occupancy import occupancy
+
+    singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
+    corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
+    corners = corners[corners <= until_s]
+    heights = [np.interp(corners, times, held, left=0, right=0) for times, held in singles]
+    return corners, np.cumsum(heights, axis=0)

@@ -64,6 +64,11 @@ def megabytes(value: float) -> str:
     return f"{_three_digits(value / 1e6)} MB"
 
 
+def hertz(value: float) -> str:
+    """A rate of events, as given: `12 kHz`, `5 Hz`."""
+    return f"{value / 1e3:g} kHz" if value >= 1e3 else f"{value:g} Hz"
+
+
 def _unit_of_seconds(value: float) -> tuple[float, str]:
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= scale * (1 - 1e-9):
@@ -72,6 +77,6 @@ def _unit_of_seconds(value: float) -> tuple[float, str]:
 
 
 def _three_digits(value: float) -> str:
-    if abs(value) >= 100:
+    if abs(value) >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"

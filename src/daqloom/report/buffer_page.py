@@ -1,0 +1,47 @@
+"""The figure of the buffer question, to zoom and hover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daqloom.report import comparison, interactive
+from daqloom.report.buffer_question import SHALLOW, BufferQuestion
+from daqloom.report.output import written_whole
+from daqloom.report.page import page, section, table
+
+
+def write_html(question: BufferQuestion, path: Path) -> None:
+    """Writes one self-contained file to `path`. Raises `OutputError`."""
+    text = render(question)
+    with written_whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def render(question: BufferQuestion) -> str:
+    """The page: table, what it means, three figures."""
+    return page(
+        "How much buffer does a top-of-rack switch need?",
+        question.title,
+        [
+            *(f"<p>{sentence}</p>" for sentence in comparison.verdict(question)),
+            table(comparison.head(question), comparison.rows(question)),
+            section(
+                "Regular events, switch empty at first",
+                "Each layer is one event: filled by all sources at once, drained by one builder's "
+                "link. Their sum is the formula; the blue line is the simulated switch.",
+                interactive.triangles(question.regular, SHALLOW),
+            ),
+            section(
+                "Random events",
+                "Most bytes that the switch held, over the whole run. Click a name in the legend "
+                "to hide its curve.",
+                interactive.whole_run(question.runs, SHALLOW),
+            ),
+            section(
+                "Time to collect an event",
+                "Share of the events that took longer. An event that loses the tail of a reply "
+                "waits for TCP's time-out.",
+                interactive.latency(question.runs),
+            ),
+        ],
+    )

@@ -1,0 +1,135 @@
+"""The table that answers the buffer question: closed forms and simulated switches side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from daqloom.report import style
+from daqloom.report.buffer_question import DEEP, SHALLOW, UNLIMITED, BufferQuestion, Run
+from daqloom.result import Result
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOTHING = "–"
+
+
+def head(question: BufferQuestion) -> list[str]:
+    """Names of the columns."""
+    return ["", "formula", *(f"simulated\n{run.switch.label}" for run in question.runs)]
+
+
+def rows(question: BufferQuestion) -> list[list[str]]:
+    """Cells as text; a number that a method cannot give is a dash."""
+    return [[name, formula, *cells] for name, formula, cells in _rows(question)]
+
+
+def table(question: BufferQuestion) -> Table:
+    """The same for a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = Table(title=question.title, title_style="bold", title_justify="left", box=SIMPLE_HEAD)
+    for index, name in enumerate(head(question)):
+        shown.add_column(name, justify="right" if index else "left")
+    for row in rows(question):
+        shown.add_row(*row)
+    return shown
+
+
+def verdict(question: BufferQuestion) -> Iterator[str]:
+    """What the numbers mean, one sentence each."""
+    exact = question.regular.peak_bytes
+    needed = _result(question, UNLIMITED.model)
+    peak = needed.metric("buffer_peak_bytes.tor")
+    if peak is not None:
+        yield (
+            f"Regular events need {style.megabytes(exact)} of buffer; events at random come closer "
+            f"together at times and need {style.megabytes(peak)}."
+        )
+    for switch in (SHALLOW, DEEP):
+        result = _result(question, switch.model)
+        rate = result.metric("event_rate_hz")
+        if rate is None:
+            continue
+        outcome = (
+            "keeps up" if rate >= 0.99 * question.rate_hz else "falls behind"
+        ) + f" at {_kilohertz(rate)} of {_kilohertz(question.rate_hz)}"
+        drops = result.metric("packets_dropped")
+        timeouts = result.metric("retransmission_timeouts")
+        if drops:
+            outcome += (
+                f": {drops:,} packets found no room, and {timeouts or 0:,} times a connection "
+                "waited for its time-out"
+            )
+        elif drops == 0:
+            outcome += " without a drop"
+        yield f"The {switch.label} (cost {switch.cost:g}) {outcome}."
+
+
+def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
+    analysis, runs = question.analysis, question.runs
+    published = analysis.analysis["published"]["value_bytes"]
+    bound = analysis.metric("event_rate_bound_hz")
+    least = analysis.metric("collection_latency_s.min")
+
+    yield "buffer of the switch", NOTHING, [_capacity(run) for run in runs]
+    yield (
+        "most held at once",
+        style.megabytes(question.regular.peak_bytes),
+        _each(runs, "buffer_peak_bytes.tor", style.megabytes),
+    )
+    yield "  by the published formula", style.megabytes(published), [NOTHING] * len(runs)
+    yield (
+        "event rate",
+        f"at most {_kilohertz(bound)}" if bound else NOTHING,
+        _each(runs, "event_rate_hz", _kilohertz),
+    )
+    yield "packets dropped", NOTHING, _each(runs, "packets_dropped", _count)
+    yield "TCP time-outs", NOTHING, _each(runs, "retransmission_timeouts", _count)
+    yield (
+        "latency, mean",
+        f"at least {style.seconds(least)}" if least else NOTHING,
+        _each(runs, "collection_latency_s.mean", style.seconds),
+    )
+    for name, path in (("latency, 99 %", "p99"), ("latency, slowest", "max")):
+        yield name, NOTHING, _each(runs, f"collection_latency_s.{path}", style.seconds)
+    yield "relative cost", NOTHING, [f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs]
+    yield (
+        "hops per CPU second",
+        NOTHING,
+        [_hop_rate(run.result) for run in runs],
+    )
+
+
+def _each(runs: tuple[Run, ...], path: str, form: Callable[[float], str]) -> list[str]:
+    values = [run.result.metric(path) for run in runs]
+    return [NOTHING if value is None else form(value) for value in values]
+
+
+def _result(question: BufferQuestion, model: str) -> Result:
+    return next(run.result for run in question.runs if run.switch.model == model)
+
+
+def _capacity(run: Run) -> str:
+    size = run.switch.buffer_bytes
+    if size is None:
+        return "unlimited"
+    return f"{size / 1e9:g} GB" if size >= 1e9 else f"{size / 1e6:g} MB"
+
+
+def _hop_rate(result: Result) -> str:
+    rate = result.engine.get("packet_hops_per_cpu_s")
+    if rate is None:
+        hops, cpu_s = result.engine.get("packet_hops"), result.engine.get("cpu_s")
+        rate = hops / cpu_s if hops and cpu_s else None
+    return NOTHING if rate is None else f"{rate / 1e6:.1f} M"
+
+
+def _kilohertz(value: float) -> str:
+    return f"{value / 1e3:.1f} kHz"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

@@ -1,0 +1,163 @@
+"""The main job: how much buffer does the ATLAS rack need, by formula and by simulation.
+
+Four simulations: a few milliseconds of regular events, for which the formula is exact, and the
+scenario as it is with three switches, two at a time on two threads (the engine runs without the
+interpreter's lock).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import daqloom
+from daqloom.analyse.system import System
+from daqloom.report import buffer_figure, buffer_page, comparison
+from daqloom.report.buffer_question import (
+    DEEP,
+    SHALLOW,
+    UNLIMITED,
+    BufferQuestion,
+    Regular,
+    Run,
+    Switch,
+    regular_events,
+)
+from daqloom.report.output import written_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from daqloom.scenario import Scenario
+
+SCENARIO = "atlas-lab"
+OPERATING_POINT = {"event.size": "5 MB", "event.rate": "12 kHz"}
+PICTURE_S = 3e-3
+"""Length of the run with regular events: the rack is in its rhythm after S/O = 1.7 ms."""
+
+
+class StoppedError(Exception):
+    """Ends a simulation in its thread after Ctrl-C."""
+
+
+def run(output: Path, console: Console) -> BufferQuestion:
+    """Analyses, simulates, prints one table and writes figures and results into `output`.
+
+    Takes about a minute on two cores. Raises `OutputError` where `output` cannot be written.
+    """
+    scenario = daqloom.load(SCENARIO, OPERATING_POINT)
+    analysis = scenario.analyse()
+    with _progress(console) as progress:
+        regular = _regular(scenario, progress)
+        runs = _simulate_all(scenario, (UNLIMITED, DEEP, SHALLOW), progress)
+    question = BufferQuestion(
+        scenario=scenario.name,
+        rate_hz=scenario.event.rate,
+        event_bytes=scenario.event.size,
+        analysis=analysis,
+        regular=regular,
+        runs=tuple(runs[switch.model] for switch in (UNLIMITED, SHALLOW, DEEP)),
+    )
+    _write(question, output)
+    _tell(question, output, console)
+    return question
+
+
+def _regular(scenario: Scenario, progress: Progress) -> Regular:
+    """Periodic events into windows that take a whole reply, as the formula has it."""
+    system = System(scenario)
+    reply = max(max(system.fragments_bytes), scenario.mss)
+    periodic = scenario.with_overrides(
+        {
+            "event.arrivals": "deterministic",
+            "transport.congestion": "static",
+            "transport.static_window": f"{reply} B",
+            "run.duration": f"{PICTURE_S} s",
+            "run.warmup": "0 s",
+        }
+    )
+    simulated = periodic.simulate(progress=_bar(progress, "regular events"))
+    return regular_events(periodic, PICTURE_S, simulated)
+
+
+def _simulate_all(
+    scenario: Scenario, switches: tuple[Switch, ...], progress: Progress
+) -> dict[str, Run]:
+    """Every switch under the scenario's own arrivals, as many at a time as there are cores."""
+    stop = threading.Event()
+
+    def simulate(switch: Switch, report: Callable[[float], None]) -> Run:
+        def report_or_end(share: float) -> None:
+            if stop.is_set():
+                raise StoppedError
+            report(share)
+
+        system = scenario.with_overrides({"switch.tor.model": switch.model})
+        return Run(switch, system.simulate(progress=report_or_end))
+
+    workers = min(len(switches), cores())
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            jobs = [
+                pool.submit(simulate, switch, _bar(progress, switch.label)) for switch in switches
+            ]
+            runs = [job.result() for job in as_completed(jobs)]
+            return {run.switch.model: run for run in runs}
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _progress(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description:<18}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def _bar(progress: Progress, name: str) -> Callable[[float], None]:
+    bar = progress.add_task(name, total=1.0)
+    return lambda share: progress.update(bar, completed=share)
+
+
+def _write(question: BufferQuestion, output: Path) -> None:
+    buffer_figure.write_png(question, output / "figure.png")
+    buffer_page.write_html(question, output / "figure.html")
+    results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
+    with written_whole(output / "results.json") as scratch:
+        records = [result.to_dict(series=True) for result in results if result is not None]
+        scratch.write_text(json.dumps(records, default=lambda array: array.tolist()))
+
+
+def _tell(question: BufferQuestion, output: Path, console: Console) -> None:
+    console.print(comparison.table(question))
+    for sentence in comparison.verdict(question):
+        console.print(sentence)
+    console.print(f"\n{output / 'figure.png'}    the figure", highlight=False, soft_wrap=True)
+    console.print(
+        f"{output / 'figure.html'}   the same to zoom and hover; opens in any browser, offline",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(
+        f"{output / 'results.json'}  every number and curve behind them",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,98 @@
+"""The figure of one result, to a file whose ending says what kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom.report import interactive, panels, style
+from daqloom.report.buffer_question import Run, regular_events, switch_of
+from daqloom.report.output import OutputError, written_whole
+from daqloom.report.page import page, section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from daqloom.result import Result
+    from daqloom.scenario import Scenario
+
+PICTURED = 1.8
+"""Length of the picture of regular events, in lengths of one event: then they have settled."""
+
+
+def write(path: Path, scenario: Scenario, result: Result) -> None:
+    """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
+
+    Raises `OutputError` for another ending and where `path` cannot be written.
+    """
+    ending = path.suffix.lower()
+    if ending == ".html":
+        text = _page(scenario, result)
+        with written_whole(path) as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    elif ending in (".png", ".pdf", ".svg"):
+        figure = _draw(scenario, result)
+        with written_whole(path) as scratch:
+            figure.savefig(scratch, dpi=130)
+    else:
+        raise OutputError(f"cannot write {path}: a figure ends in .png, .pdf, .svg or .html")
+
+
+def _draw(scenario: Scenario, result: Result) -> Figure:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    switch = switch_of(scenario)
+    with mpl.rc_context(style.RC):
+        if result.method == "analyse":
+            figure = Figure(figsize=(9, 4.2), layout="constrained")
+            axes = figure.add_subplot()
+            panels.triangles(axes, regular_events(scenario, _picture_s(scenario)), switch)
+            axes.set_title(_title(scenario))
+            return figure
+        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+        panels.whole_run(left, [Run(switch, result)], switch)
+        left.set_title(_title(scenario))
+        panels.latency(right, [Run(switch, result)])
+        right.set_title("Time to collect an event")
+    return figure
+
+
+def _page(scenario: Scenario, result: Result) -> str:
+    switch = switch_of(scenario)
+    if result.method == "analyse":
+        regular = regular_events(scenario, _picture_s(scenario))
+        parts = [
+            section(
+                "Regular events, switch empty at first",
+                "Each layer is one event: filled by all sources at once, drained by one builder's "
+                "link.",
+                interactive.triangles(regular, switch),
+            )
+        ]
+    else:
+        runs = [Run(switch, result)]
+        parts = [
+            section(
+                "Buffer of the top-of-rack switch",
+                "Most bytes held, bin by bin.",
+                interactive.whole_run(runs, switch),
+            ),
+            section(
+                "Time to collect an event",
+                "Share of the events that took longer.",
+                interactive.latency(runs),
+            ),
+        ]
+    return page(_title(scenario), scenario.title, parts)
+
+
+def _title(scenario: Scenario) -> str:
+    event = scenario.event
+    return f"{scenario.name}: {event.size / 1e6:g} MB at {style.hertz(event.rate)}"
+
+
+def _picture_s(scenario: Scenario) -> float:
+    event = regular_events(scenario, 0.0).event
+    return max(PICTURED * event.length_s, 5 / scenario.event.rate)

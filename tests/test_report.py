@@ -1,0 +1,274 @@
+"""Figures and tables, made from results with known numbers."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daqloom
+from daqloom.analyse.occupancy import occupancy
+from daqloom.report import buffer_figure, buffer_page, comparison, demo, result_figure, style
+from daqloom.report.buffer_question import (
+    DEEP,
+    SHALLOW,
+    UNLIMITED,
+    BufferQuestion,
+    Run,
+    Switch,
+    regular_events,
+    switch_of,
+)
+from daqloom.report.curves import most_held, share_slower, stacked_events
+from daqloom.report.output import OutputError, written_whole
+from daqloom.report.page import page, section
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+
+ATLAS = daqloom.load("atlas-lab")
+
+
+def simulated(scenario: Scenario = ATLAS, peak: float = 70e6, **metrics: Any) -> Result:
+    """What a simulation gives, with a sawtooth for a buffer and events of 2 to 4 ms."""
+    bins = np.arange(200)
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        method="simulate",
+        seed=1,
+        metrics={"buffer_peak_bytes": {"tor": peak}, **metrics},
+        engine={"packet_hops": 1_000_000, "cpu_s": 0.04},
+        series={
+            "tor_occupancy": {
+                "time_s": bins * scenario.run.duration / bins.size,
+                "max_bytes": peak * (bins % 10) / 9,
+            },
+            "collection_latency": {
+                "lowest_s": [1e-3, 2e-3, 3e-3],
+                "width_s": [1e-3, 1e-3, 1e-3],
+                "count": [0, 3, 1],
+            },
+        },
+    )
+
+
+@pytest.fixture
+def question() -> BufferQuestion:
+    return BufferQuestion(
+        scenario="atlas-lab",
+        rate_hz=12e3,
+        event_bytes=5_000_000,
+        analysis=ATLAS.analyse(),
+        regular=regular_events(ATLAS, 1e-3, simulated()),
+        runs=(
+            Run(UNLIMITED, simulated(event_rate_hz=12e3, packets_dropped=0)),
+            Run(
+                SHALLOW,
+                simulated(event_rate_hz=1800.0, packets_dropped=1234, retransmission_timeouts=56),
+            ),
+            Run(DEEP, simulated(event_rate_hz=11_990.0, packets_dropped=0)),
+        ),
+    )
+
+
+def test_the_share_of_slower_events_falls_with_the_histogram() -> None:
+    latency, slower = share_slower(simulated())
+    assert latency == pytest.approx([2e-3, 3e-3, 4e-3])
+    assert slower == pytest.approx([1.0, 0.25, 0.0])
+
+
+def test_a_run_that_built_nothing_has_no_latency_curve() -> None:
+    empty = Result(scenario="x", scenario_hash="0", method="simulate", metrics={})
+    assert share_slower(empty)[0].size == 0
+    assert most_held(empty)[0].size == 0
+
+
+def test_the_stacked_events_add_up_to_the_occupancy() -> None:
+    regular = regular_events(ATLAS, 2e-3)
+    times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
+    corners, held = occupancy(regular.event, regular.arrivals_s)
+    assert stack.shape == (25, times.size)  # one event each 83 µs: at 0, …, 24/12 ms
+    assert stack[-1] == pytest.approx(np.interp(times, corners, held, left=0), abs=1)
+    assert (np.diff(stack, axis=0) >= 0).all()
+
+
+def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> None:
+    rows = {row[0]: row[1:] for row in comparison.rows(question)}
+    assert comparison.head(question)[1] == "formula"
+    assert rows["buffer of the switch"] == ["–", "unlimited", "32 MB", "8 GB"]
+    assert rows["most held at once"] == ["52.7 MB", "70.0 MB", "70.0 MB", "70.0 MB"]
+    assert rows["event rate"] == ["at most 18.8 kHz", "12.0 kHz", "1.8 kHz", "12.0 kHz"]
+    assert rows["packets dropped"] == ["–", "0", "1,234", "0"]
+    assert rows["hops per CPU second"] == ["–", "25.0 M", "25.0 M", "25.0 M"]
+
+
+def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
+    rows = {row[0]: row[1:] for row in comparison.rows(question)}
+    assert rows["TCP time-outs"] == ["–", "–", "56", "–"]
+    assert rows["latency, 99 %"] == ["–"] * 4
+
+
+def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> None:
+    needed, shallow, deep = comparison.verdict(question)
+    assert "52.7 MB" in needed
+    assert "70.0 MB" in needed
+    assert "falls behind at 1.8 kHz of 12.0 kHz" in shallow
+    assert "56 times" in shallow
+    assert "keeps up at 12.0 kHz of 12.0 kHz without a drop" in deep
+
+
+def test_the_figure_is_a_picture_that_a_readme_can_carry(
+    question: BufferQuestion, tmp_path: Path
+) -> None:
+    buffer_figure.write_png(question, tmp_path / "figure.png")
+    written = (tmp_path / "figure.png").read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert len(written) < 300_000
+
+
+def test_the_page_holds_its_script_and_names_no_other_place(question: BufferQuestion) -> None:
+    from plotly.offline import get_plotlyjs
+
+    text = buffer_page.render(question)
+    packed = re.search(r'<script id="plotly" type="text/plain">([^<]*)<', text)
+    assert packed is not None
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == get_plotlyjs()
+    around = text.replace(packed[1], "")
+    assert not re.search(r"""(src|href)=|https?://|import\s""", around)
+    assert len(text) < 3_000_000
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
+    assert [len(json.loads(figure)["data"]) for figure in figures] == [13 + 2, 3, 3]
+
+
+def test_names_from_a_scenario_cannot_break_out_of_the_page() -> None:
+    from plotly.graph_objects import Figure, Scatter
+
+    evil = "</script><script>alert(1)</script>"
+    text = page(evil, evil, [section(evil, evil, Figure(Scatter(y=[1], name=evil)))])
+    assert "alert(1)</script>" not in text
+    assert text.count("<script") == text.count("</script>")
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "html"])
+@pytest.mark.parametrize("method", ["analyse", "simulate"])
+def test_a_single_result_has_a_figure(ending: str, method: str, tmp_path: Path) -> None:
+    path = tmp_path / f"figure.{ending}"
+    result = ATLAS.analyse() if method == "analyse" else simulated()
+    result_figure.write(path, ATLAS, result)
+    assert path.stat().st_size > 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_limit_in_a_figure_is_the_buffer_of_the_scenario() -> None:
+    shallow = ATLAS.with_overrides({"switch.tor.model": "qfx5120-48y"})
+    assert switch_of(shallow).buffer_bytes == SHALLOW.buffer_bytes
+    assert switch_of(ATLAS).buffer_bytes is None
+
+
+@pytest.mark.parametrize("switch", [SHALLOW, DEEP])
+def test_the_switches_of_the_question_are_those_of_the_scenario(switch: Switch) -> None:
+    tor = ATLAS.with_overrides({"switch.tor.model": switch.model}).switch.tor
+    assert (tor.buffer, tor.cost) == (switch.buffer_bytes, switch.cost)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "figure.txt"
+    with written_whole(path) as scratch:
+        scratch.write_text("first")
+        assert not path.exists()
+
+    def fail_half_way() -> None:
+        with written_whole(path) as scratch:
+            scratch.write_text("second, half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(OutputError, match=r"cannot write .*figure\.png"),
+        written_whole(tmp_path / "file" / "figure.png"),
+    ):
+        pytest.fail("there is nowhere to write")
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    def fill_the_disk() -> None:
+        with written_whole(tmp_path / "figure.png") as scratch:
+            scratch.write_text("half")
+            Path("/dev/full").write_text("a device that is always full")
+
+    with pytest.raises(OutputError, match="no space left on device"):
+        fill_the_disk()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.706e-3, "1.71 ms"), (0.2031, "203 ms"), (4.2, "4.20 s"), (99.96e-6, "100 µs")],
+)
+def test_durations_are_said_as_people_say_them(value: float, text: str) -> None:
+    assert style.seconds(value) == text
+
+
+def test_the_main_job_simulates_regular_events_and_three_switches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    asked: list[Scenario] = []
+
+    def simulate(self: Scenario, **options: Any) -> Result:
+        asked.append(self)
+        options["progress"](1.0)
+        return simulated(self, event_rate_hz=12e3)
+
+    monkeypatch.setattr(Scenario, "simulate", simulate)
+    console = Console(width=100, record=True, file=io.StringIO())
+    demo.run(tmp_path / "demo", console)
+
+    assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 3
+    assert {scenario.switch.tor.model for scenario in asked[1:]} == {
+        "infinite",
+        "qfx5120-48y",
+        "acx7100-48l",
+    }
+    assert all(scenario.event.size == 5_000_000 for scenario in asked)
+    names = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert names == {"figure.png", "figure.html", "results.json"}
+    records = json.loads((tmp_path / "demo" / "results.json").read_text())
+    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 4
+    said = console.export_text()
+    assert "52.7 MB" in said
+    assert "figure.html" in said
+
+
+def test_one_failing_simulation_ends_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    def simulate(self: Scenario, **options: Any) -> Result:
+        if self.switch.tor.model == "acx7100-48l":
+            raise RuntimeError("out of luck")
+        while self.event.arrivals == "poisson":
+            options["progress"](0.5)  # returns until the main job asks to stop
+        return simulated(self)
+
+    monkeypatch.setattr(Scenario, "simulate", simulate)
+    monkeypatch.setattr(demo, "cores", lambda: 2)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        demo.run(tmp_path / "demo", Console(file=io.StringIO()))
+    assert not (tmp_path / "demo").exists()
