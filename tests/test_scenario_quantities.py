@@ -101,7 +101,7 @@ def test_a_rate_survives_being_written_and_read(rate):
     assert RATE.parse(RATE.format(rate)) == rate
 
 
-@given(st.floats(1e-12, 1e6))
+@given(st.floats(1e-12, 1e4))
 def test_a_time_survives_being_written_and_read_bit_for_bit(time):
     assert TIME.parse(TIME.format(time)) == time
 

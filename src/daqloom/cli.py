@@ -207,7 +207,7 @@ def _captures(options: list[str], system: Scenario) -> dict[str, Path]:
             known = ", ".join(f"{kind}.0 to {kind}.{n - 1}" for kind, n in counts.items())
             raise ScenarioError(
                 f'--pcap {option}: there is no link "{link}"; links are {known}, with .up towards '
-                "the sources or .down towards the builders"
+                "the core or .down away from it"
             )
         if link in captures:
             raise ScenarioError(f"--pcap {option}: {link} is recorded already")

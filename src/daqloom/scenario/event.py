@@ -28,8 +28,10 @@ def _read_share(value: object) -> object:
 
 Share = Annotated[Literal["equal"] | tuple[float, ...], BeforeValidator(_read_share)]
 
-WIDEST_GAUSSIAN = 1 / 3 + 1e-9
-"""Beyond three standard deviations below the mean, cutting at zero does not shift it."""
+WIDEST_GAUSSIAN = 1 / 3
+"""Zero is then three standard deviations below the mean: cutting there does not shift it."""
+SHORTEST_BUNCH_SPACING_S = 1e-9
+LONGEST_BUNCH_SPACING_S = 1e-6
 
 NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
 
@@ -64,7 +66,10 @@ class Lhc(Part):
         ),
     )
     bunch_spacing: PositiveSeconds = Field(
-        default=25e-9, description="time between two bunch crossings (s)"
+        default=25e-9,
+        ge=SHORTEST_BUNCH_SPACING_S,
+        le=LONGEST_BUNCH_SPACING_S,
+        description="time between two bunch crossings (s)",
     )
     simple_dead_time: int = Field(
         default=4,
@@ -175,6 +180,8 @@ class Event(Part):
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         folder = inputs.folder_of(info)
+        if self.size_distribution in ("gaussian", "gamma") and self.size_spread == 0:
+            raise ValueError('size_spread is zero; sizes that do not vary are "fixed"')
         if self.size_distribution == "gaussian" and self.size_spread > WIDEST_GAUSSIAN:
             raise ValueError(
                 f"size_spread = {self.size_spread:g} would make many gaussian sizes negative; "

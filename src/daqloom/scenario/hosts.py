@@ -23,7 +23,7 @@ def _check_spread(kind: DelayKind, mean: float, spread: float, prefix: str = "")
 class Sources(Part):
     """[sources]: the readout units (RO servers, ROSes) that hold the fragments."""
 
-    count: int = Field(default=48, ge=1, le=100_000, description="number of sources")
+    count: int = Field(default=48, ge=1, le=50_000, description="number of sources")
     response: DelayKind = Field(
         default="fixed", description="distribution of the time from request to answer"
     )
@@ -71,7 +71,7 @@ class Builders(Part):
     concurrent_events: int = Field(
         default=32,
         ge=1,
-        le=1_000_000,
+        le=10_000,
         description="events that one builder collects and processes at a time",
     )
     outstanding_fragments: int = Field(

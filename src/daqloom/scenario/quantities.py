@@ -132,7 +132,7 @@ def _kind(dimension: Dimension) -> Any:
 
 SIZE = Dimension("size", "B", _BYTES, "5 MB", whole=True, maximum=1e15)
 RATE = Dimension("rate", "b/s", _BITRATE, "25 Gb/s", whole=True, maximum=1e15, minimum=1e6)
-TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e6, minimum=1e-12)
+TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e4, minimum=1e-12)
 FREQUENCY = Dimension(
     "frequency", "Hz", _FREQUENCY, "12 kHz", whole=False, maximum=1e9, minimum=1e-6
 )
