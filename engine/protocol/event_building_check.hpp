@@ -71,8 +71,11 @@ class EventBuildingCheck {
                           .outstanding_fragments = byte() % 140U,
                           .concurrent_events = manager_config_.concurrent_events},
           manager_(*EventManager::make(manager_config_, base::RandomStream(byte(), "check"))),
-          builders_(manager_config_.builders, *PullBuilder::make(builder_config_)),
-          last_assigned_(manager_config_.builders - 1) {}
+          last_assigned_(manager_config_.builders - 1) {
+        for (BuilderIndex b = 0; b < manager_config_.builders; ++b) {
+            builders_.push_back(*PullBuilder::make(builder_config_));
+        }
+    }
 
     // ---- inputs -------------------------------------------------------------------------------
 

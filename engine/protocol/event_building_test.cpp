@@ -38,6 +38,10 @@ class SmallSystem {
     static constexpr std::uint64_t events = 2'000;
 
     SmallSystem() {
+        for (BuilderIndex b = 0; b < builders; ++b) {
+            builders_.push_back(*PullBuilder::make(
+                {.sources = sources, .outstanding_fragments = 7, .concurrent_events = 2}));
+        }
         for (SourceIndex s = 0; s < sources; ++s) {
             const base::DelayDistribution response{base::DelayDistribution::Kind::exponential,
                                                    base::microseconds(30), Time::zero()};
@@ -144,9 +148,7 @@ class SmallSystem {
     std::vector<Bytes> sizes_;
     EventManager manager_ = *EventManager::make({.builders = builders, .concurrent_events = 2},
                                                 base::RandomStream(1, "assignment"));
-    std::vector<PullBuilder> builders_ = std::vector<PullBuilder>(
-        builders, *PullBuilder::make(
-                      {.sources = sources, .outstanding_fragments = 7, .concurrent_events = 2}));
+    std::vector<PullBuilder> builders_;
     std::vector<PullReadout> readouts_;
 };
 

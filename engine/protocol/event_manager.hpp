@@ -2,13 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/expected.hpp"
-#include "base/fifo.hpp"
 #include "base/random.hpp"
+#include "base/ring.hpp"
 #include "protocol/identifiers.hpp"
 
 namespace daqloom::protocol {
@@ -50,7 +49,7 @@ class EventManager {
         ++counters_.events;
         if (free_slots_ == 0) {
             backlog_.push(event);
-            counters_.backlog_peak = std::max<std::uint64_t>(counters_.backlog_peak, backlog());
+            counters_.backlog_peak = std::max(counters_.backlog_peak, backlog());
             return;
         }
         assign(event, choose(), out);
@@ -67,12 +66,14 @@ class EventManager {
         ++free_slots_;
         // A backlog means that every builder was full: the free slot is the only one.
         if (!backlog_.empty()) {
-            assign(backlog_.pop(), builder, out);
+            const EventId event = backlog_.front();
+            backlog_.pop();
+            assign(event, builder, out);
         }
     }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    [[nodiscard]] std::size_t backlog() const { return backlog_.size(); }
+    [[nodiscard]] std::uint64_t backlog() const { return backlog_.size(); }
     [[nodiscard]] std::uint32_t in_flight(BuilderIndex builder) const {
         return in_flight_[builder];
     }
@@ -114,7 +115,7 @@ class EventManager {
     std::vector<std::uint32_t> in_flight_;  ///< per builder
     std::uint64_t free_slots_;              ///< over all builders
     BuilderIndex next_in_turn_ = 0;
-    base::Fifo<EventId> backlog_;
+    base::Ring<EventId> backlog_;
     Counters counters_;
 };
 

@@ -43,7 +43,6 @@ PullBuilder::PullBuilder(PullBuilderConfig config)
       free_slots_(config.concurrent_events),
       slot_of_(config.concurrent_events) {
     std::iota(free_slots_.begin(), free_slots_.end(), SlotTable::Slot{0});
-    to_request_.reserve(config.concurrent_events);
 }
 
 }  // namespace daqloom::protocol

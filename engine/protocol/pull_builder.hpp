@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "base/fifo.hpp"
+#include "base/ring.hpp"
 #include "base/units.hpp"
 #include "protocol/identifiers.hpp"
 #include "protocol/slot_table.hpp"
@@ -149,7 +149,7 @@ class PullBuilder {
     std::vector<std::uint64_t> received_;
     std::vector<SlotTable::Slot> free_slots_;
     SlotTable slot_of_;
-    base::Fifo<SlotTable::Slot> to_request_;  ///< slots with sources not yet asked, oldest first
+    base::Ring<SlotTable::Slot> to_request_;  ///< slots with sources not yet asked, oldest first
     std::uint64_t outstanding_ = 0;
     Counters counters_;
 };
