@@ -125,7 +125,8 @@ def run_ns3(program: Path, problem: Json) -> Json:
     for link in ("source", "uplink", "access"):
         for key in ("rate", "delay"):
             arguments[link + key.title()] = links[link][key].replace(" ", "")
-    return timed([str(program), *(f"--{key}={value}" for key, value in arguments.items())])
+    run = timed([str(program), *(f"--{key}={value}" for key, value in arguments.items())])
+    return run | {"ack_share": run["ack_hops"] / run["packet_hops"]}
 
 
 def run_daqloom(daqloom: str) -> Json:
@@ -134,7 +135,7 @@ def run_daqloom(daqloom: str) -> Json:
     metrics, engine = run["metrics"], run["engine"]
     return {
         "packet_hops": engine["packet_hops"],
-        "ack_hops": metrics["ack_hops"],
+        "ack_share": metrics["ack_hops"] / metrics["packet_hops"],  # both after the warm-up
         "packets_dropped": metrics["packets_dropped"],
         "cpu_s": engine["cpu_s"],
         "hops_per_cpu_s": engine["packet_hops"] / engine["cpu_s"],
@@ -143,6 +144,7 @@ def run_daqloom(daqloom: str) -> Json:
         "sim_events": engine["sim_events"],
         "peak_rss_bytes": engine["peak_rss_bytes"],
         "events_measured": metrics["events_built"],
+        "tor_peak_bytes": metrics["buffer_peak_bytes"]["tor"],
         "mean_completion_s": metrics["collection_latency_s"]["mean"],
         "max_completion_s": metrics["collection_latency_s"]["max"],
         "version": run["version"],
@@ -177,7 +179,10 @@ def summary(runs: Sequence[Json]) -> Json:
 
 def same_work(ns3: Json, daqloom: Json) -> Json:
     """daqloom's figure over ns-3's for what both must agree on; raises where they do not."""
-    keys = ("events_measured", "packet_hops", "ack_hops", "mean_completion_s", "max_completion_s")
+    keys = (
+        *("events_measured", "packet_hops", "ack_share"),
+        *("mean_completion_s", "max_completion_s", "tor_peak_bytes"),
+    )
     if ns3["packets_dropped"] or daqloom["packets_dropped"]:
         raise BenchmarkError("packets were dropped, in a scenario made so that none can be")
     ratios = {key: daqloom[key] / ns3[key] for key in keys}

@@ -55,6 +55,8 @@ struct Problem {
     double minRtoSeconds = 0.2;
 };
 
+// Ethernet header and FCS, which lie in a buffer with the packet.
+constexpr uint32_t kEthernetFrameBytes = 18;
 // What Ethernet puts on the wire around an IP packet (header 14, FCS 4, preamble 8, gap 12), and
 // what a ns-3 point-to-point device puts there (PPP header). The difference is made up by the
 // device's interframe gap, so that a full frame costs 1538 byte times on both simulators.
@@ -94,6 +96,26 @@ struct Hops {
             device->TraceConnectWithoutContext("PhyRxDrop", MakeCallback(&Hops::Dropped, this));
         }
     }
+};
+
+/// The most that a device's queue held, as Ethernet frames without preamble and gap.
+class QueuePeak {
+  public:
+    explicit QueuePeak(Ptr<NetDevice> device)
+        : m_queue(DynamicCast<PointToPointNetDevice>(device)->GetQueue()) {
+        m_queue->TraceConnectWithoutContext("PacketsInQueue",
+                                            MakeCallback(&QueuePeak::Changed, this));
+    }
+    uint32_t Bytes() const { return m_bytes; }
+
+  private:
+    void Changed(uint32_t, uint32_t packets) {
+        const uint32_t bytes = m_queue->GetNBytes() + packets * (kEthernetFrameBytes - kPppBytes);
+        m_bytes = std::max(m_bytes, bytes);
+    }
+
+    Ptr<Queue<Packet>> m_queue;
+    uint32_t m_bytes = 0;
 };
 
 /// Answers every request with one fragment.
@@ -317,6 +339,7 @@ void Run(int argc, char** argv) {
     }
     connect(core, tor, Link(problem.uplinkRate, problem.uplinkDelay));
     connect(tor, receiver, Link(problem.accessRate, problem.accessDelay));
+    const QueuePeak torPeak(tor->GetDevice(tor->GetNDevices() - 1));
     if (problem.routing == "global") {
         Ipv4GlobalRoutingHelper::PopulateRoutingTables();
     }
@@ -348,6 +371,7 @@ void Run(int argc, char** argv) {
               << ", \"events_requested\": " << result.Requested()
               << ", \"events_built\": " << result.Built()
               << ", \"events_measured\": " << result.Measured()
+              << ", \"tor_peak_bytes\": " << torPeak.Bytes()
               << ", \"mean_completion_s\": " << result.MeanCompletionSeconds()
               << ", \"max_completion_s\": " << result.MaxCompletionSeconds() << "}\n";
 }
