@@ -39,7 +39,16 @@ class Ring {
         slots_[tail_++ & mask_] = value;
     }
 
-    void pop() { ++head_; }
+    void pop() {
+        ++head_;
+        if (head_ == tail_) {
+            head_ = tail_ = 0;  // begin anew with slots that are still in the cache
+        }
+    }
+    /// Fetches the cache line some elements behind the head: queues are many, and no processor
+    /// recognises that each of them is read in order.
+    void prefetch() const { __builtin_prefetch(&slots_[(head_ + 4) & mask_]); }
+
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
 

@@ -68,6 +68,7 @@ class Link {
         counters_.ack_frames += frame.payload == 0 ? 1 : 0;
         counters_.frame_bytes += frame.bytes;
         frames_.pop();
+        frames_.prefetch();
         if (departed_ == 0) {
             return true;
         }

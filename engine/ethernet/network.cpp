@@ -80,43 +80,44 @@ void Network::settle(SwitchNode& node, Time now) {
     }
 }
 
-void Network::mark(SwitchNode& node, std::uint32_t port, Time now) {
-    if ((arrived_.flags & kEcnCapable) == 0) {
+void Network::mark(SwitchNode& node, std::uint32_t port, Frame& frame, Time now) {
+    if ((frame.flags & kEcnCapable) == 0) {
         return;
     }
     settle_port(node, port, now);
     if (node.buffer.port(port).held > node.buffer.config().ecn_threshold) {
-        arrived_.flags |= kCongestionExperienced;
+        frame.flags |= kCongestionExperienced;
         ++marks_;
     }
 }
 
-void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, Time now) {
-    node.buffer.count_drop(port, arrived_.bytes);
+void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
+                   Time now) {
+    node.buffer.count_drop(port, frame.bytes);
     if (observer_ != nullptr) {
-        observer_->on_drop(out, arrived_, now);
+        observer_->on_drop(out, frame, now);
     }
-    if (arrived_.sack != kNoSack) {
-        sacks_.release(arrived_.sack);
+    if (frame.sack != kNoSack) {
+        sacks_.release(frame.sack);
     }
 }
 
 /// Admits the arrived frame to its virtual output queue. False if that was full.
 bool Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
-                             LinkIndex out, Time now) {
+                             LinkIndex out, const Frame& frame, Time now) {
     VirtualOutputQueues& output = node.outputs[port];
     const Bytes limit = node.buffer.config().port_limit;
-    if (limit != 0 && output.held[input] + arrived_.bytes > limit) {
-        drop(node, port, out, now);
+    if (limit != 0 && output.held[input] + frame.bytes > limit) {
+        drop(node, port, out, frame, now);
         return false;
     }
-    node.buffer.charge(port, arrived_.bytes);
+    node.buffer.charge(port, frame.bytes);
     if (output.waiting == 0 && links_[out].free_at() <= now) {
-        send(out, arrived_, now);
+        send(out, frame, now);
         return true;
     }
-    output.by_input[input].push(arrived_);
-    output.held[input] += arrived_.bytes;
+    output.by_input[input].push(frame);
+    output.held[input] += frame.bytes;
     if (++output.waiting == 1) {
         events_.push({links_[out].free_at(), kPortFree, out});
     }
@@ -142,28 +143,28 @@ void Network::on_port_free(LinkIndex index, Time now) {
 }
 
 /// The arrived frame meets the observer and injected loss. False if it was lost.
-bool Network::watch(LinkIndex index, Time now) {
+bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
     for (InjectedLoss& loss : losses_) {
-        if (loss.link != index || arrived_.payload == 0) {
+        if (loss.link != index || frame.payload == 0) {
             continue;
         }
         const bool periodic = loss.config.period != 0 && ++loss.seen % loss.config.period == 0;
         if (periodic || loss.random.uniform() < loss.config.probability) {
             lost_frames_ += 1;
-            lost_bytes_ += arrived_.bytes;
+            lost_bytes_ += frame.bytes;
             // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += wirings_[index].to_switch == kNone ? arrived_.bytes : 0;
-            if (arrived_.sack != kNoSack) {
-                sacks_.release(arrived_.sack);
+            lost_at_hosts_ += wirings_[index].to_switch == kNone ? frame.bytes : 0;
+            if (frame.sack != kNoSack) {
+                sacks_.release(frame.sack);
             }
             if (observer_ != nullptr) {
-                observer_->on_drop(index, arrived_, now);
+                observer_->on_drop(index, frame, now);
             }
             return false;
         }
     }
     if (observer_ != nullptr) {
-        observer_->on_delivery(index, arrived_, now);
+        observer_->on_delivery(index, frame, now);
     }
     return true;
 }

@@ -97,29 +97,27 @@ class Network {
         }
     }
 
-    /// The head of `link` has arrived. Returns the frame if it is at a host, nothing if it went on
-    /// or was lost.
-    [[nodiscard]] const Frame* on_delivery(LinkIndex index, base::Time now) {
+    /// The head of a link has arrived: it goes on, or to `to_host(frame)` if this is its host.
+    template <class ToHost>
+    void on_delivery(LinkIndex index, base::Time now, ToHost&& to_host) {
         Link& link = links_[index];
-        arrived_ = link.head();
+        Frame frame = link.head();
         const bool held = link.deliver();
         if (!link.empty()) {
             events_.push({link.next_delivery(), kDelivery, index});
         }
         const Wiring wiring = wirings_[index];
         if (held && wiring.from_switch != kNone) {
-            switches_[wiring.from_switch].buffer.release(wiring.from_port, arrived_.bytes);
+            switches_[wiring.from_switch].buffer.release(wiring.from_port, frame.bytes);
         }
-        if (watched_) [[unlikely]] {
-            if (!watch(index, now)) {
-                return nullptr;
-            }
+        if (watched_ && !watch(index, frame, now)) [[unlikely]] {
+            return;
         }
         if (wiring.to_switch == kNone) {
-            return &arrived_;
+            to_host(frame);
+        } else {
+            forward(wiring.to_switch, wiring.to_port, frame, now);
         }
-        forward(wiring.to_switch, wiring.to_port, now);
-        return nullptr;
     }
 
     void on_port_free(LinkIndex index, base::Time now);
@@ -171,30 +169,30 @@ class Network {
         std::optional<sim::TimeSeries> occupancy;
     };
 
-    void forward(std::uint16_t at, std::uint16_t input, base::Time now) {
+    void forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
-        const Route route = node.routes[arrived_.destination];
+        const Route route = node.routes[frame.destination];
         const LinkIndex out =
-            route.count == 1 ? route.first : route.first + hash(arrived_.to >> 1) % route.count;
+            route.count == 1 ? route.first : route.first + hash(frame.to >> 1) % route.count;
         const std::uint16_t port = wirings_[out].from_port;
-        const base::Bytes bytes = arrived_.bytes;
+        const base::Bytes bytes = frame.bytes;
         if (!node.buffer.fits(port, bytes)) [[unlikely]] {
             settle(node, now);
             if (!node.buffer.fits(port, bytes)) {
-                drop(node, port, out, now);
+                drop(node, port, out, frame, now);
                 return;
             }
         }
         if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
-            mark(node, port, now);
+            mark(node, port, frame, now);
         }
         if (node.buffer.config().model == BufferModel::voq) {
-            if (!queue_by_input(node, port, input, out, now)) {
+            if (!queue_by_input(node, port, input, out, frame, now)) {
                 return;
             }
         } else {
             node.buffer.charge(port, bytes);
-            send(out, arrived_, now);
+            send(out, frame, now);
         }
         if (node.occupancy) {
             record_if_raised(node, now);
@@ -223,11 +221,12 @@ class Network {
             now, [&](const Frame& frame) { node.buffer.release(port, frame.bytes); });
     }
     void settle(SwitchNode& node, base::Time now);
-    void mark(SwitchNode& node, std::uint32_t port, base::Time now);
-    void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, base::Time now);
+    void mark(SwitchNode& node, std::uint32_t port, Frame& frame, base::Time now);
+    void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
+              base::Time now);
     bool queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
-                        base::Time now);
-    bool watch(LinkIndex index, base::Time now);
+                        const Frame& frame, base::Time now);
+    bool watch(LinkIndex index, const Frame& frame, base::Time now);
 
     struct InjectedLoss {
         LinkIndex link;
@@ -240,7 +239,6 @@ class Network {
     std::vector<Link> links_;
     std::vector<Wiring> wirings_;
     std::vector<SwitchNode> switches_;
-    Frame arrived_{};
     bool watched_ = false;  // an observer or injected loss wants to see every frame
     Observer* observer_ = nullptr;
     SackPool sacks_;

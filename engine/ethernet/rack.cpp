@@ -192,9 +192,9 @@ void Rack::run(Time until) {
 void Rack::handle(const sim::Event& event) {
     switch (event.kind) {
         case kDelivery:
-            if (const Frame* frame = network_.on_delivery(event.index, now_)) {
-                hosts_.receive(*frame, now_, *this);
-            }
+            network_.on_delivery(event.index, now_, [this](const Frame& frame) {
+                hosts_.receive(frame, now_, *this);
+            });
             return;
         case kPortFree:
             network_.on_port_free(event.index, now_);
