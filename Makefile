@@ -42,16 +42,16 @@ demo: .venv/daqloom
 test: test-release test-address test-python
 
 .PHONY: test-python
-test-python: .venv/daqloom .venv/dev build/packages/test
+test-python: build/packages/develop .venv/daqloom .venv/dev
 	$(bin)/python -m pytest -q -n $(JOBS)
 
-lint: .venv/dev build/packages/lint
+lint: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(bin)/ruff check --quiet .
 	$(bin)/ruff format --check --quiet .
 	$(bin)/mypy --strict src/daqloom
 
-format: .venv/dev build/packages/lint
+format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
 	$(bin)/ruff check --quiet --fix .
 	$(bin)/ruff format --quiet .
@@ -66,12 +66,12 @@ configure = cmake -S . -B $(1) -G Ninja $(2)
 debug := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=$(CLANG)
 
 .PHONY: test-release test-address test-thread
-test-release: build/packages/test
+test-release: build/packages/develop
 	$(step) configure-release $(call configure,build/release,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_TESTS=ON)
 	$(step) build-release cmake --build build/release -j $(JOBS)
 	$(call ctest,build/release)
 
-test-address test-thread: test-%: build/packages/test build/packages/clang
+test-address test-thread: test-%: build/packages/develop
 	$(step) configure-$* $(call configure,build/$*,$(debug) -DDAQLOOM_TESTS=ON -DDAQLOOM_SANITIZE=$*)
 	$(step) build-$* cmake --build build/$* -j $(JOBS)
 	$(call ctest,build/$*)
@@ -80,12 +80,12 @@ test-address test-thread: test-%: build/packages/test build/packages/clang
 ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error \
 	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
-bench: build/packages/bench .venv/daqloom
+bench: build/packages/develop .venv/daqloom
 	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)
 	$(step) build-bench cmake --build build/bench -j $(JOBS)
 	@scripts/benchmarks.sh build/bench $(bin)/python
 
-fuzz: build/packages/clang
+fuzz: build/packages/develop
 	$(step) configure-fuzz $(call configure,build/fuzz,$(debug) -DDAQLOOM_FUZZ=ON -DDAQLOOM_SANITIZE=address)
 	$(step) build-fuzz cmake --build build/fuzz -j $(JOBS)
 	@for program in build/fuzz/programs_fuzz/*; do \
@@ -103,19 +103,19 @@ docs/reference/scenario.md docs/reference/metrics.md: .venv/daqloom
 
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
+# What `make demo` needs, and what everything else needs on top.
 packages_run := libexpected-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
-packages_test := $(packages_run) libgtest-dev ccache tshark
-packages_bench := $(packages_run) libbenchmark-dev
-packages_lint := clang-format-16
-packages_clang := $(packages_run) clang-16 libclang-rt-16-dev
+packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
+	libclang-rt-16-dev libgtest-dev tshark
 
 build/packages/%: Makefile
-	$(step) packages-$* scripts/debian-packages.sh $(packages_$*)
+	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \
+		scripts/step.sh packages-$* scripts/debian-packages.sh $(packages_$*) $$lacking
 	@mkdir -p $(@D) && touch $@
 
-.venv/bin/python:
-	$(step) venv scripts/venv.sh $(PYTHON)
+.venv/bin/python: | build/packages/run
+	$(step) venv $$(scripts/python.sh path $(PYTHON)) -m venv --clear .venv
 
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/bin/python
 	@$(bin)/python scripts/requirements.py build run $* >.venv/requirements-$*.txt

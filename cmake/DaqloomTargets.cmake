@@ -6,14 +6,23 @@
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
 
-# Finds a package or says in one sentence what to install.
-macro(daqloom_require package name debian)
+# Finds a package, or remembers what to install; all that is missing is then said in one sentence.
+macro(daqloom_find package debian)
   find_package(${package} QUIET)
   if(NOT ${package}_FOUND)
-    message(FATAL_ERROR "daqloom needs ${name}, which CMake did not find: install it "
-      "(on Debian and Ubuntu: apt-get install ${debian}) and start again.")
+    list(APPEND daqloom_missing ${package})
+    list(APPEND daqloom_missing_debian ${debian})
   endif()
 endmacro()
+
+function(daqloom_stop_if_missing)
+  if(daqloom_missing)
+    list(JOIN daqloom_missing ", " names)
+    list(JOIN daqloom_missing_debian " " packages)
+    message(FATAL_ERROR "daqloom needs libraries that CMake did not find (${names}): install them "
+      "(on Debian and Ubuntu: apt-get install ${packages}) and start again.")
+  endif()
+endfunction()
 
 function(daqloom_glob result suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
