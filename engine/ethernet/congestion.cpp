@@ -19,6 +19,8 @@ constexpr std::uint32_t kHystartSamples = 8;
 constexpr Time kHystartAckSpacing = base::milliseconds(2);
 constexpr Time kHystartDelayMin = base::milliseconds(4);
 constexpr Time kHystartDelayMax = base::milliseconds(16);
+constexpr Bytes kHystartBurst = 4 * 65536;
+constexpr Time kHystartBurstMax = base::milliseconds(1);
 
 double segments(Bytes bytes, const TcpConfig& config) {
     return static_cast<double>(bytes) / static_cast<double>(config.mss);
@@ -94,6 +96,8 @@ void Congestion::remember_maximum(const TcpConfig& config) {
 
 void Congestion::on_loss(const TcpConfig& config) {
     const Bytes floor = 2 * config.mss;
+    cwnd_before_timeout_ = 0;  // this loss is real: no later mistake takes it back
+    ssthresh_before_timeout_ = 0;
     switch (config.congestion) {
         case CongestionControl::static_window:
             return;
@@ -119,15 +123,26 @@ void Congestion::on_mark(const TcpConfig& config) {
     acked_towards_next_ = 0;
 }
 
-void Congestion::on_timeout(bool again, const TcpConfig& config) {
-    if (config.congestion == CongestionControl::static_window) {
-        return;
-    }
+void Congestion::on_timeout(bool again, Bytes in_flight, const TcpConfig& config) {
     if (!again) {
+        const Bytes cwnd = cwnd_;
+        const Bytes ssthresh = ssthresh_;
         on_loss(config);
+        cwnd_before_timeout_ = cwnd;
+        ssthresh_before_timeout_ = ssthresh;
     }
-    cwnd_ = config.mss;
+    cwnd_ = in_flight + config.mss;
     acked_towards_next_ = 0;
+    // CUBIC begins anew (RFC 9438, 4.8): no maximum to return to, and a path to be measured.
+    w_max_ = 0;
+    epoch_ = Time::never();
+    min_rtt_ = Time::never();
+    queue_found_ = false;
+}
+
+void Congestion::undo_timeout() {
+    cwnd_ = std::max(cwnd_, cwnd_before_timeout_);
+    ssthresh_ = std::max(ssthresh_, ssthresh_before_timeout_);
 }
 
 void Congestion::on_idle(Time idle, Time rto, const TcpConfig& config) {
@@ -159,10 +174,13 @@ void Congestion::count_marks(const AckSample& ack, const TcpConfig& config) {
     window_end_ = ack.nxt;
 }
 
+/// HyStart: the path is full when a window's acknowledgements take half an RTT to come in, or when
+/// each of the first of a round trip was late.
 void Congestion::look_for_queue(const AckSample& ack, const TcpConfig& config) {
-    if (ack.rtt > Time::zero()) {
-        min_rtt_ = std::min(min_rtt_, ack.rtt);
+    if (ack.rtt == Time::zero()) {
+        return;
     }
+    min_rtt_ = std::min(min_rtt_, ack.rtt);
     if (ack.una > round_end_) {
         round_start_ = ack.now;
         last_ack_ = ack.now;
@@ -170,22 +188,24 @@ void Congestion::look_for_queue(const AckSample& ack, const TcpConfig& config) {
         round_min_rtt_ = Time::never();
         round_samples_ = 0;
     }
-    if (min_rtt_ == Time::never() || cwnd_ < kHystartLowWindow * config.mss) {
+    if (cwnd_ < kHystartLowWindow * config.mss) {
         return;
     }
-    bool queue_found = false;
     if (ack.now - last_ack_ <= kHystartAckSpacing) {
         last_ack_ = ack.now;
-        queue_found = ack.now - round_start_ > min_rtt_ / 2;
+        // The burst that segmentation offload may hold back, at twice a window per RTT.
+        const double burst_rtts =
+            static_cast<double>(kHystartBurst) / (2.0 * static_cast<double>(cwnd_));
+        const Time held_back =
+            std::min(Time::from_seconds(burst_rtts * ack.rtt.seconds()), kHystartBurstMax);
+        queue_found_ = ack.now - round_start_ > (min_rtt_ + held_back) / 2;
     }
-    if (ack.rtt > Time::zero()) {
-        round_min_rtt_ = std::min(round_min_rtt_, ack.rtt);
-        const Time tolerance = std::clamp(min_rtt_ / 8, kHystartDelayMin, kHystartDelayMax);
-        if (++round_samples_ >= kHystartSamples && round_min_rtt_ > min_rtt_ + tolerance) {
-            queue_found = true;
-        }
+    round_min_rtt_ = std::min(round_min_rtt_, ack.rtt);
+    const Time tolerance = std::clamp(min_rtt_ / 8, kHystartDelayMin, kHystartDelayMax);
+    if (round_samples_++ >= kHystartSamples && round_min_rtt_ > min_rtt_ + tolerance) {
+        queue_found_ = true;
     }
-    if (queue_found) {
+    if (queue_found_) {
         ssthresh_ = cwnd_;
     }
 }

@@ -38,12 +38,14 @@ class Congestion {
 
     void on_ack(const AckSample& ack, const TcpConfig& config) {
         if (config.congestion == CongestionControl::static_window) {
+            cwnd_ = config.static_window;
             return;
         }
         if (config.congestion == CongestionControl::dctcp) {
             count_marks(ack, config);
         }
-        if (config.congestion == CongestionControl::cubic && config.hystart && in_slow_start()) {
+        if (config.congestion == CongestionControl::cubic && config.hystart && in_slow_start() &&
+            !queue_found_) {
             look_for_queue(ack, config);
         }
         if (ack.window_limited) {
@@ -51,12 +53,22 @@ class Congestion {
         }
     }
 
+    /// The same while recovery sets the window.
+    void on_ack_in_recovery(const AckSample& ack, const TcpConfig& config) {
+        if (config.congestion == CongestionControl::dctcp) {
+            count_marks(ack, config);
+        }
+    }
+
     /// A loss was found: sets the threshold to which recovery brings the window.
     void on_loss(const TcpConfig& config);
     /// A mark was echoed for the first time in this window.
     void on_mark(const TcpConfig& config);
-    /// The retransmission timer expired; `again` when it had expired for the same data before.
-    void on_timeout(bool again, const TcpConfig& config);
+    /// The retransmission timer expired with `in_flight` not counted lost; `again` when the same
+    /// data had cost a reduction before. One segment goes first, of a static window too.
+    void on_timeout(bool again, base::Bytes in_flight, const TcpConfig& config);
+    /// That was a mistake.
+    void undo_timeout();
     /// The connection was idle for `idle`, longer than `rto` (RFC 5681, 4.1, decayed as in Linux).
     void on_idle(base::Time idle, base::Time rto, const TcpConfig& config);
 
@@ -88,6 +100,8 @@ class Congestion {
     base::Bytes cwnd_;
     base::Bytes ssthresh_ = kUnlimited;
     base::Bytes acked_towards_next_ = 0;  // congestion avoidance: bytes acknowledged since growth
+    base::Bytes cwnd_before_timeout_ = 0;
+    base::Bytes ssthresh_before_timeout_ = 0;
 
     // CUBIC (RFC 9438), in segments and seconds
     double w_max_ = 0;  // before the last loss; 0: none yet
@@ -104,6 +118,7 @@ class Congestion {
     base::Time last_ack_;
     base::Time round_min_rtt_ = base::Time::never();
     std::uint32_t round_samples_ = 0;
+    bool queue_found_ = false;  // once is enough
 
     // DCTCP (RFC 8257)
     double alpha_ = 1.0;

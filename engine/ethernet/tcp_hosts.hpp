@@ -62,7 +62,7 @@ class TcpHosts {
     /// A frame has reached its host. Calls `app.on_message(endpoint, message, now)` for every
     /// message that is complete with it; the application may write from there.
     template <class App>
-    void receive(const Frame frame, base::Time now, App& app) {
+    void receive(const Frame& frame, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[frame.to];
         Outlet outlet{*this, frame.to, now};
         TcpSender& sender = endpoint.sender;

@@ -2,7 +2,12 @@
 
 namespace daqloom::ethernet {
 
-void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end) {
+void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end,
+                                      const TcpConfig& config) {
+    const std::uint64_t window_end = next_ + static_cast<std::uint64_t>(config.receive_window);
+    if (seq > end || end > window_end) {
+        return;  // beyond the window that was offered
+    }
     StreamRange fresh{std::max(seq, next_), end};
     duplicate_ = end <= next_;
     if (duplicate_) {

@@ -45,7 +45,7 @@ class TcpReceiver {
             return count_segment(length, turned, marked, now, config);
         }
         marked_ = marked;
-        accept_out_of_order(seq, end);
+        accept_out_of_order(seq, end, config);
         return Reaction::acknowledge;
     }
 
@@ -75,7 +75,7 @@ class TcpReceiver {
         marked_ = marked;
         if (turned && unacknowledged_ > 0) {
             unacknowledged_ = length;
-            arm(now, config);
+            ack_due_ = now + config.delayed_ack;
             return Reaction::acknowledge_before_and_delay;
         }
         unacknowledged_ += length;
@@ -91,7 +91,7 @@ class TcpReceiver {
         ack_due_ = std::min(ack_due_, now + config.delayed_ack);
     }
 
-    void accept_out_of_order(std::uint64_t seq, std::uint64_t end);
+    void accept_out_of_order(std::uint64_t seq, std::uint64_t end, const TcpConfig& config);
 
     std::uint64_t next_ = 0;
     std::uint64_t previous_ = 0;

@@ -9,12 +9,14 @@ using base::Time;
 
 void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
                         Time now, const TcpConfig& config) {
+    if (ack > nxt_) {
+        return;
+    }
     const bool advanced = ack > una_;
     AckEffect effect{.now = now};
     if (advanced) {
         acknowledge_records(ack, effect);
         una_ = ack;
-        backoff_ = 0;
     }
     if (sack != nullptr) {
         sack_records(*sack, effect);
@@ -25,10 +27,17 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         rtt = now - effect.latest_sent;
         sample_rtt(rtt, config);
     }
+    // RFC 6298, 5.7: back-off stays until an RTT is known again; timestamps tell one always.
+    if (advanced && (config.timestamps || rtt > Time::zero())) {
+        backoff_ = 0;
+    }
     settle_probe(ack, advanced, duplicate, config);
     if (echo && state_ == State::open && una_ >= mark_end_) {
         congestion_.on_mark(config);
         mark_end_ = nxt_;
+    }
+    if (state_ == State::loss && effect.loss_disproved) {
+        undo_timeout();
     }
     if (state_ != State::open && una_ >= recovery_end_) {
         if (state_ == State::recovery) {
@@ -36,17 +45,37 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         }
         state_ = State::open;
     }
-    mark_losses(now, config);
+    const bool lost_more = mark_losses(now, config);
+    const Bytes grown_by = advanced ? effect.delivered : 0;
+    const AckSample sample{now, rtt, grown_by, una_, nxt_, may_grow(), echo};
     if (state_ == State::recovery) {
-        reduce_proportionally(effect.delivered, config);
+        reduce_proportionally(effect.delivered, advanced && !lost_more, config);
+        congestion_.on_ack_in_recovery(sample, config);
     } else {
-        congestion_.on_ack({now, rtt, effect.delivered, una_, nxt_, may_grow(), echo}, config);
+        congestion_.on_ack(sample, config);
     }
-    arm(now, config);
-    if (reorder_due_ < timer_at_) {
-        timer_kind_ = Timer::reorder;
-        timer_at_ = reorder_due_;
+    if (advanced) {
+        restart_timer(now, config);
+    } else if (sack != nullptr && una_ != nxt_) {
+        choose_timer(now, config);
     }
+    watch_reordering();
+}
+
+bool TcpSender::books_hold() const {
+    Bytes sacked = 0;
+    Bytes lost = 0;
+    std::uint64_t next = una_;
+    for (std::uint32_t place = 0; place < records_.size(); ++place) {
+        const Record& record = records_[place];
+        if (record.begin != next || record.end <= record.begin || (record.sacked && record.lost)) {
+            return false;
+        }
+        next = record.end;
+        sacked += record.sacked ? record.length() : 0;
+        lost += record.lost ? record.length() : 0;
+    }
+    return next == nxt_ && sacked == sacked_ && lost == lost_;
 }
 
 void TcpSender::acknowledge_records(std::uint64_t ack, AckEffect& effect) {
@@ -67,6 +96,9 @@ void TcpSender::acknowledge_records(std::uint64_t ack, AckEffect& effect) {
 void TcpSender::sack_records(const SackBlocks& sack, AckEffect& effect) {
     for (std::uint32_t i = 0; i < sack.count; ++i) {
         const StreamRange block = sack.blocks[i];
+        if (block.begin <= una_ || block.end > nxt_ || block.begin >= block.end) {
+            continue;  // of long ago, or from a peer that makes it up
+        }
         for (std::uint32_t place = 0; place < records_.size(); ++place) {
             if (records_[place].begin >= block.end) {
                 break;
@@ -83,6 +115,7 @@ void TcpSender::sack_records(const SackBlocks& sack, AckEffect& effect) {
             }
             mark_delivered(records_[place], effect);
             records_[place].sacked = true;
+            records_[place].lost = false;
             sacked_ += records_[place].length();
         }
     }
@@ -102,6 +135,7 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     effect.delivered += record.length();
     if (record.lost) {
         lost_ -= record.length();
+        effect.loss_disproved = effect.loss_disproved || !record.retransmitted;
     }
     const Time rtt = effect.now - record.sent;
     if (record.retransmitted && rtt < min_rtt_) {
@@ -136,7 +170,8 @@ void TcpSender::settle_probe(std::uint64_t ack, bool advanced, bool duplicate,
     }
 }
 
-void TcpSender::mark_losses(Time now, const TcpConfig& config) {
+/// True if something was found lost that was not known to be.
+bool TcpSender::mark_losses(Time now, const TcpConfig& config) {
     const Bytes before = lost_;
     reorder_due_ = Time::never();
     if (config.rack) {
@@ -144,8 +179,17 @@ void TcpSender::mark_losses(Time now, const TcpConfig& config) {
     } else {
         mark_losses_by_count(config);
     }
-    if (lost_ > before && state_ == State::open) {
+    // What left during one recovery and is missed after it is a loss of its own.
+    if (lost_ > 0 && state_ == State::open) {
         enter_recovery(config);
+    }
+    return lost_ > before;
+}
+
+void TcpSender::watch_reordering() {
+    if (reorder_due_ < timer_at_) {
+        timer_kind_ = Timer::reorder;
+        timer_at_ = reorder_due_;
     }
 }
 
@@ -203,8 +247,9 @@ void TcpSender::enter_recovery(const TcpConfig& config) {
     congestion_.on_loss(config);
 }
 
-/// RFC 6937: the window falls towards the threshold at the pace of what is delivered.
-void TcpSender::reduce_proportionally(Bytes delivered, const TcpConfig& config) {
+/// RFC 6937: the window falls towards the threshold at the pace of what is delivered; below it, it
+/// may rise again while there is progress and no further loss (RFC 9937, 6.2: safeACK).
+void TcpSender::reduce_proportionally(Bytes delivered, bool progress, const TcpConfig& config) {
     prr_delivered_ += delivered;
     const Bytes pipe = in_flight();
     const Bytes target = congestion_.threshold();
@@ -213,7 +258,8 @@ void TcpSender::reduce_proportionally(Bytes delivered, const TcpConfig& config) 
         const double share = static_cast<double>(target) / static_cast<double>(prr_flight_);
         allowance = static_cast<Bytes>(static_cast<double>(prr_delivered_) * share) - prr_sent_;
     } else {
-        const Bytes limit = std::max(prr_delivered_ - prr_sent_, delivered) + config.mss;
+        const Bytes limit =
+            std::max(prr_delivered_ - prr_sent_, delivered) + (progress ? config.mss : 0);
         allowance = std::min(target - pipe, limit);
     }
     if (prr_sent_ == 0) {
@@ -246,7 +292,9 @@ void TcpSender::take_retransmission(std::uint32_t place, std::uint64_t end, Time
     const auto segments = static_cast<std::uint64_t>((length + config.mss - 1) / config.mss);
     (state_ == State::loss ? counters_.timeout_retransmissions : counters_.fast_retransmissions) +=
         segments;
-    arm(now, config);
+    if (place == 0) {
+        restart_timer(now, config);
+    }
 }
 
 std::uint64_t TcpSender::repeat_last_segment(Time now, const TcpConfig& config) {
@@ -264,16 +312,13 @@ std::uint64_t TcpSender::repeat_last_segment(Time now, const TcpConfig& config) 
 void TcpSender::on_reorder_timer(Time now, const TcpConfig& config) {
     mark_losses(now, config);
     if (state_ == State::recovery) {
-        reduce_proportionally(0, config);
+        reduce_proportionally(0, false, config);
     }
-    arm(now, config);
+    choose_timer(now, config);
+    watch_reordering();
 }
 
 void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
-    if (una_ == nxt_) {
-        arm(now, config);
-        return;
-    }
     const Record& head = records_.front();
     if (head.retransmitted) {
         counters_.timeouts_retransmission += 1;
@@ -282,17 +327,39 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     } else {
         counters_.timeouts_tail += 1;
     }
+    const bool reneged = head.sacked;  // RFC 2018, 8: the receiver may have thrown it away
     for (std::uint32_t place = 0; place < records_.size(); ++place) {
-        if (!records_[place].sacked && !records_[place].lost) {
-            mark_lost(records_[place]);
+        Record& record = records_[place];
+        if (reneged && record.sacked) {
+            record.sacked = false;
+            sacked_ -= record.length();
+        }
+        // RFC 8985, 6.3: what left less than an RTT ago may still be answered.
+        const bool recent = config.rack && place > 0 && now - record.sent < rack_rtt_;
+        if (!record.sacked && !record.lost && !recent) {
+            mark_lost(record);
         }
     }
-    congestion_.on_timeout(state_ == State::loss && backoff_ > 0, config);
+    // One reduction for one window of data, however it is found to be lost.
+    const bool again = state_ == State::recovery || (state_ == State::loss && backoff_ > 0);
+    congestion_.on_timeout(again, in_flight(), config);
     state_ = State::loss;
     recovery_end_ = nxt_;
     probe_end_ = 0;
+    reorder_due_ = Time::never();
     backoff_ = std::min(backoff_ + 1, 16U);
-    arm(now, config);
+    restart_timer(now, config);
+}
+
+/// What was counted lost at the time-out arrives without having been sent again: the time-out was
+/// mistaken (RFC 5682, in the form that Linux gave it for SACK), and everything is as before.
+void TcpSender::undo_timeout() {
+    for (std::uint32_t place = 0; place < records_.size(); ++place) {
+        records_[place].lost = false;
+    }
+    lost_ = 0;
+    state_ = State::open;
+    congestion_.undo_timeout();
 }
 
 }  // namespace daqloom::ethernet

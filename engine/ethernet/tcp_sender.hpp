@@ -41,7 +41,11 @@ struct TcpSenderCounters {
 
 class TcpSender {
   public:
-    explicit TcpSender(const TcpConfig& config) : congestion_(config), rto_(config.rto_initial) {}
+    explicit TcpSender(const TcpConfig& config) : congestion_(config), rto_(config.rto_initial) {
+        if (config.handshake_rtt > base::Time::zero()) {
+            sample_rtt(config.handshake_rtt, config);
+        }
+    }
 
     /// The application hands over `length` bytes.
     void write(base::Bytes length) { end_ += static_cast<std::uint64_t>(length); }
@@ -59,10 +63,11 @@ class TcpSender {
         }
     }
 
-    /// An acknowledgement up to `ack` came.
+    /// An acknowledgement up to `ack` came. One of bytes that never left is ignored.
     void on_ack(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
                 base::Time now, const TcpConfig& config) {
-        const bool plain = ack > una_ && sack == nullptr && !echo && state_ == State::open &&
+        const bool advances = ack - una_ - 1 < nxt_ - una_;  // una < ack <= nxt
+        const bool plain = advances && sack == nullptr && !echo && state_ == State::open &&
                            sacked_ == 0 && lost_ == 0 && probe_end_ == 0;
         if (!plain) [[unlikely]] {
             recover(ack, sack, echo, duplicate, now, config);
@@ -94,7 +99,7 @@ class TcpSender {
             rack_rtt_ = rtt;
         }
         congestion_.on_ack({now, rtt, acked, una_, nxt_, may_grow(), false}, config);
-        arm(now, config);
+        restart_timer(now, config);
     }
 
     /// The timer at `timer()` is due. True when something may be sent now: call `transmit`.
@@ -129,6 +134,8 @@ class TcpSender {
     [[nodiscard]] base::Bytes in_flight() const {
         return static_cast<base::Bytes>(nxt_ - una_) - sacked_ - lost_;
     }
+    /// Counts anew what is in flight, and compares with the sums that are kept.
+    [[nodiscard]] bool books_hold() const;
     [[nodiscard]] base::Time smoothed_rtt() const { return srtt_; }
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
     [[nodiscard]] const Congestion& congestion() const { return congestion_; }
@@ -157,8 +164,8 @@ class TcpSender {
         const auto unsent = static_cast<base::Bytes>(end_ - nxt_);
         const auto receiver_room = static_cast<base::Bytes>(una_ - nxt_) + config.receive_window;
         base::Bytes room = std::min(congestion_.window() - in_flight(), receiver_room);
-        if (config.tso_burst > 0 && nxt_ != una_ && waits_for_burst(room, unsent, config)) {
-            note_usage(true);
+        if (config.tso_burst > 0 && waits_for_burst(room, unsent, config)) {
+            note_usage(room < receiver_room);
             return;
         }
         const std::uint64_t begin = nxt_;
@@ -177,9 +184,13 @@ class TcpSender {
             append_record(begin, now);
             last_sent_ = now;
             prr_sent_ += static_cast<base::Bytes>(nxt_ - begin);
-            arm(now, config);
+            if (begin == una_) {
+                restart_timer(now, config);
+            } else if (timer_kind_ == Timer::probe) {
+                choose_timer(now, config);
+            }
         }
-        note_usage(left > 0);
+        note_usage(congestion_.window() - in_flight() < config.mss);
     }
 
     void append_record(std::uint64_t begin, base::Time now) {
@@ -202,12 +213,13 @@ class TcpSender {
         congestion_.on_start(now, idle);
     }
 
-    /// Segmentation offload hands the NIC large bursts: with acknowledgements still to come, wait
-    /// until a whole burst or a third of the window can leave (as Linux's tcp_tso_should_defer).
+    /// Segmentation offload hands the NIC large bursts: with acknowledgements still to come and
+    /// nothing to repair, wait until a whole burst or a third of the window can leave (as Linux's
+    /// tcp_tso_should_defer).
     [[nodiscard]] bool waits_for_burst(base::Bytes room, base::Bytes unsent,
                                        const TcpConfig& config) const {
         const base::Bytes burst = std::min(config.tso_burst, congestion_.window() / 3);
-        return room < burst && room < unsent;
+        return in_flight() > 0 && state_ == State::open && room < burst && room < unsent;
     }
 
     /// A window that was not used must not grow (RFC 7661; Linux's tcp_cwnd_validate).
@@ -239,26 +251,30 @@ class TcpSender {
         rto_ = std::min(srtt_ + std::max(rttvar_ * 4, config.rto_min), config.rto_max);
     }
 
-    void arm(base::Time now, const TcpConfig& config) {
+    /// The retransmission timer starts anew (RFC 6298, 5.1 to 5.3).
+    void restart_timer(base::Time now, const TcpConfig& config) {
         if (una_ == nxt_) {
             timer_kind_ = Timer::none;
             timer_at_ = base::Time::never();
             return;
         }
-        const base::Time timeout = now + backed_off_rto(config);
+        retransmission_at_ = now + backed_off_rto(config);
+        choose_timer(now, config);
+    }
+
+    /// What the timer does when it expires: a probe wherever one is allowed.
+    void choose_timer(base::Time now, const TcpConfig& config) {
+        timer_kind_ = Timer::retransmission;
+        timer_at_ = retransmission_at_;
         if (config.tail_loss_probe && state_ == State::open && sacked_ == 0 && probe_end_ == 0 &&
             srtt_ > base::Time::zero()) {
-            // RFC 8985, 7.2: two RTTs, and the receiver's delayed acknowledgement for one segment.
+            // RFC 8985, 7.2: two RTTs and a margin (which for a single segment covers a delayed
+            // acknowledgement, as in Linux), and no later than the retransmission.
             const bool single = in_flight() <= config.mss;
-            const base::Time probe = now + srtt_ * 2 + (single ? config.rto_min : base::Time{});
-            if (probe < timeout) {
-                timer_kind_ = Timer::probe;
-                timer_at_ = probe;
-                return;
-            }
+            const base::Time margin = single ? config.rto_min : config.probe_margin;
+            timer_kind_ = Timer::probe;
+            timer_at_ = std::min(now + srtt_ * 2 + margin, retransmission_at_);
         }
-        timer_kind_ = Timer::retransmission;
-        timer_at_ = timeout;
     }
 
     [[nodiscard]] base::Time backed_off_rto(const TcpConfig& config) const {
@@ -272,6 +288,7 @@ class TcpSender {
         base::Time now;
         base::Bytes delivered = 0;
         base::Time latest_sent = base::Time::never();  // of the segments that were sent only once
+        bool loss_disproved = false;  // something counted lost arrived without being sent again
     };
 
     void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
@@ -281,11 +298,13 @@ class TcpSender {
     void mark_delivered(const Record& record, AckEffect& effect);
     void settle_probe(std::uint64_t ack, bool advanced, bool duplicate, const TcpConfig& config);
     void mark_lost(Record& record);
-    void mark_losses(base::Time now, const TcpConfig& config);
+    bool mark_losses(base::Time now, const TcpConfig& config);
     void mark_losses_by_time(base::Time now, const TcpConfig& config);
     void mark_losses_by_count(const TcpConfig& config);
     void enter_recovery(const TcpConfig& config);
-    void reduce_proportionally(base::Bytes delivered, const TcpConfig& config);
+    void reduce_proportionally(base::Bytes delivered, bool progress, const TcpConfig& config);
+    void undo_timeout();
+    void watch_reordering();
     void split(std::uint32_t place, std::uint64_t at);
     void on_reorder_timer(base::Time now, const TcpConfig& config);
     void on_retransmission_timer(base::Time now, const TcpConfig& config);
@@ -304,6 +323,7 @@ class TcpSender {
     base::Bytes sacked_ = 0;
     base::Bytes lost_ = 0;
     base::Time timer_at_ = base::Time::never();
+    base::Time retransmission_at_ = base::Time::never();
     Timer timer_kind_ = Timer::none;
     State state_ = State::open;
     bool window_limited_ = false;
@@ -381,7 +401,7 @@ void TcpSender::on_probe_timer(base::Time now, const TcpConfig& config, Segment&
         probe_end_ = nxt_;
     }
     last_sent_ = now;
-    arm(now, config);
+    restart_timer(now, config);
 }
 
 }  // namespace daqloom::ethernet
