@@ -228,11 +228,17 @@ def install_ns3(build: Path) -> Ns3:
         line for line in REQUIREMENTS.read_text().split("\n") if line and line[0] != "#"
     )
     environment = build / requirement.replace("==", "-")
-    packages = sysconfig.get_path("platlib", vars={"platbase": str(environment)})
+    packages = sysconfig.get_path("platlib", "venv", {"platbase": str(environment)})
     ns3 = Ns3(requirement, environment, Path(packages) / "ns3")
     if not (environment / "installed").exists():
         progress(f"installing {requirement}")
-        venv.create(environment, clear=True, with_pip=True)
+        try:
+            venv.create(environment, clear=True, with_pip=True)
+        except subprocess.CalledProcessError:
+            raise BenchmarkError(
+                f"{sys.executable} makes no virtual environment with pip in {environment}; install "
+                "Python's venv and ensurepip (Debian: python3-venv)"
+            ) from None
         pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         output_of([*pip, "install", "--quiet", "--no-deps", "-r", str(REQUIREMENTS)])
         (environment / "installed").touch()
