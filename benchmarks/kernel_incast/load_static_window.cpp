@@ -14,7 +14,7 @@ namespace {
 using kernel_incast::give_up;
 
 // Values of linux/bpf.h since Linux 6.4, which the header of an older distribution lacks.
-constexpr std::uint32_t kMapWantsLink = 1U << 13;       // BPF_F_LINK
+constexpr std::uint32_t kMapWantsLink = 1U << 13;              // BPF_F_LINK
 constexpr auto kStructOps = static_cast<bpf_attach_type>(44);  // BPF_STRUCT_OPS
 
 // The kernel removes what hangs on a link when its last descriptor closes, that is when this

@@ -1,7 +1,7 @@
 """A rack of network namespaces: senders, a bridge as switch, one receiver behind a bottleneck.
 
-Everything lives in the network, mount and process namespaces that `enter.py` made for this
-process alone, so the kernel itself removes all of it when that process ends, however it ends.
+Everything lives in the network, mount and process namespaces that were made for this process
+alone, so the kernel itself removes all of it when that process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -60,17 +60,12 @@ def inside(namespace: str, *words: str) -> list[str]:
     return ["ip", "netns", "exec", namespace, *words]
 
 
-def build(senders: int, bottleneck: Bottleneck, initial_window: int, window_lock: int) -> None:
-    """Makes the namespaces, the cables, the switch and the bottleneck.
-
-    initial_window: segments, 0 for the kernel's own; window_lock: ceiling of the congestion
-    window in segments, 0 for none.
-    """
+def build(senders: int, bottleneck: Bottleneck) -> None:
+    """Makes the namespaces, the cables, the switch and the bottleneck."""
     names = [SWITCH, RECEIVER, *(sender_name(i) for i in range(senders))]
     command("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
     for name in names:
-        settings = [f"{key}={value}" for key, value in SYSCTLS.items()]
-        command(*inside(name, "sysctl", "-q", "-w", *settings))
+        command(*inside(name, "sysctl", "-q", "-w", *(f"{k}={v}" for k, v in SYSCTLS.items())))
         command("ip", "-n", name, "link", "set", "lo", "up")
     command("ip", "-n", SWITCH, "link", "add", "bridge", "type", "bridge", "stp_state", "0",
             "mcast_snooping", "0")  # fmt: skip
@@ -78,29 +73,22 @@ def build(senders: int, bottleneck: Bottleneck, initial_window: int, window_lock
     _plug(RECEIVER, BOTTLENECK, "10.0.0.1")
     for i in range(senders):
         _plug(sender_name(i), f"to-sender{i}", sender_address(i))
-        _set_route(sender_name(i), initial_window, window_lock)
     _shape(bottleneck)
 
 
 def _plug(namespace: str, port: str, address: str) -> None:
-    """Connects a host to the switch; packets cross one by one, never as offloaded bursts."""
+    """Connects a host to the switch.
+
+    One segment per buffer, so that no packet of the kernel's is a burst on the wire; these devices
+    do not merge received packets either unless told to.
+    """
     command("ip", "link", "add", port, "netns", SWITCH, "type", "veth",
             "peer", "name", "eth0", "netns", namespace)  # fmt: skip
     for where, device in ((SWITCH, port), (namespace, "eth0")):
         command("ip", "-n", where, "link", "set", device, "gso_max_segs", "1")
-        command(*inside(where, "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"))
         command("ip", "-n", where, "link", "set", device, "up")
     command("ip", "-n", SWITCH, "link", "set", port, "master", "bridge")
     command("ip", "-n", namespace, "address", "add", f"{address}/16", "dev", "eth0")
-
-
-def _set_route(namespace: str, initial_window: int, window_lock: int) -> None:
-    words = ["ip", "-n", namespace, "route", "replace", "10.0.0.0/16", "dev", "eth0"]
-    if initial_window:
-        words += ["initcwnd", str(initial_window)]
-    if window_lock:
-        words += ["cwnd", "lock", str(window_lock)]
-    command(*words)
 
 
 def _shape(bottleneck: Bottleneck) -> None:
@@ -116,6 +104,20 @@ def set_buffer(packets: int) -> None:
     """Sets the bottleneck's buffer; the packet that waits for its tokens counts."""
     command("tc", "-n", SWITCH, "qdisc", "replace", "dev", BOTTLENECK, "parent", "1:1",
             "handle", "10:", "pfifo", "limit", str(packets))  # fmt: skip
+
+
+RECORDED = (
+    "tcp_sack", "tcp_recovery", "tcp_early_retrans", "tcp_frto", "tcp_rto_min_us",
+    "tcp_slow_start_after_idle", "tcp_no_metrics_save", "tcp_moderate_rcvbuf", "tcp_rmem",
+    "tcp_timestamps", "tcp_comp_sack_delay_ns",
+)  # fmt: skip
+
+
+def settings(namespace: str) -> dict[str, str]:
+    """The settings of TCP in a namespace that bear on the result, where the kernel has them."""
+    text = command(*inside(namespace, "sysctl", "-e", *(f"net.ipv4.{name}" for name in RECORDED)))
+    pairs = (line.split(" = ", 1) for line in text.splitlines())
+    return {name: value.replace("\t", " ") for name, value in pairs}
 
 
 def bottleneck_counters() -> Mapping[str, int]:

@@ -1,11 +1,10 @@
 // A builder unit: in each round asks every sender for one fragment, all requests at once, and
 // waits until all fragments are complete before the next round starts.
 //
-//   receiver ROUNDS SECONDS REPLY_BYTES INTERVAL_US WINDOW_BYTES ADDRESS...
+//   receiver ROUNDS SECONDS REPLY_BYTES ADDRESS...
 //
-// Ends after ROUNDS rounds, or with the first round that is complete after SECONDS. INTERVAL_US is
-// the least time between the starts of two rounds (0: at once). WINDOW_BYTES > 0 bounds the window
-// that the kernel advertises. Prints one JSON object with the start and the latency of each round.
+// Ends after ROUNDS rounds, or with the first round that is complete after SECONDS. Prints one JSON
+// object with the start and the latency of each round.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,7 +14,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <thread>
 #include <vector>
 
 #include "wire.hpp"
@@ -24,14 +22,12 @@ namespace {
 
 using namespace kernel_incast;
 using Clock = std::chrono::steady_clock;
-using Micros = std::chrono::duration<double, std::micro>;
+using Seconds = std::chrono::duration<double>;
 
 struct Plan {
     long rounds;
     std::chrono::seconds most;
     std::uint64_t reply_bytes;
-    std::chrono::microseconds interval;
-    int window_bytes;
 };
 
 struct Round {
@@ -39,16 +35,12 @@ struct Round {
     Clock::time_point end;
 };
 
-int connect_to(const char* address, int window_bytes) {
+int connect_to(const char* address) {
     const int connection = socket(AF_INET, SOCK_STREAM, 0);
     if (connection < 0) give_up("socket");
     const int on = 1;
     if (setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
         give_up("TCP_NODELAY");
-    }
-    if (window_bytes > 0 && setsockopt(connection, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window_bytes,
-                                       sizeof window_bytes) != 0) {
-        give_up("TCP_WINDOW_CLAMP");
     }
     sockaddr_in there{};
     there.sin_family = AF_INET;
@@ -92,26 +84,23 @@ std::vector<Round> run(const Plan& plan, int poller, const std::vector<int>& con
     std::vector<Round> rounds;
     rounds.reserve(static_cast<std::size_t>(plan.rounds));
     const auto begin = Clock::now();
-    auto due = begin;
     while (static_cast<long>(rounds.size()) < plan.rounds && Clock::now() - begin < plan.most) {
-        std::this_thread::sleep_until(due);
         const auto start = Clock::now();
         run_round(poller, connections, plan.reply_bytes);
         rounds.push_back({start, Clock::now()});
-        due = start + plan.interval;
     }
     return rounds;
 }
 
 void print(const std::vector<Round>& rounds) {
     const auto begin = rounds.front().start;
-    std::printf("{\"start_us\": [");
+    std::printf("{\"start_s\": [");
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-        std::printf("%s%.1f", i ? ", " : "", Micros(rounds[i].start - begin).count());
+        std::printf("%s%.6f", i ? ", " : "", Seconds(rounds[i].start - begin).count());
     }
-    std::printf("], \"latency_us\": [");
+    std::printf("], \"latency_s\": [");
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-        std::printf("%s%.1f", i ? ", " : "", Micros(rounds[i].end - rounds[i].start).count());
+        std::printf("%s%.6f", i ? ", " : "", Seconds(rounds[i].end - rounds[i].start).count());
     }
     std::printf("]}\n");
 }
@@ -119,23 +108,19 @@ void print(const std::vector<Round>& rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 7) {
-        std::fprintf(stderr,
-                     "usage: receiver ROUNDS SECONDS REPLY_BYTES INTERVAL_US WINDOW_BYTES "
-                     "ADDRESS...\n");
+    if (argc < 5) {
+        std::fprintf(stderr, "usage: receiver ROUNDS SECONDS REPLY_BYTES ADDRESS...\n");
         return 2;
     }
     const Plan plan{.rounds = number(argv[1], 1, 1'000'000),
                     .most = std::chrono::seconds(number(argv[2], 1, 600)),
-                    .reply_bytes = static_cast<std::uint64_t>(number(argv[3], 1, 16'000'000)),
-                    .interval = std::chrono::microseconds(number(argv[4], 0, 10'000'000)),
-                    .window_bytes = static_cast<int>(number(argv[5], 0, 1 << 30))};
+                    .reply_bytes = static_cast<std::uint64_t>(number(argv[3], 1, 16'000'000))};
     ask_for_realtime();
     const int poller = epoll_create1(0);
     if (poller < 0) give_up("epoll_create1");
     std::vector<int> connections;
-    for (int i = 6; i < argc; ++i) {
-        connections.push_back(connect_to(argv[i], plan.window_bytes));
+    for (int i = 4; i < argc; ++i) {
+        connections.push_back(connect_to(argv[i]));
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.u64 = connections.size() - 1;

@@ -1,5 +1,6 @@
 // A readout unit: answers each request on one persistent connection with the bytes asked for, and
-// at the end prints what the kernel says about the connection (TCP_INFO).
+// at the end prints one JSON object: when it was asked, when it had handed over its answer, and
+// what the kernel says about the connection (TCP_INFO).
 //
 //   sender CONGESTION      congestion control of the connection, as in TCP_CONGESTION
 #include <linux/tcp.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+#include <chrono>
 #include <vector>
 
 #include "wire.hpp"
@@ -18,6 +19,18 @@ namespace {
 using namespace kernel_incast;
 
 constexpr std::uint64_t kMostReplyBytes = 16'000'000;
+constexpr std::size_t kMostAnswersKept = 10'000;
+
+// Seconds of the monotonic clock, which all processes of the machine share.
+struct Answer {
+    double asked;
+    double answered;
+};
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 void set(int socket, int level, int option, int value, const char* name) {
     if (setsockopt(socket, level, option, &value, sizeof value) != 0) give_up(name);
@@ -56,18 +69,29 @@ void answer(int connection, const std::vector<char>& payload, std::uint64_t byte
     }
 }
 
+void print_answers(const std::vector<Answer>& answers) {
+    std::printf("\"asked_s\": [");
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        std::printf("%s%.6f", i ? ", " : "", answers[i].asked);
+    }
+    std::printf("], \"answered_s\": [");
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        std::printf("%s%.6f", i ? ", " : "", answers[i].answered);
+    }
+    std::printf("]");
+}
+
 void print_info(int connection) {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) give_up("TCP_INFO");
     std::printf(
-        "{\"cwnd\": %u, \"ssthresh\": %u, \"mss\": %u, \"rto_us\": %u, \"rtt_us\": %u, "
+        "\"info\": {\"cwnd\": %u, \"ssthresh\": %u, \"mss\": %u, \"rto_us\": %u, \"rtt_us\": %u, "
         "\"rttvar_us\": %u, \"min_rtt_us\": %u, \"segments_out\": %u, \"retransmitted\": %u, "
-        "\"reordering\": %u, \"rwnd_limited_us\": %llu, \"busy_us\": %llu}\n",
-        info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh, info.tcpi_snd_mss, info.tcpi_rto,
-        info.tcpi_rtt, info.tcpi_rttvar, info.tcpi_min_rtt, info.tcpi_segs_out,
-        info.tcpi_total_retrans, info.tcpi_reordering, info.tcpi_rwnd_limited,
-        info.tcpi_busy_time);
+        "\"reordering\": %u, \"rwnd_limited_us\": %llu, \"busy_us\": %llu}",
+        info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh, info.tcpi_snd_mss, info.tcpi_rto, info.tcpi_rtt,
+        info.tcpi_rttvar, info.tcpi_min_rtt, info.tcpi_segs_out, info.tcpi_total_retrans,
+        info.tcpi_reordering, info.tcpi_rwnd_limited, info.tcpi_busy_time);
 }
 
 }  // namespace
@@ -85,6 +109,8 @@ int main(int argc, char** argv) {
     if (connection < 0) give_up("accept");
 
     const std::vector<char> payload(kMostReplyBytes / 16, 'd');
+    std::vector<Answer> answers;
+    answers.reserve(kMostAnswersKept);
     Request request;
     while (receive_whole(connection, request)) {
         if (request.reply_bytes == 0 || request.reply_bytes > kMostReplyBytes) {
@@ -92,8 +118,14 @@ int main(int argc, char** argv) {
                          static_cast<unsigned long long>(request.reply_bytes));
             return 1;
         }
+        const double asked = now();
         answer(connection, payload, request.reply_bytes);
+        if (answers.size() < kMostAnswersKept) answers.push_back({asked, now()});
     }
+    std::printf("{");
+    print_answers(answers);
+    std::printf(", ");
     print_info(connection);
+    std::printf("}\n");
     return 0;
 }

@@ -1,0 +1,176 @@
+"""The kernel's side: programs built, namespaces entered, one question per run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from comparison import Load, Outcome, Point
+
+HERE = Path(__file__).resolve().parent
+MOST_ROUNDS = 100_000
+SPARE_S = 120
+"""A round that waits for doubled time-outs may outlast the time of its run by this much."""
+
+ROUNDS_TO_OPEN_WINDOWS = 10
+
+
+class BenchmarkError(Exception):
+    """One sentence for the person who started the benchmark."""
+
+
+class KernelSide:
+    """The incast on this machine's TCP; a context manager that leaves nothing behind."""
+
+    def __init__(self, build: Path) -> None:
+        self._build = build
+        self._child: subprocess.Popen[str] | None = None
+        self.may_hold_window = os.geteuid() == 0
+
+    def __enter__(self) -> Self:
+        build_programs(self._build)
+        enter = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
+        if os.geteuid() != 0:
+            enter += ["--user", "--map-root-user"]
+        # A session of its own: Ctrl-C reaches this process alone, which then ends the child.
+        self._child = subprocess.Popen(
+            [*enter, sys.executable, str(HERE / "rack.py"), str(self._build)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.described = self._answer()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._child
+        self._child.kill()  # with it ends the process namespace, and with that all the others
+        self._child.wait()
+
+    def measure(self, point: Point, seconds: float, repeat: int = 0) -> Outcome:
+        return outcome(self.ask(point, seconds))
+
+    def drops(self, point: Point, rounds: int) -> bool:
+        """Whether the bottleneck drops anything in so many rounds."""
+        return bool(self.ask(point, SPARE_S / 2, rounds)["dropped"])
+
+    def ask(self, point: Point, seconds: float, rounds: int = MOST_ROUNDS) -> dict[str, Any]:
+        """Runs the incast once; all that `rack.py` says about it."""
+        assert self._child and self._child.stdin
+        question = {
+            "congestion": self._congestion(point.load),
+            "static_window": self._static_window(point.load),
+            "buffer_packets": point.buffer_packets,
+            "seconds": max(1, round(seconds)),
+            "rounds": rounds,
+        }
+        self._child.stdin.write(json.dumps(question) + "\n")
+        self._child.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._child and self._child.stdout
+        line = self._child.stdout.readline()
+        if not line:
+            raise BenchmarkError("the namespaces' side ended early; see above for its reason")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise BenchmarkError(answer["error"])
+        return answer
+
+    def _congestion(self, load: Load) -> str:
+        # Registered names are known to the whole machine: the process id keeps them apart.
+        return "cubic" if load.congestion == "cubic" else f"w{load.window}_{os.getpid()}"
+
+    def _static_window(self, load: Load) -> str:
+        """The object file of the congestion control that holds the window; '' for CUBIC."""
+        if load.congestion == "cubic":
+            return ""
+        target = self._build / f"static_window_{load.window}.o"
+        compile_with(
+            "clang-16", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{multiarch()}",
+            f"-DWINDOW={load.window}", f'-DNAME="{self._congestion(load)}"',
+            "-c", str(HERE / "static_window.bpf.c"), "-o", str(target),
+        )  # fmt: skip
+        return str(target)
+
+
+def outcome(answer: dict[str, Any]) -> Outcome:
+    """The figures of a run out of the counters of `rack.py`."""
+    latencies, counters = answer["latency_s"], answer["tcp"]
+    ordered = sorted(latencies)
+    return Outcome(
+        rounds=len(latencies),
+        goodput_bps=8 * answer["round_bytes"] * len(latencies) / answer["elapsed_s"],
+        median_round_s=ordered[len(ordered) // 2],
+        longest_round_s=ordered[-1],
+        drops=answer["dropped"],
+        timeouts=counters.get("TcpExtTCPTimeouts", 0),
+        loss_probes=counters.get("TcpExtTCPLossProbes", 0),
+        retransmissions=counters.get("TcpRetransSegs", 0),
+    )
+
+
+def build_programs(build: Path) -> None:
+    """Compiles what the namespaces run; what is up to date is compiled again: it takes seconds."""
+    for program, package in (
+        ("unshare", "util-linux"),
+        ("ip", "iproute2"),
+        ("g++", "g++"),
+        ("clang-16", "clang-16"),
+    ):
+        if shutil.which(program) is None:
+            raise BenchmarkError(f"{program} is missing; install the package {package}")
+    if not Path("/usr/include/bpf/bpf.h").exists():
+        raise BenchmarkError("bpf/bpf.h is missing; install the package libbpf-dev")
+    build.mkdir(parents=True, exist_ok=True)
+    for name, libraries in (
+        ("sender", ()),
+        ("receiver", ()),
+        ("load_static_window", ("-lbpf",)),
+    ):
+        source = HERE / f"{name}.cpp"
+        compile_with("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", str(source),
+                     "-o", str(build / name), *libraries)  # fmt: skip
+
+
+def compile_with(*words: str) -> None:
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise BenchmarkError(f"'{words[0]}' failed on {words[-3]}: {done.stderr.strip()}")
+
+
+def multiarch() -> str:
+    return subprocess.run(
+        ["g++", "-print-multiarch"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+
+
+def hosts_pace_bps(hosts: Sequence[Mapping[str, Sequence[float]]], round_wire_bytes: int) -> float:
+    """The pace at which all hosts together put a round on the wire (bit/s), the middle round's.
+
+    For a run where every reply fits its congestion window: a sender has then handed its last packet
+    to the switch when its send() returns. The hosts share the machine's cores, so that this is the
+    speed of the machine, and of no link.
+    """
+    rounds = min(len(host["answered_s"]) for host in hosts)
+    spans = sorted(
+        max(host["answered_s"][i] for host in hosts) - min(host["asked_s"][i] for host in hosts)
+        for i in range(ROUNDS_TO_OPEN_WINDOWS, rounds)
+    )
+    if not spans:
+        raise BenchmarkError("too few rounds to measure the hosts' pace; lengthen --seconds")
+    return 8 * round_wire_bytes / spans[len(spans) // 2]

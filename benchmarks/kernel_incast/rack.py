@@ -1,0 +1,125 @@
+"""The kernel's side from within: one line of JSON in, one run of the incast, one line out.
+
+Started by `kernel.py` in namespaces of its own. Ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import network
+from comparison import BOTTLENECK_BPS, REPLY_BYTES, SENDERS
+from network import RECEIVER, command, inside, sender_address, sender_name
+
+BURST_BYTES = 3100
+"""Two packets on the wire: the timer may be late by one packet and the rate is kept."""
+
+HOSTS = [sender_name(i) for i in range(SENDERS)]
+
+
+def main() -> int:
+    build = Path(sys.argv[1])
+    try:
+        # Private to this mount namespace: names of network namespaces, and its own processes.
+        command("mount", "-t", "tmpfs", "tmpfs", "/run")
+        command("mount", "-t", "proc", "proc", "/proc")
+        network.build(SENDERS, network.Bottleneck(BOTTLENECK_BPS, BURST_BYTES))
+        say({"sysctl": network.settings(HOSTS[0]), "burst_bytes": BURST_BYTES})
+        for line in sys.stdin:
+            say(run(build, json.loads(line)))
+    except (RuntimeError, OSError, subprocess.SubprocessError, ValueError) as error:
+        say({"error": f"the incast between network namespaces: {error}"})
+        return 1
+    return 0
+
+
+def say(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def run(build: Path, question: dict[str, Any]) -> dict[str, Any]:
+    """One run: fresh connections, counters read before and after."""
+    network.set_buffer(question["buffer_packets"])
+    with ExitStack() as stack:
+        if question["static_window"]:
+            stack.enter_context(registered(build, question["static_window"]))
+        queue, tcp = network.bottleneck_counters(), tcp_counters()
+        senders = stack.enter_context(started_senders(build, question["congestion"]))
+        rounds = receive(build, question["rounds"], question["seconds"])
+        hosts = [json.loads(sender.communicate(timeout=10)[0]) for sender in senders]
+        queue_after, tcp_after = network.bottleneck_counters(), tcp_counters()
+    return {
+        "latency_s": rounds["latency_s"],
+        "elapsed_s": rounds["start_s"][-1] + rounds["latency_s"][-1],
+        "round_bytes": SENDERS * REPLY_BYTES,
+        "dropped": queue_after["dropped"] - queue["dropped"],
+        "sent": queue_after["sent"] - queue["sent"],
+        "tcp": {name: n - tcp[name] for name, n in tcp_after.items() if n != tcp[name]},
+        "hosts": hosts,
+    }
+
+
+def tcp_counters() -> Counter[str]:
+    """The TCP counters of all hosts together."""
+    total: Counter[str] = Counter()
+    for host in [RECEIVER, *HOSTS]:
+        total.update(network.tcp_counters(host))
+    return total
+
+
+@contextmanager
+def registered(build: Path, static_window: str) -> Iterator[None]:
+    """The kernel knows the static window for so long."""
+    loader = start([str(build / "load_static_window"), static_window], "registered")
+    try:
+        yield
+    finally:
+        loader.kill()
+        loader.wait()
+
+
+@contextmanager
+def started_senders(build: Path, congestion: str) -> Iterator[Sequence[subprocess.Popen[str]]]:
+    senders: list[subprocess.Popen[str]] = []
+    try:
+        for host in HOSTS:
+            senders.append(start(inside(host, str(build / "sender"), congestion), "listening"))
+        yield senders
+    finally:
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+
+
+def start(words: Sequence[str], ready: str) -> subprocess.Popen[str]:
+    """Starts a program and waits for the line by which it says that it is ready."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    if process.stdout.readline().strip() != ready:
+        process.kill()
+        process.wait()
+        raise RuntimeError(f"'{' '.join(words)}' did not start; see above for its reason")
+    return process
+
+
+def receive(build: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+    addresses = [sender_address(i) for i in range(SENDERS)]
+    words = [str(build / "receiver"), str(rounds), str(seconds), str(REPLY_BYTES), *addresses]
+    done = subprocess.run(
+        inside(RECEIVER, *words), stdout=subprocess.PIPE, text=True, timeout=seconds + 120
+    )
+    if done.returncode != 0:
+        raise RuntimeError("the receiver failed; see above for its reason")
+    answer: dict[str, list[float]] = json.loads(done.stdout)
+    return answer
+
+
+if __name__ == "__main__":
+    sys.exit(main())
