@@ -22,8 +22,8 @@ struct TcpConfig {
     base::Time rto_max = base::seconds(120);
     base::Time handshake_rtt;  // what opening the connection measured; zero: nothing
     base::Time probe_margin = base::milliseconds(2);  // beyond two RTTs; Linux's TCP_TIMEOUT_MIN
-    base::Bytes tso_burst = 0;       // 0: segments leave singly
-    double dctcp_gain = 1.0 / 16.0;  // g of RFC 8257
+    base::Bytes tso_burst = 0;                        // 0: segments leave singly
+    double dctcp_gain = 1.0 / 16.0;                   // g of RFC 8257
     bool rack = true;                // RFC 8985; without it three SACKed segments (RFC 6675)
     bool tail_loss_probe = true;     // RFC 8985
     bool restart_after_idle = true;  // RFC 5681, 4.1

@@ -63,9 +63,9 @@ Conditions draw(std::uint64_t seed, base::RandomStream& random) {
     };
     Conditions c{};
     // The low bits of the seed walk through all settings, so that none depends on luck.
-    c.tcp.congestion = std::array{CongestionControl::newreno, CongestionControl::cubic,
-                                  CongestionControl::dctcp,
-                                  CongestionControl::static_window}[seed % 4];
+    c.tcp.congestion =
+        std::array{CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp,
+                   CongestionControl::static_window}[seed % 4];
     c.tcp.rack = (seed & 4) == 0;
     c.tcp.tail_loss_probe = (seed & 8) == 0;
     c.tcp.timestamps = (seed & 16) == 0;
