@@ -82,13 +82,16 @@ class BufferQuestion:
 
 
 def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:
-    """The scenario's events as if they were periodic; `result` is a simulation of that, if any."""
+    """The scenario's events as if they were periodic, at 1/f, 2/f, … as the simulator sends them.
+
+    `result` is a simulation of that, if there is one.
+    """
     system = System(scenario)
     first = first_byte_s(system)
-    count = int(until_s * system.rate_hz) + 1
+    count = int(until_s * system.rate_hz)
     return Regular(
         event=system.triangle,
-        arrivals_s=tuple(k / system.rate_hz + first for k in range(count)),
+        arrivals_s=tuple(k / system.rate_hz + first for k in range(1, count + 1)),
         peak_bytes=exact(system.triangle, system.rate_hz, scenario.builders.count).peak_bytes,
         until_s=until_s,
         result=result,

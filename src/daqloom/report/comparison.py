@@ -53,9 +53,7 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         rate = result.metric("event_rate_hz")
         if rate is None:
             continue
-        outcome = (
-            "keeps up" if rate >= 0.99 * question.rate_hz else "falls behind"
-        ) + f" at {_kilohertz(rate)} of {_kilohertz(question.rate_hz)}"
+        outcome = f"builds {_kilohertz(rate)} of {_kilohertz(question.rate_hz)}"
         drops = result.metric("packets_dropped")
         timeouts = result.metric("retransmission_timeouts")
         if drops:
@@ -65,6 +63,9 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
             )
         elif drops == 0:
             outcome += " without a drop"
+        slow = result.metric("collection_latency_s.p99")
+        if slow is not None:
+            outcome += f"; one event in a hundred takes longer than {style.seconds(slow)}"
         yield f"The {switch.label} (cost {switch.cost:g}) {outcome}."
 
 

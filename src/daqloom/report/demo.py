@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,12 +46,15 @@ class StoppedError(Exception):
     """Ends a simulation in its thread after Ctrl-C."""
 
 
-def run(output: Path, console: Console) -> BufferQuestion:
+def run(
+    output: Path, console: Console, overrides: Mapping[str, str] | None = None
+) -> BufferQuestion:
     """Analyses, simulates, prints one table and writes figures and results into `output`.
 
-    Takes about a minute on two cores. Raises `OutputError` where `output` cannot be written.
+    `overrides` change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker
+    answer. Raises `OutputError` where `output` cannot be written.
     """
-    scenario = daqloom.load(SCENARIO, OPERATING_POINT)
+    scenario = daqloom.load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = scenario.analyse()
     with _progress(console) as progress:
         regular = _regular(scenario, progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.report import style
 from daqloom.report.buffer_question import Regular, Run, Switch
-from daqloom.report.curves import most_held, share_slower, stacked_events
+from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def whole_run(axes: Axes, runs: Sequence[Run], limit: Switch | None) -> None:
     """Most bytes held, bin by bin."""
     top = 0.0
     for run in runs:
-        times, held = most_held(run.result)
+        times, held = thinned(*most_held(run.result))
         first = run is runs[0]
         axes.step(
             times,
@@ -119,7 +119,7 @@ def latency(axes: Axes, runs: Sequence[Run]) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
     if len(curves) > 1:
-        axes.legend(loc="center", bbox_to_anchor=(0.45, 0.6), frameon=False)
+        axes.legend(loc="best", framealpha=0.85, edgecolor="none")
     style.quiet_grid(axes)
 
 
