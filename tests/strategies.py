@@ -19,12 +19,13 @@ DELAYS = st.fixed_dictionaries(
 )
 
 SWITCHES = st.one_of(
-    st.just({"model": "infinite"}),
+    st.just({"model": "infinite", "ecn_threshold": "20 kB"}),
     st.fixed_dictionaries(
         {
             "model": st.sampled_from(["shared-memory", "qfx5120-48y"]),
-            "buffer": quantity(40, 400, "kB"),
-            "dedicated": quantity(0, 40, "kB"),
+            "ecn_threshold": st.just("20 kB"),
+            "buffer": quantity(15, 150, "kB"),
+            "dedicated": quantity(0, 15, "kB"),
             "alpha": st.sampled_from([0.125, 0.5, 1, 2, 8]),
             "cell_size": st.sampled_from(["208 B", "256 B"]),
             "cell_metadata": st.sampled_from(["0 B", "64 B"]),
@@ -33,10 +34,17 @@ SWITCHES = st.one_of(
     st.fixed_dictionaries(
         {
             "model": st.sampled_from(["voq", "acx7100-48l"]),
-            "buffer": quantity(50, 5000, "kB"),
+            "ecn_threshold": st.just("20 kB"),
+            "buffer": quantity(15, 300, "kB"),
         }
     ),
-    st.fixed_dictionaries({"model": st.just("drop-tail"), "queue_packets": st.integers(5, 500)}),
+    st.fixed_dictionaries(
+        {
+            "model": st.just("drop-tail"),
+            "ecn_threshold": st.just("20 kB"),
+            "queue_packets": st.integers(2, 60),
+        }
+    ),
 )
 
 
@@ -46,7 +54,7 @@ def documents() -> st.SearchStrategy[dict]:
         {
             "event": st.fixed_dictionaries(
                 {
-                    "size": quantity(1, 80, "kB"),
+                    "size": quantity(1, 150, "kB"),
                     "rate": quantity(50, 1000, "Hz"),
                     "size_distribution": st.sampled_from(["fixed", "gaussian", "gamma", "poisson"]),
                     "size_quantum": quantity(100, 900, "B"),
@@ -81,7 +89,7 @@ def documents() -> st.SearchStrategy[dict]:
                     ),
                     "access": st.fixed_dictionaries(
                         {
-                            "rate": quantity(1, 10, "Gb/s"),
+                            "rate": quantity(1, 3, "Gb/s"),
                             "rate_limit": st.sampled_from(["0 b/s", "700 Mb/s"]),
                         }
                     ),
@@ -92,9 +100,13 @@ def documents() -> st.SearchStrategy[dict]:
             ),
             "transport": st.fixed_dictionaries(
                 {
-                    "congestion": st.sampled_from(["newreno", "cubic", "static"]),
+                    "congestion": st.sampled_from(["newreno", "cubic", "dctcp", "static"]),
                     "timestamps": st.booleans(),
+                    "rack": st.booleans(),
                     "tail_loss_probe": st.booleans(),
+                    "delayed_ack": st.sampled_from(["0 s", "500 us", "40 ms"]),
+                    "rto_min": st.sampled_from(["1 ms", "200 ms"]),
+                    "rto_initial": st.sampled_from(["3 ms", "1 s"]),
                     "tso_burst": st.sampled_from(["0 B", "16 KiB"]),
                 }
             ),

@@ -21,7 +21,7 @@ LINK = "access.0.down"
 
 
 def daqloom(*arguments, **options) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "daqloom.cli", *arguments]
+    command = [sys.executable, "-m", "daqloom", *arguments]
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
@@ -209,7 +209,7 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
 @pytest.mark.parametrize("arguments", [["show", "laptop"], ["analyse", "laptop", "--json"]])
 def test_a_full_disk_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "daqloom.cli", *arguments]
+        command = [sys.executable, "-m", "daqloom", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == FAILED
     assert done.stderr == "daqloom: cannot write the output: no space left on device\n"
@@ -219,6 +219,6 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        command = [sys.executable, "-m", "daqloom.cli", "show", "laptop"]
+        command = [sys.executable, "-m", "daqloom", "show", "laptop"]
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
     assert done.stderr == ""

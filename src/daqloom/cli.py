@@ -6,7 +6,6 @@ Start-up counts: `daqloom analyse` answers in half a second. What a command need
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -236,17 +235,3 @@ def demo(
         from daqloom.report.demo import run
 
         run(output, Console())
-
-
-def main() -> None:
-    """Entry point of the installed command."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        # Before a command began, while modules were still being read.
-        print("daqloom: interrupted; nothing was saved", file=sys.stderr)
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

@@ -60,7 +60,7 @@ class AccessLink(Part):
         default=0,
         description=(
             "pace at which the ToR serves each builder, below the link's rate, as the software "
-            'switch does; "0 b/s" = none (b/s)'
+            'switch does; preamble and gap count; "0 b/s" = none (b/s)'
         ),
     )
 

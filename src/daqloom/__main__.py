@@ -1,0 +1,18 @@
+"""Where the `daqloom` command and `python -m daqloom` begin."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C is one sentence even while modules are still being read."""
+    try:
+        from daqloom.cli import app
+
+        app(prog_name="daqloom")
+    except KeyboardInterrupt:
+        print("daqloom: interrupted; nothing was saved", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
