@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daqloom.analyse.back_to_back import back_to_back
 from daqloom.analyse.condition import first_failing
 from daqloom.analyse.exact import exact
+from daqloom.analyse.occupancy import in_turn, occupancy
 from daqloom.analyse.published import published
 from daqloom.analyse.triangles import Triangle
 
@@ -156,6 +158,30 @@ def test_a_full_input_is_not_taken_as_idle_between_events() -> None:
     failing = first_failing(exact(atlas(5e6), 20e3, builders=64).conditions)
     assert failing is not None
     assert failing.name == "f·S < I"
+
+
+def test_events_back_to_back_are_the_exact_peak_at_a_full_input() -> None:
+    # Every S/I = 50 µs an event of 5 MB; each drains 25 Gb/s·50 µs = 156.25 kB meanwhile. 32 add
+    # up: 32·4.84375 − 496·0.15625 = 77.5 MB = 5 MB/2·(32 − 1).
+    answer = back_to_back(atlas(5e6), builders=32, in_turn=True)
+    assert answer.peak_bytes == pytest.approx(77.5e6)
+    assert first_failing(answer.conditions) is None
+
+
+@given(st.lists(st.floats(0, 3e-3), min_size=1, max_size=60))
+def test_no_arrivals_hold_more_than_events_back_to_back(arrivals: list[float]) -> None:
+    event = atlas(5e6)
+    _, held = occupancy(event, in_turn(event, sorted(arrivals)))
+    assert held.max() <= back_to_back(event, builders=32, in_turn=True).peak_bytes * (1 + 1e-9)
+
+
+def test_the_bound_for_any_arrivals_needs_enough_builders_in_turn() -> None:
+    crowded = first_failing(back_to_back(atlas(5e6), builders=31, in_turn=True).conditions)
+    assert crowded is not None
+    assert crowded.name == "I ≤ builders·O"
+    at_random = first_failing(back_to_back(atlas(5e6), builders=32, in_turn=False).conditions)
+    assert at_random is not None
+    assert at_random.name == "events in turn"
 
 
 def test_an_output_as_fast_as_the_input_needs_no_buffer() -> None:

@@ -217,6 +217,12 @@ ANALYSIS: tuple[tuple[str, str, str], ...] = (
         "counts too many: the value lies below the exact one, and below zero at low load.",
     ),
     (
+        "back_to_back",
+        "`value_bytes`",
+        "Peak when events come in back to back, as fast as the input carries them. However "
+        "events arrive, the buffer holds no more while they are given to builders in turn.",
+    ),
+    (
         "bdp",
         "`value_bytes`",
         "The bandwidth-delay-product rule: round-trip time times the rate of all access links. "

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from daqloom.analyse.back_to_back import back_to_back
 from daqloom.analyse.bdp import bandwidth_delay
 from daqloom.analyse.bounds import event_rate_bounds_hz, unloaded_latency_s
 from daqloom.analyse.condition import Condition, first_failing
@@ -31,6 +32,7 @@ def analyse(scenario: Scenario) -> Result:
     answers = {
         "exact": _exact(system),
         "published": _published(system),
+        "back_to_back": _back_to_back(system),
         "bdp": _bdp(system),
         "incast": _incast(system),
     }
@@ -79,6 +81,12 @@ def _exact(system: System) -> Answer:
 
 def _published(system: System) -> Answer:
     answer = published(system.triangle, system.rate_hz)
+    return {"value_bytes": answer.peak_bytes, "events": answer.events}, answer.conditions
+
+
+def _back_to_back(system: System) -> Answer:
+    builders = system.scenario.builders
+    answer = back_to_back(system.triangle, builders.count, builders.assignment == "round-robin")
     return {"value_bytes": answer.peak_bytes, "events": answer.events}, answer.conditions
 
 

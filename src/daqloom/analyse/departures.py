@@ -21,7 +21,7 @@ def _events(system: System) -> Iterator[str]:
     if event.arrivals != "deterministic":
         yield (
             f"event.arrivals = {event.arrivals}: the formulas take events as periodic, and events "
-            "that come closer together need more buffer"
+            "that come closer together need more buffer: analysis.back_to_back at most"
         )
     if event.size_distribution != "fixed":
         yield (

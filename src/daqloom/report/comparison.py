@@ -72,6 +72,7 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
 def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
     analysis, runs = question.analysis, question.runs
     published = analysis.analysis["published"]["value_bytes"]
+    worst = analysis.analysis["back_to_back"]["value_bytes"]
     bound = analysis.metric("event_rate_bound_hz")
     least = analysis.metric("collection_latency_s.min")
 
@@ -82,6 +83,7 @@ def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
         _each(runs, "buffer_peak_bytes.tor", style.megabytes),
     )
     yield "  by the published formula", style.megabytes(published), [NOTHING] * len(runs)
+    yield "  for any arrivals", style.megabytes(worst), [NOTHING] * len(runs)
     yield (
         "event rate",
         f"at most {_kilohertz(bound)}" if bound else NOTHING,
