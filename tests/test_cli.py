@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -172,6 +173,23 @@ def test_an_interrupt_is_one_sentence(monkeypatch):
     done = invoke("simulate", "laptop")
     assert done.exit_code == INTERRUPTED
     assert done.stderr == "daqloom: interrupted; nothing was saved\n"
+
+
+def test_a_simulation_that_is_interrupted_ends_within_the_run():
+    pytest.importorskip("daqloom._engine")
+    command = [sys.executable, "-m", "daqloom", "simulate", "atlas-lab"]
+    with subprocess.Popen(
+        [*command, "--set", "run.duration=1000 s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr.readline().startswith("simulating atlas-lab: 0%")
+        process.send_signal(signal.SIGINT)
+        output, log = process.communicate()
+    assert process.returncode == INTERRUPTED
+    assert output == ""
+    assert log.splitlines()[-1] == "daqloom: interrupted; nothing was saved"
 
 
 def test_running_out_of_memory_is_one_sentence(monkeypatch):

@@ -1,7 +1,8 @@
 """The description of a system: models, units, validation."""
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.load import known_keys, load, presets
+from daqloom.scenario.explain import known_keys
+from daqloom.scenario.load import load, presets
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.show import to_toml
 

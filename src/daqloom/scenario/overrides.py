@@ -1,0 +1,92 @@
+"""Keys set from outside the file: `event.size=2 MB`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.explain import known_keys, nearest
+from daqloom.scenario.inputs import is_scheme
+from daqloom.scenario.switches import COMMON_KEYS, Switches
+
+FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling"})
+
+Overrides = Iterable[str] | Mapping[str, Any]
+
+
+def parse(overrides: Overrides) -> dict[str, Any]:
+    """Dotted path → value; raises ScenarioError for a path that is not known."""
+    if isinstance(overrides, str):
+        overrides = [overrides]
+    if not isinstance(overrides, Mapping):
+        overrides = dict(_split(text) for text in overrides)
+    known = list(known_keys())
+    for path in overrides:
+        if path in known:
+            continue
+        inside = [name for name in known if name.startswith(path + ".")]
+        if inside:
+            raise ScenarioError(
+                f'--set {path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
+            )
+        raise ScenarioError(f'--set {path[:80]}: unknown key "{path[:80]}"{nearest(path)}')
+    return {path: _from_here(path, value) for path, value in overrides.items()}
+
+
+def _from_here(path: str, value: Any) -> Any:
+    """A file named in an override is meant from the working folder, not from the scenario's."""
+    if path in FILE_KEYS and isinstance(value, str) and value and not is_scheme(value):
+        return os.path.abspath(value)
+    return value
+
+
+def _split(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ScenarioError(
+            f'--set {text[:80]}: expected dotted.path=value, such as "event.size=2 MB"'
+        )
+    value = value.strip()
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        parsed = {}
+    # More than the one key means that the text smuggled in a line of its own.
+    return path.strip(), parsed["value"] if parsed.keys() == {"value"} else value
+
+
+def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Put `changes` (dotted path → value) into a scenario's `document`."""
+    _forget_replaced_models(document, changes)
+    for path, value in changes.items():
+        _set(document, path, value)
+
+
+def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Another switch model starts from its own numbers, not from those of the one it replaces."""
+    for name in Switches.model_fields:
+        table = _table(document, "switch", name)
+        new = changes.get(f"switch.{name}.model")
+        if table and new is not None and new != table.get("model", "infinite"):
+            for key in table.keys() - COMMON_KEYS:
+                del table[key]
+
+
+def _table(document: dict[str, Any], *path: str) -> dict[str, Any] | None:
+    table: Any = document
+    for name in path:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+def _set(document: dict[str, Any], path: str, value: Any) -> None:
+    *tables, key = path.split(".")
+    for name in tables:
+        inner = document.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return  # validation will say that this is no table
+        document = inner
+    document[key] = value
