@@ -1,0 +1,81 @@
+"""The closed forms against the packet-level simulation, where both have to agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import daqloom
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+
+PERIODIC: dict[str, Any] = {
+    "event.arrivals": "deterministic",
+    "builders.assignment": "round-robin",
+    "transport.congestion": "static",
+    "transport.static_window": "8 MB",
+    "transport.receive_window": "8 MB",
+}
+
+
+def atlas(**overrides: Any) -> Scenario:
+    """The ATLAS rack for long enough to settle: a few times S/O."""
+    times = {"run.duration": "8 ms", "run.warmup": "4 ms"}
+    return daqloom.load("atlas-lab", PERIODIC | times | overrides)
+
+
+def peak(result: Result) -> float:
+    held = result.metric("buffer_peak_bytes.tor")
+    assert held is not None
+    return held
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"network.mtu": "9000 B"},
+        {"transport.timestamps": False},
+        {"event.rate": "1 kHz"},  # one event at a time
+        {"event.rate": "18 kHz"},  # 96 % of what the links carry
+        {"event.size": "2 MB"},
+        {"builders.count": 21},  # just enough for the 20.4 events that overlap
+        {"sources.count": 600},
+        {"links.uplink.rate": "400 Gb/s", "event.rate": "6 kHz"},
+        {"links.source.rate": "10 Gb/s", "event.rate": "6 kHz"},  # slower than the uplink
+        {"links.access.rate": "100 Gb/s", "builders.count": 8},
+    ],
+    ids=str,
+)
+def test_periodic_events_peak_within_one_percent_of_the_exact_sum(
+    overrides: dict[str, Any],
+) -> None:
+    scenario = atlas(**overrides)
+    formula = scenario.analyse()
+    assert formula.analysis["exact"]["valid"]
+    assert peak(scenario.simulate()) == pytest.approx(peak(formula), rel=0.01)
+
+
+def test_the_first_event_takes_the_unloaded_latency() -> None:
+    scenario = atlas()
+    simulated = scenario.simulate().metric("collection_latency_s.min")
+    assert simulated == pytest.approx(scenario.analyse().metric("collection_latency_s.min"), 1e-3)
+
+
+def test_too_few_builders_hold_more_than_the_formula_and_it_says_so() -> None:
+    scenario = atlas(**{"builders.count": 18, "run.duration": "30 ms"})
+    formula = scenario.analyse()
+    assert formula.analysis["exact"]["failing"] == "overlapping events ≤ builders"
+    assert peak(scenario.simulate()) > 1.2 * peak(formula)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_events_hold_no_more_than_events_back_to_back(seed: int) -> None:
+    scenario = atlas(**{"event.arrivals": "poisson", "event.rate": "16 kHz"})
+    bound = scenario.analyse().analysis["back_to_back"]
+    assert bound["valid"]
+    held = peak(scenario.simulate(seed=seed))
+    packets = scenario.sources.count * scenario.builders.count
+    # Replies of two events share the uplink packet by packet, not event by event.
+    assert peak(scenario.analyse()) < held <= bound["value_bytes"] + packets * 1518
