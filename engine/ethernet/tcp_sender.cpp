@@ -47,7 +47,8 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     }
     const bool lost_more = mark_losses(now, config);
     const Bytes grown_by = advanced ? effect.delivered : 0;
-    const AckSample sample{now, rtt, grown_by, una_, nxt_, may_grow(), echo};
+    // RFC 3168, 6.1: an acknowledgement that echoes a mark lets no window grow.
+    const AckSample sample{now, rtt, grown_by, una_, nxt_, may_grow() && !echo, echo};
     if (state_ == State::recovery) {
         reduce_proportionally(effect.delivered, advanced && !lost_more, config);
         congestion_.on_ack_in_recovery(sample, config);
