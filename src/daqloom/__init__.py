@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from daqloom.scenario import Scenario
 
+    __version__: str
+
 __all__ = ["__version__", "load"]
 
 
@@ -32,12 +34,14 @@ def load(
     return load_scenario(scenario, overrides)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
 
-        try:
-            return version("daqloom")
-        except PackageNotFoundError:
-            return "0+unknown"  # run from a source tree that was never installed
-    raise AttributeError(f"module 'daqloom' has no attribute {name!r}")
+    def __getattr__(name: str) -> str:
+        if name == "__version__":
+            from importlib.metadata import PackageNotFoundError, version
+
+            try:
+                return version("daqloom")
+            except PackageNotFoundError:
+                return "0+unknown"  # run from a source tree that was never installed
+        raise AttributeError(f"module 'daqloom' has no attribute {name!r}")

@@ -68,7 +68,9 @@ def _set_hosts(rack: _engine.RackConfig, scenario: Scenario) -> None:
     rack.concurrent_events = builders.concurrent_events
     rack.outstanding_fragments = builders.outstanding_fragments
     rack.request_bytes = builders.request_size
-    rack.processing = [_delay(stage.kind, stage.mean, stage.spread) for stage in builders.processing]
+    rack.processing = [
+        _delay(stage.kind, stage.mean, stage.spread) for stage in builders.processing
+    ]
 
 
 def _delay(kind: str, mean_s: float, spread_s: float) -> _engine.Delay:
