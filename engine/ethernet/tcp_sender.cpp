@@ -140,7 +140,8 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
     const Time rtt = effect.now - record.sent;
     if (record.retransmitted && rtt < min_rtt_) {
-        return;  // the first copy arrived after all (RFC 8985, 6.2)
+        effect.loss_disproved = true;  // the first copy arrived after all (RFC 8985, 6.2)
+        return;
     }
     if (record.sent > rack_sent_ || (record.sent == rack_sent_ && record.end > rack_end_)) {
         rack_sent_ = record.sent;
@@ -352,8 +353,9 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     restart_timer(now, config);
 }
 
-/// What was counted lost at the time-out arrives without having been sent again: the time-out was
-/// mistaken (RFC 5682, in the form that Linux gave it for SACK), and everything is as before.
+/// What was counted lost at the time-out arrives without having been sent again, or sooner than its
+/// second copy can: the time-out was mistaken (RFC 5682 as Linux has it for SACK), and everything
+/// is as before.
 void TcpSender::undo_timeout() {
     for (std::uint32_t place = 0; place < records_.size(); ++place) {
         records_[place].lost = false;

@@ -288,7 +288,7 @@ class TcpSender {
         base::Time now;
         base::Bytes delivered = 0;
         base::Time latest_sent = base::Time::never();  // of the segments that were sent only once
-        bool loss_disproved = false;  // something counted lost arrived without being sent again
+        bool loss_disproved = false;  // the first copy of something counted lost arrived
     };
 
     void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
