@@ -32,11 +32,14 @@ class Ring {
         return slots_[(head_ + place) & mask_];
     }
 
-    void push(const T& value) {
+    void push(const T& value) { append() = value; }
+
+    /// A new last element, to be filled in: its slot holds anything.
+    T& append() {
         if (size() == capacity_) [[unlikely]] {
             grow();
         }
-        slots_[tail_++ & mask_] = value;
+        return slots_[tail_++ & mask_];
     }
 
     void pop() {

@@ -1,6 +1,6 @@
 // One direction of a cable together with the queue in front of it.
 //
-//   enqueue ──> [ waiting ... ][ in transmission ][ propagating ... ] ──> deliver
+//    append ──> [ waiting ... ][ in transmission ][ propagating ... ] ──> deliver
 //               ^ still in the sender's buffer    ^ departed
 //
 // A frame's departure is known the moment it is queued, because the queue is first-in first-out and
@@ -44,17 +44,20 @@ class Link {
           pace_(config.rate_limit.bps > 0 ? std::min(config.rate, config.rate_limit) : config.rate),
           rate_(config.rate) {}
 
-    /// Queues a frame. True when the link was empty: the caller schedules the delivery of the head.
-    bool enqueue(Frame frame, base::Time now) {
+    /// Queues a frame of `bytes` and returns its place, in which `at` stands and all else is for
+    /// the caller to fill in. (A frame put together elsewhere and copied in would be read back
+    /// before its narrow stores have reached the cache, a stall in every hop.)
+    Frame& append(base::Bytes bytes, base::Time now) {
         const base::Time start = std::max(now, free_at_);
-        const base::Bytes on_wire = frame.bytes + kWireOverhead;
+        const base::Bytes on_wire = bytes + kWireOverhead;
         free_at_ = start + pace_(on_wire);
+        counters_.entered_bytes += bytes;
+        Frame& frame = frames_.append();
         frame.at = start + wire_(on_wire) + delay_;
-        frames_.push(frame);
-        counters_.entered_bytes += frame.bytes;
-        return frames_.size() == 1;
+        return frame;
     }
 
+    [[nodiscard]] std::uint32_t size() const { return frames_.size(); }
     [[nodiscard]] bool empty() const { return frames_.empty(); }
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }

@@ -90,11 +90,13 @@ class Network {
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
     void finish_recording(base::Time now);
 
-    /// Puts a frame on a link; on a switch's link it was admitted before.
-    void send(LinkIndex link, const Frame& frame, base::Time now) {
-        if (links_[link].enqueue(frame, now)) {
-            events_.push({links_[link].next_delivery(), kDelivery, link});
+    /// Puts a frame of `bytes` on a link and returns it with only `at` filled in.
+    Frame& append(LinkIndex link, base::Bytes bytes, base::Time now) {
+        Frame& frame = links_[link].append(bytes, now);
+        if (links_[link].size() == 1) {
+            events_.push({frame.at, kDelivery, link});
         }
+        return frame;
     }
 
     /// The head of a link has arrived: it goes on, or to `to_host(frame)` if this is its host.
@@ -209,6 +211,14 @@ class Network {
             settle(node, now);
             node.occupancy->set(now, node.buffer.held());
         }
+    }
+
+    /// Sends an admitted frame on.
+    void send(LinkIndex link, const Frame& frame, base::Time now) {
+        Frame& sent = append(link, frame.bytes, now);
+        const base::Time at = sent.at;
+        sent = frame;
+        sent.at = at;
     }
 
     static std::uint32_t hash(std::uint32_t value) {

@@ -155,46 +155,51 @@ class TcpHosts {
     void send_segment(EndpointIndex from, std::uint64_t offset, base::Bytes length, bool again,
                       base::Time now) {
         Endpoint& endpoint = endpoints_[from];
-        const base::Bytes bytes = length + config_.header_bytes() + kFrameOverhead;
         unsigned flags = endpoint.receiver.marked() ? kEcnEcho : 0U;
         flags |= config_.congestion == CongestionControl::dctcp ? kEcnCapable : 0U;
         flags |= again ? kRetransmission : 0U;
-        network_.send(endpoint.nic,
-                      {.at = now,
-                       .seq = static_cast<std::uint32_t>(offset),
-                       .ack = static_cast<std::uint32_t>(endpoint.receiver.next()),
-                       .to = from ^ 1,
-                       .sack = kNoSack,
-                       .payload = static_cast<std::uint16_t>(length),
-                       .bytes = static_cast<std::uint16_t>(std::max(bytes, kMinimumFrame)),
-                       .destination = endpoint.peer_host,
-                       .flags = static_cast<std::uint8_t>(flags)},
-                      now);
+        send(from, {offset, endpoint.receiver.next(), length, 0, kNoSack, flags}, now);
         endpoint.receiver.on_acknowledged();
     }
 
     void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now) {
         Endpoint& endpoint = endpoints_[from];
-        base::Bytes bytes = config_.header_bytes() + kFrameOverhead;
+        base::Bytes options = 0;
         std::uint32_t sack = kNoSack;
         if (endpoint.receiver.has_gap()) [[unlikely]] {
             const SackBlocks blocks = endpoint.receiver.sack_blocks(config_.sack_blocks());
-            bytes += 4 + 8 * static_cast<base::Bytes>(blocks.count);  // RFC 2018, with padding
+            options = 4 + 8 * static_cast<base::Bytes>(blocks.count);  // RFC 2018, with padding
             sack = network_.sacks().put(blocks);
         }
         unsigned flags = marked ? kEcnEcho : 0U;
         flags |= endpoint.receiver.duplicate() ? kDuplicate : 0U;
-        network_.send(endpoint.nic,
-                      {.at = now,
-                       .seq = static_cast<std::uint32_t>(endpoint.sender.nxt()),
-                       .ack = static_cast<std::uint32_t>(ack),
-                       .to = from ^ 1,
-                       .sack = sack,
-                       .payload = 0,
-                       .bytes = static_cast<std::uint16_t>(std::max(bytes, kMinimumFrame)),
-                       .destination = endpoint.peer_host,
-                       .flags = static_cast<std::uint8_t>(flags)},
-                      now);
+        send(from, {endpoint.sender.nxt(), ack, 0, options, sack, flags}, now);
+    }
+
+    struct Segment {
+        std::uint64_t seq;
+        std::uint64_t ack;
+        base::Bytes payload;
+        base::Bytes options;  // beyond those of every segment
+        std::uint32_t sack;
+        unsigned flags;
+    };
+
+    void send(EndpointIndex from, const Segment& segment, base::Time now) {
+        const Endpoint& endpoint = endpoints_[from];
+        const base::Bytes bytes =
+            std::max(segment.payload + segment.options + config_.header_bytes() + kFrameOverhead,
+                     kMinimumFrame);
+        Frame& frame = network_.append(endpoint.nic, bytes, now);
+        frame.seq = static_cast<std::uint32_t>(segment.seq);
+        frame.ack = static_cast<std::uint32_t>(segment.ack);
+        frame.to = from ^ 1;
+        frame.sack = segment.sack;
+        frame.payload = static_cast<std::uint16_t>(segment.payload);
+        frame.bytes = static_cast<std::uint16_t>(bytes);
+        frame.destination = endpoint.peer_host;
+        frame.flags = static_cast<std::uint8_t>(segment.flags);
+        frame.unused = 0;
     }
 
     // Deadlines move with nearly every acknowledgement, mostly away; so an event that comes too
