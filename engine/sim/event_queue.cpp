@@ -1,0 +1,86 @@
+#include "sim/event_queue.hpp"
+
+namespace daqloom::sim {
+
+EventQueue::EventQueue() {
+    for (auto& slot : slots_) {
+        slot = {nullptr, &slot.head};
+    }
+}
+
+base::Time EventQueue::next_time() const {
+    assert(!empty());
+    if (front_ != nullptr) {
+        return front_->event.at;
+    }
+    const auto& slot = slots_[first_slot()];
+    const Node* node = slot.head;
+    auto earliest = node->event.at;
+    while (&node->next != slot.end) {
+        node = node->next;
+        earliest = std::min(earliest, node->event.at);
+    }
+    return earliest;
+}
+
+void EventQueue::reserve(std::size_t events) {
+    while (pool_size_ < events) {
+        grow();
+    }
+}
+
+void EventQueue::clear() {
+    while (!empty()) {
+        pop();
+    }
+    cursor_ = 0;
+    now_ = base::Time::zero();
+    front_last_ = base::Time{-1};
+    peak_size_ = 0;
+}
+
+/// A slot of level 0: all of one time, however many.
+void EventQueue::hand_over_equals(Node* oldest) {
+    front_ = front_tail_ = oldest;
+    while (front_tail_->next != nullptr) {
+        front_tail_ = front_tail_->next;
+    }
+}
+
+void EventQueue::insert_in_front(Node* node) {
+    const auto at = node->event.at;
+    node->next = nullptr;
+    if (front_ == nullptr) {
+        front_ = front_tail_ = node;
+        front_last_ = at;
+        return;
+    }
+    if (at == front_last_) {  // apart, so that many equal times take no walk
+        front_tail_ = front_tail_->next = node;
+        return;
+    }
+    Node** place = &front_;
+    for (int steps = 0; (*place)->event.at <= at; place = &(*place)->next) {
+        if (++steps > kFrontCapacity) {
+            // The front has grown too long to insert by walking: back with it into the wheel, where
+            // it now belongs on lower levels than before.
+            Node* const all = std::exchange(front_, nullptr);
+            front_last_ = now_ - base::Time{1};
+            spread(all);
+            insert_in_wheel(node);
+            return;
+        }
+    }
+    node->next = std::exchange(*place, node);
+}
+
+void EventQueue::grow() {
+    const auto count = std::max<std::size_t>(256, pool_size_);
+    auto& nodes = pool_.emplace_back(std::make_unique<Node[]>(count));
+    pool_size_ += count;
+    for (std::size_t i = count; i-- > 0;) {
+        nodes[i].next = std::exchange(free_, &nodes[i]);
+    }
+}
+
+}  // namespace daqloom::sim
