@@ -93,7 +93,7 @@ def middle_run(runs: Sequence[Outcome]) -> Outcome:
     """The median of every figure by itself."""
 
     def of(figure: str) -> float:
-        return median(getattr(run, figure) for run in runs)
+        return float(median(getattr(run, figure) for run in runs))
 
     return Outcome(
         rounds=round(of("rounds")),

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median, stdev
 from types import TracebackType
 from typing import Any, Self
 
@@ -69,7 +71,8 @@ class KernelSide:
 
     def ask(self, point: Point, seconds: float, rounds: int = MOST_ROUNDS) -> dict[str, Any]:
         """Runs the incast once; all that `rack.py` says about it."""
-        assert self._child and self._child.stdin
+        assert self._child is not None
+        assert self._child.stdin is not None
         question = {
             "congestion": self._congestion(point.load),
             "static_window": self._static_window(point.load),
@@ -82,7 +85,8 @@ class KernelSide:
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        assert self._child and self._child.stdout
+        assert self._child is not None
+        assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
             raise BenchmarkError("the namespaces' side ended early; see above for its reason")
@@ -159,18 +163,32 @@ def multiarch() -> str:
     ).stdout.strip()
 
 
-def hosts_pace_bps(hosts: Sequence[Mapping[str, Sequence[float]]], round_wire_bytes: int) -> float:
-    """The pace at which all hosts together put a round on the wire (bit/s), the middle round's.
+@dataclass(frozen=True)
+class Hosts:
+    """How the hosts of this machine answer, which no parameter of the network tells.
+
+    They share the machine's cores: all together put a round on the wire at `pace_bps`, and when
+    one of them begins wanders from round to round by `jitter_s` (standard deviation).
+    """
+
+    pace_bps: float
+    jitter_s: float
+
+
+def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], round_wire_bytes: int) -> Hosts:
+    """Median pace over the rounds, and median over the hosts of their jitter.
 
     For a run where every reply fits its congestion window: a sender has then handed its last packet
-    to the switch when its send() returns. The hosts share the machine's cores, so that this is the
-    speed of the machine, and of no link.
+    to the switch when its send() returns.
     """
-    rounds = min(len(host["answered_s"]) for host in hosts)
-    spans = sorted(
-        max(host["answered_s"][i] for host in hosts) - min(host["asked_s"][i] for host in hosts)
-        for i in range(ROUNDS_TO_OPEN_WINDOWS, rounds)
-    )
-    if not spans:
+    rounds = range(ROUNDS_TO_OPEN_WINDOWS, min(len(host["answered_s"]) for host in hosts))
+    if len(rounds) < 2:
         raise BenchmarkError("too few rounds to measure the hosts' pace; lengthen --seconds")
-    return 8 * round_wire_bytes / spans[len(spans) // 2]
+    begins = [min(host["asked_s"][i] for host in hosts) for i in rounds]
+    ends = [max(host["answered_s"][i] for host in hosts) for i in rounds]
+    spans = [end - begin for begin, end in zip(begins, ends, strict=True)]
+    jitters = [
+        stdev(host["asked_s"][i] - begin for i, begin in zip(rounds, begins, strict=True))
+        for host in hosts
+    ]
+    return Hosts(8 * round_wire_bytes / median(spans), median(jitters))

@@ -47,9 +47,7 @@ def sender_address(index: int) -> str:
 
 def command(*words: str, stdin: str | None = None) -> str:
     """Runs a program and returns what it prints; raises RuntimeError with what it complained."""
-    done = subprocess.run(
-        words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60
-    )
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise RuntimeError(f"'{' '.join(words)}' failed: {done.stderr.strip()}")
     return done.stdout

@@ -30,7 +30,7 @@ from comparison import (
     drop_threshold,
     middle_run,
 )
-from kernel import BenchmarkError, KernelSide, hosts_pace_bps
+from kernel import BenchmarkError, Hosts, KernelSide, hosts_speed
 from simulation import ROOT, SimulatedSide
 
 CUBIC = Load("cubic")
@@ -73,8 +73,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     repeats, seconds = options.repeats, options.seconds
     with KernelSide(options.build.resolve()) as kernel:
         loads = [CUBIC, STATIC] if kernel.may_hold_window else [CUBIC]
-        pace_bps = measure_pace(kernel, seconds)
-        simulation = SimulatedSide(options.daqloom, pace_bps)
+        hosts = measure_hosts(kernel, seconds)
+        simulation = SimulatedSide(options.daqloom, hosts)
         thresholds = [compare_thresholds(kernel, simulation, load, repeats) for load in loads]
         points = []
         for point in (Point(load, packets) for load in loads for packets in BUFFERS[load]):
@@ -91,7 +91,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         "static_window_measured": STATIC in loads,
         "thresholds": [asdict(check) for check in thresholds],
         "points": [as_json(point) for point in points],
-        "hosts_pace_bps": pace_bps,
+        "hosts": asdict(hosts),
         "round_wire_bytes": ROUND_WIRE_BYTES,
         "repeats": repeats,
         "seconds": seconds,
@@ -100,12 +100,15 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def measure_pace(kernel: KernelSide, seconds: int) -> float:
-    """How fast this machine's hosts emit a round together, which the simulation has to know."""
+def measure_hosts(kernel: KernelSide, seconds: int) -> Hosts:
+    """How the hosts of this machine answer when nothing is lost; no network parameter tells."""
     run = kernel.ask(Point(CUBIC, UNBOUNDED), seconds)
-    pace_bps = hosts_pace_bps(run["hosts"], ROUND_WIRE_BYTES)
-    progress(f"the hosts emit a round at {pace_bps / 1e9:.2f} Gb/s together")
-    return pace_bps
+    hosts = hosts_speed(run["hosts"], ROUND_WIRE_BYTES)
+    progress(
+        f"the hosts emit a round at {hosts.pace_bps / 1e9:.2f} Gb/s together, each of them "
+        f"{hosts.jitter_s * 1e6:.0f} us earlier or later than the last time"
+    )
+    return hosts
 
 
 def compare_thresholds(

@@ -18,7 +18,7 @@ from comparison import (
     Outcome,
     Point,
 )
-from kernel import BenchmarkError
+from kernel import BenchmarkError, Hosts
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -26,11 +26,11 @@ SCENARIO = HERE / "incast.toml"
 
 
 class SimulatedSide:
-    """The incast in the simulator, on hosts as fast as the kernel's were measured to be."""
+    """The incast in the simulator, on hosts like those measured."""
 
-    def __init__(self, daqloom: str | None, hosts_pace_bps: float) -> None:
+    def __init__(self, daqloom: str | None, hosts: Hosts) -> None:
         self._daqloom = daqloom or find_daqloom()
-        self._pace_bps = hosts_pace_bps
+        self._hosts = hosts
 
     def measure(self, point: Point, seconds: float, repeat: int = 0) -> Outcome:
         return outcome(self._simulate(point, seconds, repeat))
@@ -46,7 +46,9 @@ class SimulatedSide:
             "sources.count": SENDERS,
             "builders.request_size": f"{REQUEST_BYTES} B",
             "network.mtu": f"{MTU_BYTES} B",
-            "links.uplink.rate": f"{self._pace_bps:.0f} b/s",
+            "links.uplink.rate": f"{self._hosts.pace_bps:.0f} b/s",
+            "sources.response_mean": f"{2 * self._hosts.jitter_s} s",
+            "sources.response_spread": f"{self._hosts.jitter_s} s",
             "links.access.rate_limit": f"{BOTTLENECK_BPS} b/s",
             "switch.tor.queue_packets": point.buffer_packets,
             "transport.congestion": point.load.congestion,
