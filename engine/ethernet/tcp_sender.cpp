@@ -361,6 +361,7 @@ void TcpSender::undo_timeout() {
         records_[place].lost = false;
     }
     lost_ = 0;
+    rack_sent_ = Time::zero();  // which copy RACK has heard of is in doubt
     state_ = State::open;
     congestion_.undo_timeout();
 }

@@ -369,6 +369,7 @@ TEST(TcpTimers, WithoutTimestampsTheBackOffStaysUntilAnRttIsKnown) {  // RFC 629
     bench.write(2 * kMss);
     bench.now = bench.sender.timer();
     bench.sender.on_timer(bench.now, bench.config, bench);
+    bench.now += milliseconds(10);
     bench.ack(1000);  // of the retransmission, perhaps
     EXPECT_EQ(bench.sender.timer() - bench.now, milliseconds(420));
     bench.now += milliseconds(10);
