@@ -262,6 +262,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches(
     said = console.export_text()
     assert "52.7 MB" in said
     assert "figure.html" in said
+    assert said.count("100% simulated") == 4  # no terminal, so no bars
 
 
 def test_one_failing_simulation_ends_the_others(

@@ -8,6 +8,7 @@ interpreter's lock).
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -136,8 +137,21 @@ def _progress(console: Console) -> Progress:
 
 
 def _bar(progress: Progress, name: str) -> Callable[[float], None]:
-    bar = progress.add_task(name, total=1.0)
-    return lambda share: progress.update(bar, completed=share)
+    """A bar on a terminal; elsewhere a line at every quarter."""
+    if progress.console.is_terminal:
+        bar = progress.add_task(name, total=1.0)
+        return lambda share: progress.update(bar, completed=share)
+    quarters = iter((0.25, 0.5, 0.75, 1.0, math.inf))
+    ahead = next(quarters)
+
+    def say(share: float) -> None:
+        nonlocal ahead
+        if share >= ahead:
+            progress.console.print(f"{name}: {share:.0%} simulated")
+            while share >= ahead:
+                ahead = next(quarters)
+
+    return say
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
