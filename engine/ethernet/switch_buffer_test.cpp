@@ -1,0 +1,323 @@
+#include "ethernet/switch_buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace daqloom::ethernet {
+namespace {
+
+using base::Bytes;
+
+/// Charges frames to one port until one does not fit; how many did.
+int fill(SwitchBuffer& buffer, std::uint32_t port, Bytes frame) {
+    int frames = 0;
+    while (buffer.fits(port, frame)) {
+        buffer.charge(port, frame);
+        ++frames;
+    }
+    return frames;
+}
+
+SwitchConfig shared_memory(Bytes buffer, Bytes dedicated = 0) {
+    SwitchConfig config;
+    config.model = BufferModel::shared_memory;
+    config.buffer = buffer;
+    config.dedicated = dedicated;
+    return config;
+}
+
+// The first of the 256 B cells holds 192 B of the frame beside 64 B of metadata.
+TEST(SharedMemory, CountsCellsWithMetadataInTheFirst) {
+    SwitchConfig config = shared_memory(1 << 20);
+    config.cell_size = 256;
+    config.cell_metadata = 64;
+    const SwitchBuffer buffer(config, 1);
+    EXPECT_EQ(buffer.cells_of(64), 1);
+    EXPECT_EQ(buffer.cells_of(192), 1);
+    EXPECT_EQ(buffer.cells_of(193), 2);
+    EXPECT_EQ(buffer.cells_of(1518), 7);   // (1518 + 64) / 256 = 6.2
+    EXPECT_EQ(buffer.cells_of(9018), 36);  // (9018 + 64) / 256 = 35.5
+}
+
+TEST(SharedMemory, CountsCellsOf208BytesWithoutMetadata) {
+    SwitchConfig config = shared_memory(1 << 20);
+    config.cell_size = 208;
+    const SwitchBuffer buffer(config, 1);
+    EXPECT_EQ(buffer.cells_of(208), 1);
+    EXPECT_EQ(buffer.cells_of(209), 2);
+    EXPECT_EQ(buffer.cells_of(1518), 8);  // 7.3
+}
+
+TEST(SharedMemory, IsCountedByTheByteWithoutCells) {
+    const SwitchBuffer buffer(shared_memory(1 << 20), 1);
+    EXPECT_EQ(buffer.cells_of(1518), 1518);
+}
+
+// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
+TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
+    SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(buffer.fits(0, 100));
+        buffer.charge(0, 100);
+        EXPECT_EQ(buffer.shared_cells_used(), 0);
+    }
+    buffer.charge(0, 100);
+    EXPECT_EQ(buffer.shared_cells_used(), 100);
+    EXPECT_EQ(buffer.shared_cells(), 6'000);
+    buffer.release(0, 100);
+    EXPECT_EQ(buffer.shared_cells_used(), 0);
+    EXPECT_EQ(buffer.held(), 1'000);
+}
+
+TEST(SharedMemory, AFrameMayLiePartlyInTheDedicatedPart) {
+    SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
+    buffer.charge(0, 900);
+    buffer.charge(0, 300);
+    EXPECT_EQ(buffer.shared_cells_used(), 200);
+    buffer.release(0, 900);
+    EXPECT_EQ(buffer.shared_cells_used(), 0);
+}
+
+TEST(SharedMemory, AnExhaustedPoolLeavesOtherPortsTheirDedicatedPart) {
+    SwitchConfig config = shared_memory(10'000, 4'000);
+    config.alpha = 1e9;
+    SwitchBuffer buffer(config, 4);
+    EXPECT_EQ(fill(buffer, 0, 100), 70);  // 1000 B of its own and all 6000 B of the pool
+    EXPECT_EQ(fill(buffer, 1, 100), 10);
+    EXPECT_EQ(fill(buffer, 2, 100), 10);
+}
+
+TEST(SharedMemory, DedicatedMemoryOfPortsThatAreNotWiredIsOfNoUse) {
+    SwitchConfig config = shared_memory(10'000, 4'000);
+    config.alpha = 1e9;
+    config.dedicated_ports = 40;  // 100 B for each, of which two are wired
+    SwitchBuffer buffer(config, 2);
+    EXPECT_EQ(fill(buffer, 0, 100), 61);
+    EXPECT_EQ(fill(buffer, 1, 100), 1);
+}
+
+TEST(SharedMemory, OnePortHoldsNoMoreThanThePortLimit) {
+    SwitchConfig config = shared_memory(10'240'000);
+    config.cell_size = 256;
+    config.port_limit = 25'600;  // 100 cells: 14 frames of 7 cells each
+    config.cell_metadata = 64;
+    config.alpha = 1e9;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_EQ(fill(buffer, 0, 1518), 14);
+    EXPECT_EQ(fill(buffer, 1, 1518), 14);
+}
+
+// Choudhury and Hahne (1998), eq. 3: each of n greedy queues q may grow while q < α·(B − n·q), so
+// all settle where q = α·(B − n·q), that is q = α·B / (1 + n·α). In whole cells, a queue that is
+// refused at q while j < n others stand at q + 1 has q >= α·(B − n·q − j), at most one cell off.
+TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
+    constexpr std::int64_t cells = 100'000;
+    for (const double alpha : {0.0625, 0.5, 1.0, 2.0, 8.0}) {
+        for (const std::uint32_t n : {1U, 2U, 5U, 31U}) {
+            SwitchConfig config = shared_memory(cells * 256);
+            config.cell_size = 256;
+            config.alpha = alpha;
+            SwitchBuffer buffer(config, n);
+            for (bool grown = true; grown;) {
+                grown = false;
+                for (std::uint32_t port = 0; port < n; ++port) {
+                    if (buffer.fits(port, 256)) {
+                        buffer.charge(port, 256);
+                        grown = true;
+                    }
+                }
+            }
+            const double expected = alpha * cells / (1 + n * alpha);
+            for (std::uint32_t port = 0; port < n; ++port) {
+                EXPECT_NEAR(static_cast<double>(buffer.port(port).cells), expected, 1.0)
+                    << n << " ports, alpha " << alpha;
+            }
+        }
+    }
+}
+
+// One greedy port holds α·B / (1 + α) = 2/3 of the pool with α = 2. A second then finds 1/3 free
+// and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool, while the first gets no more.
+TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
+    constexpr std::int64_t cells = 90'000;
+    SwitchConfig config = shared_memory(cells);
+    config.cell_size = 1;
+    config.alpha = 2;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_NEAR(fill(buffer, 0, 1), 60'000, 1);
+    EXPECT_NEAR(fill(buffer, 1, 1), 20'000, 1);
+    EXPECT_FALSE(buffer.fits(0, 1));
+}
+
+TEST(DropTail, HoldsSoManyPacketsPerOutputWhateverTheirLength) {
+    SwitchConfig config;
+    config.model = BufferModel::drop_tail;
+    config.queue_packets = 14;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_EQ(fill(buffer, 0, 9018), 14);
+    EXPECT_EQ(fill(buffer, 1, 64), 14);
+    buffer.release(0, 9018);
+    EXPECT_EQ(fill(buffer, 0, 64), 1);
+}
+
+TEST(DropTail, HoldsSoManyBytesPerOutput) {
+    SwitchConfig config;
+    config.model = BufferModel::drop_tail;
+    config.port_limit = 10 * 1518;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_EQ(fill(buffer, 0, 1518), 10);
+    EXPECT_EQ(fill(buffer, 1, 1518), 10);
+}
+
+TEST(DropTail, HoldsSoManyBytesInAll) {
+    SwitchConfig config;
+    config.model = BufferModel::drop_tail;
+    config.buffer = 15 * 1518;
+    config.port_limit = 10 * 1518;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_EQ(fill(buffer, 0, 1518), 10);
+    EXPECT_EQ(fill(buffer, 1, 1518), 5);
+}
+
+TEST(Voq, IsBoundedByItsBufferInAll) {
+    SwitchConfig config;
+    config.model = BufferModel::voq;
+    config.buffer = 20 * 1518 + 1517;
+    SwitchBuffer buffer(config, 3);
+    EXPECT_EQ(fill(buffer, 0, 1518), 20);
+    EXPECT_FALSE(buffer.fits(1, 1518));
+    buffer.release(0, 1518);
+    EXPECT_EQ(fill(buffer, 1, 1518), 1);
+}
+
+TEST(InfiniteBuffer, TakesEverything) {
+    SwitchBuffer buffer({}, 1);
+    for (int i = 0; i < 1'000'000; ++i) {
+        ASSERT_TRUE(buffer.fits(0, 9018));
+        buffer.charge(0, 9018);
+    }
+    EXPECT_EQ(buffer.held(), Bytes{9018} * 1'000'000);
+}
+
+TEST(SwitchBuffer, CountsDropsByPort) {
+    SwitchBuffer buffer({}, 2);
+    buffer.count_drop(1, 1518);
+    buffer.count_drop(1, 64);
+    EXPECT_EQ(buffer.port(0).drops, 0U);
+    EXPECT_EQ(buffer.port(1).drops, 2U);
+    EXPECT_EQ(buffer.port(1).dropped_bytes, 1582);
+}
+
+/// Any buffer of a few dozen frames.
+SwitchConfig draw_config(base::RandomStream& random, std::uint32_t ports) {
+    SwitchConfig config;
+    config.model = static_cast<BufferModel>(random.uniform_int(4));
+    config.buffer = static_cast<Bytes>(10'000 + random.uniform_int(100'000));
+    config.dedicated = static_cast<Bytes>(random.uniform_int(10'000));
+    config.dedicated_ports =
+        static_cast<std::uint32_t>(random.uniform_int(2) * (ports + random.uniform_int(9)));
+    config.alpha = std::exp2(static_cast<double>(random.uniform_int(8)) - 4);
+    config.port_limit = static_cast<Bytes>(random.uniform_int(2) * 20'000);
+    config.cell_size = std::vector<Bytes>{0, 208, 256}[random.uniform_int(3)];
+    config.cell_metadata = config.cell_size == 256 ? 64 : 0;
+    config.queue_packets = static_cast<std::uint32_t>(random.uniform_int(2) * 15);
+    return config;
+}
+
+Bytes draw_frame(base::RandomStream& random) {
+    return static_cast<Bytes>(64 + random.uniform_int(1455));
+}
+
+// `fits` is asked with books that still hold frames which have left: what it grants then it must
+// grant with fewer, or a frame could be admitted that has no room.
+TEST(SwitchBuffer, WhateverFitsFitsWithLessOnTheBooks) {
+    base::RandomStream random(1, "monotone");
+    constexpr std::uint32_t ports = 3;
+    std::uint64_t granted = 0;
+    std::uint64_t only_less_fits = 0;
+    for (int round = 0; round < 300; ++round) {
+        const SwitchConfig config = draw_config(random, ports);
+        SwitchBuffer more(config, ports);
+        SwitchBuffer less(config, ports);
+        for (int i = 0; i < 200; ++i) {
+            const auto port = static_cast<std::uint32_t>(random.uniform_int(ports));
+            const Bytes frame = draw_frame(random);
+            if (more.fits(port, frame)) {
+                ++granted;
+                ASSERT_TRUE(less.fits(port, frame));
+                more.charge(port, frame);
+                if (random.uniform() < 0.7) {
+                    less.charge(port, frame);
+                }
+            } else if (less.fits(port, frame)) {
+                ++only_less_fits;
+            }
+        }
+    }
+    EXPECT_GT(granted, 5'000U);
+    EXPECT_GT(only_less_fits, 1'000U);
+}
+
+TEST(SwitchBuffer, TheBooksBalanceUnderAnySequence) {
+    base::RandomStream random(2, "books");
+    constexpr std::uint32_t ports = 4;
+    for (int round = 0; round < 200; ++round) {
+        const SwitchConfig config = draw_config(random, ports);
+        SwitchBuffer buffer(config, ports);
+        std::vector<std::pair<std::uint32_t, Bytes>> inside;
+        for (int i = 0; i < 300; ++i) {
+            const auto port = static_cast<std::uint32_t>(random.uniform_int(ports));
+            const Bytes frame = draw_frame(random);
+            if (!inside.empty() && random.uniform() < 0.4) {
+                std::swap(inside[random.uniform_int(inside.size())], inside.back());
+                buffer.release(inside.back().first, inside.back().second);
+                inside.pop_back();
+            } else if (buffer.fits(port, frame)) {
+                buffer.charge(port, frame);
+                inside.emplace_back(port, frame);
+            }
+        }
+        Bytes held = 0;
+        std::vector<Bytes> held_by(ports);
+        std::vector<std::uint32_t> frames_by(ports);
+        std::vector<std::int64_t> cells_by(ports);
+        for (const auto& [port, frame] : inside) {
+            held += frame;
+            held_by[port] += frame;
+            frames_by[port] += 1;
+            cells_by[port] += buffer.cells_of(frame);
+        }
+        ASSERT_EQ(buffer.held(), held);
+        std::int64_t cells = 0;
+        std::int64_t beyond_dedicated = 0;
+        const Bytes cell = std::max<Bytes>(config.cell_size, 1);
+        const std::int64_t own = config.dedicated /
+                                 (config.dedicated_ports == 0 ? ports : config.dedicated_ports) /
+                                 cell;
+        for (std::uint32_t port = 0; port < ports; ++port) {
+            ASSERT_EQ(buffer.port(port).held, held_by[port]);
+            ASSERT_EQ(buffer.port(port).frames, frames_by[port]);
+            cells += cells_by[port];
+            beyond_dedicated += std::max<std::int64_t>(cells_by[port] - own, 0);
+        }
+        if (config.model == BufferModel::shared_memory) {
+            ASSERT_EQ(buffer.cells_taken(), buffer.cells_freed() + cells);
+            ASSERT_EQ(buffer.shared_cells_used(), beyond_dedicated);
+            ASSERT_LE(buffer.shared_cells_used(), buffer.shared_cells());
+            ASSERT_LE(cells * cell, config.buffer);
+        }
+        if (config.model == BufferModel::voq || config.model == BufferModel::drop_tail) {
+            ASSERT_LE(held, config.buffer);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::ethernet
