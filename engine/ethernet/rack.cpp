@@ -31,6 +31,18 @@ TcpSenderCounters difference(const TcpSenderCounters& now, const TcpSenderCounte
             now.recoveries - before.recoveries};
 }
 
+/// Opening a connection measured the way there and back while it was empty.
+TcpConfig with_handshake(const RackConfig& config) {
+    TcpConfig tcp = config.tcp;
+    if (tcp.handshake_rtt == Time::zero()) {
+        for (const LinkConfig* link : {&config.source_link, &config.uplink, &config.access_link}) {
+            const Time frame = base::WireClock(link->rate)(kMinimumFrame + kWireOverhead);
+            tcp.handshake_rtt += (link->delay + frame) * 2;
+        }
+    }
+    return tcp;
+}
+
 }  // namespace
 
 /// What the state machines of protocol/ ask for.
@@ -93,7 +105,7 @@ Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::Even
            protocol::EventManager manager, std::vector<protocol::PullBuilder> builders)
     : config_(config),
       network_(events_),
-      hosts_(config.tcp, network_, events_),
+      hosts_(with_handshake(config), network_, events_),
       arrivals_(std::move(arrivals)),
       sizes_(std::move(sizes)),
       manager_(std::move(manager)),
@@ -451,6 +463,11 @@ base::expected<void> validate(const RackConfig& config) {
     }
     if (config.tcp.mss < 1 || frame > 0xffff) {
         return base::failure("a frame has at least one byte of payload and at most 65535 in all");
+    }
+    if (config.tcp.receive_window < config.tcp.mss ||
+        (config.tcp.congestion == CongestionControl::static_window &&
+         config.tcp.static_window < config.tcp.mss)) {
+        return base::failure("a window of TCP holds at least one full segment");
     }
     if (config.duration <= config.warmup || config.warmup < Time::zero()) {
         return base::failure("the run must be longer than its warm-up");

@@ -362,6 +362,7 @@ void TcpSender::undo_timeout() {
     }
     lost_ = 0;
     rack_sent_ = Time::zero();  // which copy RACK has heard of is in doubt
+    rack_end_ = 0;
     state_ = State::open;
     congestion_.undo_timeout();
 }
