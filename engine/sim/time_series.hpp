@@ -68,6 +68,9 @@ class TimeSeries {
         if (value > bin_max_) {
             bin_max_ = value;
             bin_max_at_ = now;
+            if (value > peak_.value) {
+                peak_ = {value, now};
+            }
         }
     }
 
@@ -93,7 +96,7 @@ class TimeSeries {
     [[nodiscard]] const std::vector<Bin>& bins() const { return bins_; }
     [[nodiscard]] base::Time start() const { return start_; }
     [[nodiscard]] base::Time bin_width() const { return width_; }
-    /// Of the closed bins.
+    /// Of all that was set, and at the latest after finish() of what was carried over the start.
     [[nodiscard]] Peak peak() const { return peak_; }
 
   private:

@@ -21,6 +21,7 @@ TEST(TimeSeries, KeepsMaximumAndMeanOfEachBin) {
     TimeSeries series(Time{0}, Time{20}, 2);
     series.set(Time{2}, 4);
     series.set(Time{5}, 6);
+    EXPECT_EQ(series.peak().value, 6);
     series.set(Time{12}, 1);
     series.finish(Time{20});
     ASSERT_EQ(series.bins().size(), 2U);
