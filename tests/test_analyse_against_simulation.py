@@ -63,6 +63,17 @@ def test_the_first_event_takes_the_unloaded_latency() -> None:
     assert simulated == pytest.approx(scenario.analyse().metric("collection_latency_s.min"), 1e-3)
 
 
+def test_the_all_to_one_burst_fills_its_ring_and_drains_as_the_formulas_say() -> None:
+    scenario = daqloom.load("lossless-switch-all-to-one", {"run.duration": "1.5 s"})
+    formula, simulated = scenario.analyse(), scenario.simulate()
+    assert peak(simulated) == pytest.approx(peak(formula), rel=0.01)
+    for statistic in ("min", "max"):
+        assert simulated.metric(f"collection_latency_s.{statistic}") == pytest.approx(
+            formula.metric("collection_latency_s.min"), rel=1e-3
+        )
+    assert simulated.metric("packets_dropped") == 0
+
+
 def test_too_few_builders_hold_more_than_the_formula_and_it_says_so() -> None:
     scenario = atlas(**{"builders.count": 18, "run.duration": "30 ms"})
     formula = scenario.analyse()

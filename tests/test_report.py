@@ -280,5 +280,5 @@ def test_one_failing_simulation_ends_the_others(
     monkeypatch.setattr(Scenario, "simulate", simulate)
     monkeypatch.setattr(demo, "cores", lambda: 2)
     with pytest.raises(RuntimeError, match="out of luck"):
-        demo.run(tmp_path / "demo", Console(file=io.StringIO()))
+        demo.run(tmp_path / "demo", Console(file=io.StringIO(), force_terminal=True))
     assert not (tmp_path / "demo").exists()

@@ -139,8 +139,14 @@ def _progress(console: Console) -> Progress:
 def _bar(progress: Progress, name: str) -> Callable[[float], None]:
     """A bar on a terminal; elsewhere a line at every quarter."""
     if progress.console.is_terminal:
-        bar = progress.add_task(name, total=1.0)
-        return lambda share: progress.update(bar, completed=share)
+        bar = progress.add_task(name, total=1.0, start=False)
+
+        def advance(share: float) -> None:
+            if not progress.tasks[bar].started:
+                progress.start_task(bar)
+            progress.update(bar, completed=share)
+
+        return advance
     quarters = iter((0.25, 0.5, 0.75, 1.0, math.inf))
     ahead = next(quarters)
 
@@ -167,14 +173,11 @@ def _tell(question: BufferQuestion, output: Path, console: Console) -> None:
     console.print(comparison.table(question))
     for sentence in comparison.verdict(question):
         console.print(sentence)
-    console.print(f"\n{output / 'figure.png'}    the figure", highlight=False, soft_wrap=True)
-    console.print(
-        f"{output / 'figure.html'}   the same to zoom and hover; opens in any browser, offline",
-        highlight=False,
-        soft_wrap=True,
-    )
-    console.print(
-        f"{output / 'results.json'}  every number and curve behind them",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print()
+    for name, meaning in (
+        ("figure.png", "the figure"),
+        ("figure.html", "the same to zoom and hover; opens in any browser, offline"),
+        ("results.json", "every number and curve behind them"),
+    ):
+        line = f"{output / name!s:<28} {meaning}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
