@@ -86,7 +86,8 @@ def whole_run(runs: Sequence[Run], limit: Switch | None) -> Figure:
                 x=_thin(times),
                 y=_thin(held / 1e6),
                 name=run.switch.label,
-                line={"color": run.switch.colour, "width": 1, "shape": "hv"},
+                line={"color": run.switch.colour, "width": _width(run, runs, 1), "shape": "hv"},
+                opacity=_opacity(run, runs),
                 hovertemplate="%{y:.2f} MB",
             )
         )
@@ -109,7 +110,8 @@ def latency(runs: Sequence[Run]) -> Figure:
                 x=_thin(taken[shown] * 1e3),
                 y=_thin(slower[shown] * 100),
                 name=run.switch.label,
-                line={"color": run.switch.colour, "width": 2.5},
+                line={"color": run.switch.colour, "width": _width(run, runs, 2.5)},
+                opacity=_opacity(run, runs),
                 hovertemplate="%{y:.3g} % take longer than %{x:.4g} ms",
             )
         )
@@ -139,7 +141,17 @@ def _limit(figure: Figure, switch: Switch | None) -> None:
         line={"dash": "dot", "color": switch.colour},
         annotation_text=f"buffer of the {switch.label}: {switch.buffer_bytes / 1e6:g} MB",
         annotation_font_color=switch.colour,
+        annotation_bgcolor="rgba(255, 255, 255, 0.75)",
     )
+
+
+def _width(run: Run, runs: Sequence[Run], usual: float) -> float:
+    """The first of several curves is broad and pale: others may lie on it."""
+    return usual + 3 if run is runs[0] and len(runs) > 1 else usual
+
+
+def _opacity(run: Run, runs: Sequence[Run]) -> float:
+    return 0.4 if run is runs[0] and len(runs) > 1 else 1.0
 
 
 def _thin(values: Any) -> Any:
