@@ -52,7 +52,7 @@ class EventQueue {
     EventQueue& operator=(const EventQueue&) = delete;
 
     /// Requires 0 <= now() <= event.at.
-    void push(const Event& event) {
+    void push(Event event) {
         assert(now_ <= event.at);
         if (++size_ > peak_size_) {
             peak_size_ = size_;
