@@ -16,7 +16,7 @@
 #include "protocol/event_size.hpp"
 #include "protocol/pull_builder.hpp"
 #include "protocol/pull_readout.hpp"
-#include "sim/event_queue.hpp"
+#include "sim/calendar_queue.hpp"
 #include "sim/statistics.hpp"
 
 namespace daqloom::ethernet {
@@ -169,7 +169,7 @@ class Rack {
     }
 
     RackConfig config_;
-    sim::EventQueue events_;
+    sim::CalendarQueue events_;
     Network network_;
     TcpHosts hosts_;
     base::Time now_;

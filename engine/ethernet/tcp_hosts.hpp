@@ -40,7 +40,7 @@ class TimeoutObserver {
 
 class TcpHosts {
   public:
-    TcpHosts(const TcpConfig& config, Network& network, sim::EventQueue& events)
+    TcpHosts(const TcpConfig& config, Network& network, sim::CalendarQueue& events)
         : config_(config), network_(network), events_(events) {}
 
     /// A connection between two hosts; `nic` is the link that leads out of each.
@@ -221,7 +221,7 @@ class TcpHosts {
 
     TcpConfig config_;
     Network& network_;
-    sim::EventQueue& events_;
+    sim::CalendarQueue& events_;
     std::vector<Endpoint> endpoints_;
     TimeoutObserver* observer_ = nullptr;
 };
