@@ -22,8 +22,9 @@ struct TcpConfig {
     base::Time rto_max = base::seconds(120);
     base::Time handshake_rtt;  // what opening the connection measured; zero: nothing
     base::Time probe_margin = base::milliseconds(2);  // beyond two RTTs; Linux's TCP_TIMEOUT_MIN
-    base::Bytes tso_burst = 0;                        // 0: segments leave singly
-    double dctcp_gain = 1.0 / 16.0;                   // g of RFC 8257
+    base::Time timer_tick;  // of the kernel's clock, on which timers strike; zero: they are exact
+    base::Bytes tso_burst = 0;       // 0: segments leave singly
+    double dctcp_gain = 1.0 / 16.0;  // g of RFC 8257
     bool rack = true;                // RFC 8985; without it three SACKed segments (RFC 6675)
     bool tail_loss_probe = true;     // RFC 8985
     bool restart_after_idle = true;  // RFC 5681, 4.1
@@ -32,6 +33,13 @@ struct TcpConfig {
 
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
+    /// When a timer that is set to `deadline` strikes. Linux rounds the present down and the
+    /// duration up to ticks and adds one: a tick late on average, by half a tick at least.
+    [[nodiscard]] base::Time strikes(base::Time deadline) const {
+        return timer_tick == base::Time::zero()
+                   ? deadline
+                   : timer_tick * ((deadline.ps + timer_tick.ps / 2) / timer_tick.ps + 1);
+    }
     /// SACK blocks that fit beside the timestamps (RFC 2018).
     [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }
 };

@@ -140,7 +140,8 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
     const Time rtt = effect.now - record.sent;
     if (record.retransmitted && rtt < min_rtt_) {
-        effect.loss_disproved = true;  // the first copy arrived after all (RFC 8985, 6.2)
+        // The first copy arrived after all (RFC 8985, 6.2); with no RTT known, perhaps.
+        effect.loss_disproved = effect.loss_disproved || min_rtt_ != Time::never();
         return;
     }
     if (record.sent > rack_sent_ || (record.sent == rack_sent_ && record.end > rack_end_)) {
