@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "ethernet/tcp_check.hpp"
 #include "ethernet/tcp_pipe.hpp"
 
 namespace daqloom::ethernet {
@@ -165,6 +166,16 @@ TEST(TcpProperties, EveryByteArrivesOnceAndInOrderWhateverThePipeDoes) {
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
         const std::string fault = run_and_find_fault(seed);
         ASSERT_EQ(fault, "");
+    }
+}
+
+TEST(TcpProperties, APeerThatSendsAnythingBreaksNoPromise) {
+    base::RandomStream random(1, "peer");
+    std::vector<std::uint8_t> input(300);
+    for (int run = 0; run < 20'000; ++run) {
+        std::generate(input.begin(), input.end(),
+                      [&] { return static_cast<std::uint8_t>(random()); });
+        ASSERT_EQ(TcpCheck::broken_promise(input), "") << "run " << run;
     }
 }
 
