@@ -450,32 +450,4 @@ base::expected<void> Rack::check_conservation() const {
     return hosts_.check_conservation();
 }
 
-base::expected<void> validate(const RackConfig& config) {
-    const auto frame = config.tcp.mss + config.tcp.header_bytes() + kFrameOverhead;
-    if (config.sources < 1 || config.builders < 1 || config.uplinks < 1 ||
-        config.sources + std::uint64_t{config.builders} >= Network::kNone ||
-        config.sources + std::uint64_t{config.uplinks} >= Network::kNone) {
-        return base::failure("a rack has 1 to 65534 hosts, at least one of each kind, and uplinks");
-    }
-    if (config.source_link.rate.bps < 1'000'000 || config.uplink.rate.bps < 1'000'000 ||
-        config.access_link.rate.bps < 1'000'000) {
-        return base::failure("a link's rate is at least 1 Mb/s");
-    }
-    if (config.tcp.mss < 1 || frame > 0xffff) {
-        return base::failure("a frame has at least one byte of payload and at most 65535 in all");
-    }
-    if (config.tcp.receive_window < config.tcp.mss ||
-        (config.tcp.congestion == CongestionControl::static_window &&
-         config.tcp.static_window < config.tcp.mss)) {
-        return base::failure("a window of TCP holds at least one full segment");
-    }
-    if (config.duration <= config.warmup || config.warmup < Time::zero()) {
-        return base::failure("the run must be longer than its warm-up");
-    }
-    if (!config.share.empty() && config.share.size() != config.sources) {
-        return base::failure("shares of the event are given for each source or for none");
-    }
-    return {};
-}
-
 }  // namespace daqloom::ethernet

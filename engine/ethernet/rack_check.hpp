@@ -174,6 +174,11 @@ inline std::string broken_promise(const RackConfig& config, int pauses) {
         report.core_peak > limit(config.core.buffer)) {
         return "a switch held more than its buffer";
     }
+    if (config.warmup == base::Time::zero() &&
+        report.events_arrived !=
+            report.events_built + report.events_incomplete + report.events_waiting) {
+        return "not every event that came is built, under way or waiting";
+    }
     if (report.events_built > 0 && (rack.latency().count() != report.events_built ||
                                     rack.latency().min() <= base::Time::zero())) {
         return "not every event built has a latency";
