@@ -19,6 +19,7 @@ from daqloom.report import buffer_figure, buffer_page, comparison, demo, result_
 from daqloom.report.buffer_question import (
     DEEP,
     SHALLOW,
+    SHALLOW_PLAIN_TCP,
     UNLIMITED,
     BufferQuestion,
     Run,
@@ -73,6 +74,7 @@ def question() -> BufferQuestion:
                 SHALLOW,
                 simulated(event_rate_hz=1800.0, packets_dropped=1234, retransmission_timeouts=56),
             ),
+            Run(SHALLOW_PLAIN_TCP, simulated(event_rate_hz=900.0)),
             Run(DEEP, simulated(event_rate_hz=11_990.0, packets_dropped=0)),
         ),
     )
@@ -111,25 +113,34 @@ def test_the_stacked_events_add_up_to_the_occupancy() -> None:
 def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
     assert comparison.head(question)[1] == "formula"
-    assert rows["buffer of the switch"] == ["–", "unlimited", "32 MB", "8 GB"]
-    assert rows["most held at once"] == ["52.7 MB", "70.0 MB", "70.0 MB", "70.0 MB"]
-    assert rows["event rate"] == ["at most 18.8 kHz", "12.0 kHz", "1.8 kHz", "12.0 kHz"]
-    assert rows["packets dropped"] == ["–", "0", "1,234", "0"]
-    assert rows["hops per CPU second"] == ["–", "25.0 M", "25.0 M", "25.0 M"]
+    assert rows["switch's buffer"] == ["–", "unlimited", "32 MB", "32 MB", "8 GB"]
+    assert rows["most held at once"] == ["52.7 MB"] + ["70.0 MB"] * 4
+    assert rows["event rate"] == ["≤ 18.8 kHz", "12.0 kHz", "1.8 kHz", "0.9 kHz", "12.0 kHz"]
+    assert rows["packets dropped"] == ["–", "0", "1,234", "–", "0"]
+    assert rows["hops per CPU s"] == ["–"] + ["25.0 M"] * 4
+
+
+def test_the_table_fits_a_terminal_of_eighty_columns(question: BufferQuestion) -> None:
+    from rich.console import Console
+
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(comparison.table(question))
+    assert max(len(line.rstrip()) for line in console.export_text().splitlines()) <= 80
 
 
 def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
-    assert rows["TCP time-outs"] == ["–", "–", "56", "–"]
-    assert rows["latency, 99 %"] == ["–"] * 4
+    assert rows["TCP time-outs"] == ["–", "–", "56", "–", "–"]
+    assert rows["latency, 99 %"] == ["–"] * 5
 
 
 def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> None:
-    needed, shallow, deep = comparison.verdict(question)
+    needed, shallow, plain, deep = comparison.verdict(question)
     assert "52.7 MB" in needed
     assert "70.0 MB" in needed
     assert "builds 1.8 kHz of 12.0 kHz" in shallow
     assert "56 times" in shallow
+    assert "no RACK" in plain
     assert "builds 12.0 kHz of 12.0 kHz without a drop" in deep
 
 
@@ -153,7 +164,7 @@ def test_the_page_holds_its_script_and_names_no_other_place(question: BufferQues
     assert not re.search(r"""(src|href)=|https?://|import\s""", around)
     assert len(text) < 3_000_000
     figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
-    assert [len(json.loads(figure)["data"]) for figure in figures] == [12 + 2, 3, 3]
+    assert [len(json.loads(figure)["data"]) for figure in figures] == [12 + 2, 4, 4]
 
 
 def test_names_from_a_scenario_cannot_break_out_of_the_page() -> None:
@@ -232,7 +243,7 @@ def test_durations_are_said_as_people_say_them(value: float, text: str) -> None:
     assert style.seconds(value) == text
 
 
-def test_the_main_job_simulates_regular_events_and_three_switches(
+def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kinds_of_tcp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rich.console import Console
@@ -248,21 +259,22 @@ def test_the_main_job_simulates_regular_events_and_three_switches(
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run(tmp_path / "demo", console)
 
-    assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 3
-    assert {scenario.switch.tor.model for scenario in asked[1:]} == {
-        "infinite",
-        "qfx5120-48y",
-        "acx7100-48l",
+    assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 4
+    assert {(scenario.switch.tor.model, scenario.transport.rack) for scenario in asked[1:]} == {
+        ("infinite", True),
+        ("qfx5120-48y", True),
+        ("qfx5120-48y", False),
+        ("acx7100-48l", True),
     }
     assert all(scenario.event.size == 5_000_000 for scenario in asked)
     names = {path.name for path in (tmp_path / "demo").iterdir()}
     assert names == {"figure.png", "figure.html", "results.json"}
     records = json.loads((tmp_path / "demo" / "results.json").read_text())
-    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 4
+    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 5
     said = console.export_text()
     assert "52.7 MB" in said
     assert "figure.html" in said
-    assert said.count("100% simulated") == 4  # no terminal, so no bars
+    assert said.count("100% simulated") == 5  # no terminal, so no bars
 
 
 def test_one_failing_simulation_ends_the_others(
@@ -271,7 +283,7 @@ def test_one_failing_simulation_ends_the_others(
     from rich.console import Console
 
     def simulate(self: Scenario, **options: Any) -> Result:
-        if self.switch.tor.model == "acx7100-48l":
+        if self.switch.tor.model == "qfx5120-48y":
             raise RuntimeError("out of luck")
         while self.event.arrivals == "poisson":
             options["progress"](0.5)  # returns until the main job asks to stop

@@ -9,7 +9,7 @@ from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.exact import exact
 from daqloom.analyse.system import System
 from daqloom.analyse.triangles import Triangle
-from daqloom.report.style import BLUE, GREEN, ORANGE
+from daqloom.report.style import BLUE, GREEN, ORANGE, PURPLE
 from daqloom.result import Result
 
 if TYPE_CHECKING:
@@ -18,20 +18,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A top-of-rack switch under test. `buffer_bytes` and `cost` are None where unlimited."""
+    """A top-of-rack switch under test. `buffer_bytes` and `cost` are None where unlimited.
+
+    `transport` changes keys of the scenario: the same switch under another TCP.
+    """
 
     model: str
     label: str
     colour: str
     buffer_bytes: int | None
     cost: float | None
+    transport: tuple[tuple[str, bool], ...] = ()
 
 
-UNLIMITED = Switch("infinite", "unlimited buffer", BLUE, None, None)
+UNLIMITED = Switch("infinite", "unlimited", BLUE, None, None)
 SHALLOW = Switch("qfx5120-48y", "QFX5120-48Y", ORANGE, 32_000_000, 1.0)
+SHALLOW_PLAIN_TCP = Switch(
+    "qfx5120-48y",
+    "QFX5120-48Y, no RACK",
+    PURPLE,
+    32_000_000,
+    1.0,
+    (("transport.rack", False), ("transport.tail_loss_probe", False)),
+)
 DEEP = Switch("acx7100-48l", "ACX7100-48L", GREEN, 8_000_000_000, 2.5)
 """The two switches of the ATLAS study, with their relative cost (ATLAS HL-LHC buffer
-benchmarking, section 3.1)."""
+benchmarking, section 3.1). The shallow one also without RACK and tail-loss probes (RFC 8985),
+which servers have had by default for some years only: repair then often waits for a time-out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from daqloom.report import style
-from daqloom.report.buffer_question import DEEP, SHALLOW, UNLIMITED, BufferQuestion, Run
+from daqloom.report.buffer_question import BufferQuestion, Run, Switch
 from daqloom.result import Result
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ NOTHING = "–"
 
 def head(question: BufferQuestion) -> list[str]:
     """Names of the columns."""
-    return ["", "formula", *(f"simulated\n{run.switch.label}" for run in question.runs)]
+    return ["", "formula", *(_column(run.switch) for run in question.runs)]
 
 
 def rows(question: BufferQuestion) -> list[list[str]]:
@@ -30,7 +30,15 @@ def table(question: BufferQuestion) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = Table(title=question.title, title_style="bold", title_justify="left", box=SIMPLE_HEAD)
+    shown = Table(
+        title=question.title,
+        title_style="bold",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+    )
     for index, name in enumerate(head(question)):
         shown.add_column(name, justify="right" if index else "left")
     for row in rows(question):
@@ -41,15 +49,14 @@ def table(question: BufferQuestion) -> Table:
 def verdict(question: BufferQuestion) -> Iterator[str]:
     """What the numbers mean, one sentence each."""
     exact = question.regular.peak_bytes
-    needed = _result(question, UNLIMITED.model)
-    peak = needed.metric("buffer_peak_bytes.tor")
+    peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
     if peak is not None:
         yield (
             f"Regular events need {style.megabytes(exact)} of buffer; events at random come closer "
             f"together at times and need {style.megabytes(peak)}."
         )
-    for switch in (SHALLOW, DEEP):
-        result = _result(question, switch.model)
+    for run in question.runs[1:]:
+        switch, result = run.switch, run.result
         rate = result.metric("event_rate_hz")
         if rate is None:
             continue
@@ -76,31 +83,31 @@ def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
     bound = analysis.metric("event_rate_bound_hz")
     least = analysis.metric("collection_latency_s.min")
 
-    yield "buffer of the switch", NOTHING, [_capacity(run) for run in runs]
+    yield "switch's buffer", NOTHING, [_capacity(run) for run in runs]
     yield (
         "most held at once",
         style.megabytes(question.regular.peak_bytes),
         _each(runs, "buffer_peak_bytes.tor", style.megabytes),
     )
-    yield "  by the published formula", style.megabytes(published), [NOTHING] * len(runs)
-    yield "  for any arrivals", style.megabytes(worst), [NOTHING] * len(runs)
+    yield " published formula", style.megabytes(published), [NOTHING] * len(runs)
+    yield " for any arrivals", style.megabytes(worst), [NOTHING] * len(runs)
     yield (
         "event rate",
-        f"at most {_kilohertz(bound)}" if bound else NOTHING,
+        f"≤ {_kilohertz(bound)}" if bound else NOTHING,
         _each(runs, "event_rate_hz", _kilohertz),
     )
     yield "packets dropped", NOTHING, _each(runs, "packets_dropped", _count)
     yield "TCP time-outs", NOTHING, _each(runs, "retransmission_timeouts", _count)
     yield (
         "latency, mean",
-        f"at least {style.seconds(least)}" if least else NOTHING,
+        f"≥ {style.seconds(least)}" if least else NOTHING,
         _each(runs, "collection_latency_s.mean", style.seconds),
     )
     for name, path in (("latency, 99 %", "p99"), ("latency, slowest", "max")):
         yield name, NOTHING, _each(runs, f"collection_latency_s.{path}", style.seconds)
     yield "relative cost", NOTHING, [f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs]
     yield (
-        "hops per CPU second",
+        "hops per CPU s",
         NOTHING,
         [_hop_rate(run.result) for run in runs],
     )
@@ -111,8 +118,9 @@ def _each(runs: tuple[Run, ...], path: str, form: Callable[[float], str]) -> lis
     return [NOTHING if value is None else form(value) for value in values]
 
 
-def _result(question: BufferQuestion, model: str) -> Result:
-    return next(run.result for run in question.runs if run.switch.model == model)
+def _column(switch: Switch) -> str:
+    """A narrow heading: what follows a comma goes to the next line."""
+    return "simulated\n" + switch.label.replace(", ", "\n")
 
 
 def _capacity(run: Run) -> str:

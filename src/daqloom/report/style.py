@@ -17,6 +17,7 @@ FAINT = "#d9d9d9"
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREEN = "#009E73"
+PURPLE = "#CC79A7"
 
 RC: Any = {
     "font.family": "DejaVu Sans",
