@@ -80,8 +80,8 @@ TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
 
 // --- a shallow and a deep buffer -----------------------------------------------------------------
 
-/// Events a tenth of those of the laboratory: 16 sources, 4 builders at 10 Gb/s, 500 kB at 2 kHz. With a load of
-/// 20 % it is the bursts that matter, not the rate.
+/// Events a tenth of those of the laboratory: 16 sources, 4 builders at 10 Gb/s, 500 kB at 2 kHz.
+/// With a load of 20 % it is the bursts that matter, not the rate.
 RackConfig tenth_of_the_lab() {
     RackConfig config;
     config.sources = 16;
