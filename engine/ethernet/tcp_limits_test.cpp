@@ -149,6 +149,57 @@ TEST(TcpLimits, RandomLossGivesNewRenoWhatPftkSays) {
     }
 }
 
+// The last frame of a reply is lost. RTTs are microseconds.
+
+RackReport lost_tail(std::uint32_t segments, bool probe, Time tick, Time& latency) {
+    RackConfig config = one_event(1, segments * Bytes{1448});
+    config.access_loss = {.probability = 0, .period = segments};
+    config.tcp.tail_loss_probe = probe;
+    config.tcp.timer_tick = tick;
+    config.duration = seconds(1);
+    const auto rack = make(config);
+    rack->run(config.duration);
+    EXPECT_EQ(rack->report().events_built, 1U);
+    EXPECT_EQ(rack->report().injected_losses, 1U);
+    latency = rack->latency().max();
+    return rack->report();
+}
+
+TEST(TcpLimits, WithoutProbesALostTailCostsOneTimeout) {
+    Time latency;
+    const RackReport nine = lost_tail(9, false, Time::zero(), latency);
+    EXPECT_EQ(nine.tcp.timeouts_tail, 1U);
+    EXPECT_EQ(nine.tcp.timeouts(), 1U);
+    EXPECT_NEAR(latency.seconds(), 0.2, 0.001);
+    // Of ten, the ninth waits 40 ms for its companion before it is acknowledged. From then the RTO
+    // counts, with a smoothed RTT that an eighth of this sample has raised: 40 + 5 + 200 ms.
+    const RackReport ten = lost_tail(10, false, Time::zero(), latency);
+    EXPECT_EQ(ten.tcp.timeouts(), 1U);
+    EXPECT_NEAR(latency.seconds(), 0.245, 0.001);
+}
+
+TEST(TcpLimits, WithProbesALostTailCostsOneProbeTimeout) {
+    Time latency;
+    // Two outstanding: two RTTs and 2 ms after the acknowledgement of the eighth.
+    const RackReport ten = lost_tail(10, true, Time::zero(), latency);
+    EXPECT_EQ(ten.tcp.timeouts(), 0U);
+    EXPECT_EQ(ten.tcp.probe_retransmissions, 1U);
+    EXPECT_NEAR(latency.seconds(), 0.002, 0.0002);
+    // One: a delayed acknowledgement might be the reason; the probe takes the place of the RTO.
+    const RackReport nine = lost_tail(9, true, Time::zero(), latency);
+    EXPECT_EQ(nine.tcp.timeouts(), 0U);
+    EXPECT_EQ(nine.tcp.probe_retransmissions, 1U);
+    EXPECT_NEAR(latency.seconds(), 0.2, 0.001);
+}
+
+TEST(TcpLimits, TimersOfARealKernelStrikeOnTicks) {
+    Time latency;
+    lost_tail(9, false, milliseconds(4), latency);
+    // 200 ms, and half a tick to one and a half.
+    EXPECT_GE(latency, milliseconds(202));
+    EXPECT_LE(latency, milliseconds(207));
+}
+
 // Static windows: what is outstanding and not on the way is in the bottleneck's buffer.
 
 struct StaticWindows {
