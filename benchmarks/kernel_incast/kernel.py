@@ -167,28 +167,33 @@ def multiarch() -> str:
 class Hosts:
     """How the hosts of this machine answer, which no parameter of the network tells.
 
-    They share the machine's cores: all together put a round on the wire at `pace_bps`, and when
-    one of them begins wanders from round to round by `jitter_s` (standard deviation).
+    They share the machine's cores: one begins to answer `spacing_s` after the other, earlier or
+    later from round to round by `jitter_s` (standard deviation), and puts its reply on the wire at
+    `emission_bps`.
     """
 
-    pace_bps: float
+    spacing_s: float
     jitter_s: float
+    emission_bps: float
 
 
-def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], round_wire_bytes: int) -> Hosts:
-    """Median pace over the rounds, and median over the hosts of their jitter.
+def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], reply_wire_bytes: int) -> Hosts:
+    """Medians over the rounds, and for jitter and emission over the hosts.
 
     For a run where every reply fits its congestion window: a sender has then handed its last packet
     to the switch when its send() returns.
     """
     rounds = range(ROUNDS_TO_OPEN_WINDOWS, min(len(host["answered_s"]) for host in hosts))
     if len(rounds) < 2:
-        raise BenchmarkError("too few rounds to measure the hosts' pace; lengthen --seconds")
-    begins = [min(host["asked_s"][i] for host in hosts) for i in rounds]
-    ends = [max(host["answered_s"][i] for host in hosts) for i in rounds]
-    spans = [end - begin for begin, end in zip(begins, ends, strict=True)]
+        raise BenchmarkError("too few rounds to measure the hosts; lengthen --seconds")
+    asked = [sorted(host["asked_s"][i] for host in hosts) for i in rounds]
     jitters = [
-        stdev(host["asked_s"][i] - begin for i, begin in zip(rounds, begins, strict=True))
+        stdev(host["asked_s"][i] - times[0] for i, times in zip(rounds, asked, strict=True))
         for host in hosts
     ]
-    return Hosts(8 * round_wire_bytes / median(spans), median(jitters))
+    emissions = [host["answered_s"][i] - host["asked_s"][i] for host in hosts for i in rounds]
+    return Hosts(
+        spacing_s=median(times[-1] - times[0] for times in asked) / (len(hosts) - 1),
+        jitter_s=median(jitters),
+        emission_bps=8 * reply_wire_bytes / median(emissions),
+    )

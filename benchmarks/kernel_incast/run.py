@@ -19,7 +19,8 @@ from typing import Any
 
 import table
 from comparison import (
-    ROUND_WIRE_BYTES,
+    REPLY_WIRE_BYTES,
+    SENDERS,
     UNBOUNDED,
     Check,
     Load,
@@ -92,7 +93,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         "thresholds": [asdict(check) for check in thresholds],
         "points": [as_json(point) for point in points],
         "hosts": asdict(hosts),
-        "round_wire_bytes": ROUND_WIRE_BYTES,
+        "round_wire_bytes": SENDERS * REPLY_WIRE_BYTES,
         "repeats": repeats,
         "seconds": seconds,
         "kernel": described | {"release": platform.release()},
@@ -103,10 +104,10 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
 def measure_hosts(kernel: KernelSide, seconds: int) -> Hosts:
     """How the hosts of this machine answer when nothing is lost; no network parameter tells."""
     run = kernel.ask(Point(CUBIC, UNBOUNDED), seconds)
-    hosts = hosts_speed(run["hosts"], ROUND_WIRE_BYTES)
+    hosts = hosts_speed(run["hosts"], REPLY_WIRE_BYTES)
     progress(
-        f"the hosts emit a round at {hosts.pace_bps / 1e9:.2f} Gb/s together, each of them "
-        f"{hosts.jitter_s * 1e6:.0f} us earlier or later than the last time"
+        f"one host begins {hosts.spacing_s * 1e6:.0f} us after the other, give or take "
+        f"{hosts.jitter_s * 1e6:.0f} us, and emits its reply at {hosts.emission_bps / 1e9:.1f} Gb/s"
     )
     return hosts
 
