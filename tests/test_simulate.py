@@ -1,0 +1,114 @@
+"""What a simulation answers: numbers with a known value, the same again from the same seed."""
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import daqloom
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+
+pytest.importorskip("daqloom._engine")
+
+#: Events that never overlap, and nothing random.
+PERIODIC = {"event.arrivals": "deterministic", "event.rate": "500 Hz"}
+SHORT = {"run.duration": "60 ms", "run.warmup": "10 ms"}
+
+
+def laptop(**overrides: Any) -> Scenario:
+    return daqloom.load("laptop").with_overrides(SHORT | overrides)
+
+
+def command(*arguments: str) -> list[str]:
+    overrides = [f"{key}={value}" for key, value in SHORT.items()]
+    options = [part for override in overrides for part in ("--set", override)]
+    return [sys.executable, "-m", "daqloom", "simulate", "laptop", *options, *arguments]
+
+
+def in_another_process(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(command("--json", *arguments), capture_output=True, text=True, check=True)
+    metrics: dict[str, Any] = json.loads(done.stdout)["metrics"]
+    return metrics
+
+
+@pytest.fixture(scope="module")
+def periodic() -> Result:
+    return laptop(**PERIODIC).simulate()
+
+
+def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
+    # One event each 2 ms: at 12, 14, … 60 ms, the last of which does not end in time.
+    assert periodic.metric("events_built") == 25
+    assert periodic.metric("event_rate_hz") == pytest.approx(500)
+    assert periodic.metric("throughput_bps") == pytest.approx(500 * 400e3 * 8)
+    for name in ("packets_dropped", "retransmission_timeouts", "packets_marked"):
+        assert periodic.metric(name) == 0
+
+
+def test_links_carry_the_events_with_their_framing(periodic: Result) -> None:
+    # A fragment of 100 kB is 69 full segments and one of 88 B, 90 B of headers and gap each. The
+    # four access links share the events; a few more frames are acknowledgements.
+    wire_bytes = 4 * (100_000 + 70 * 90)
+    expected = 500 * wire_bytes * 8 / 10e9 / 4
+    assert periodic.metrics["link_utilisation"]["access.down"] == pytest.approx(expected, rel=0.01)
+
+
+def test_a_random_system_keeps_its_mean_rate() -> None:
+    result = daqloom.load("laptop").with_overrides({"run.duration": "600 ms"}).simulate()
+    # Poisson: 2 kHz · 0.5 s ± 5 √1000.
+    assert result.metric("events_built") == pytest.approx(1000, abs=160)
+
+
+def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
+    result = laptop().simulate()
+    occupancy = result.series["tor_occupancy"]
+    assert max(occupancy["max_bytes"]) == pytest.approx(
+        result.metric("buffer_peak_bytes.tor"), rel=1 / 256
+    )
+    assert max(occupancy["max_bytes"]) <= result.metric("buffer_peak_bytes.tor")
+    assert all(m <= x for m, x in zip(occupancy["mean_bytes"], occupancy["max_bytes"], strict=True))
+    latency = result.series["collection_latency"]
+    assert sum(latency["count"]) == result.metric("events_built")
+
+
+def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
+    result = laptop(
+        **{
+            "switch.tor.model": "drop-tail",
+            "switch.tor.queue_packets": 8,
+            "transport.tail_loss_probe": False,
+            "transport.rack": False,
+            "run.duration": "1 s",
+        }
+    ).simulate()
+    assert result.metric("packets_dropped") > 100
+    assert result.metric("retransmission_timeouts") > 10
+    assert result.metric("collection_latency_s.max") > 0.2
+    assert all(name.startswith("access.") for name in result.metrics["drops_by_port"])
+
+
+def test_the_same_seed_gives_the_same_numbers_in_another_process() -> None:
+    here = json.loads(laptop().simulate(seed=7).to_json())["metrics"]
+    assert in_another_process("--seed", "7") == here
+    assert in_another_process("--seed", "8") != here
+
+
+def test_an_interrupt_leaves_no_file_behind(tmp_path: Any) -> None:
+    with subprocess.Popen(
+        command("--set", "run.duration=1000 s", "--figure", str(tmp_path / "figure.png")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("simulating laptop: ")
+        process.send_signal(signal.SIGINT)
+        output, log = process.communicate()
+    assert process.returncode == 130
+    assert output == ""
+    assert log.splitlines()[-1] == "daqloom: interrupted; nothing was saved"
+    assert list(tmp_path.iterdir()) == []
