@@ -46,10 +46,10 @@ test-python: build/packages/develop .venv/daqloom .venv/dev
 	$(bin)/python -m pytest -q -n $(JOBS)
 
 lint: build/packages/develop .venv/dev
-	$(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
-	$(bin)/ruff check --quiet .
-	$(bin)/ruff format --check --quiet .
-	$(bin)/mypy --strict src/daqloom
+	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
+	$(step) ruff-check $(bin)/ruff check --output-format concise .
+	$(step) ruff-format $(bin)/ruff format --check .
+	$(step) mypy $(bin)/mypy --strict src/daqloom
 
 format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
