@@ -135,12 +135,13 @@ def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQu
 
 
 def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> None:
-    needed, shallow, plain, deep = comparison.verdict(question)
+    needed, shallow, plain, deep, note = comparison.verdict(question)
     assert "52.7 MB" in needed
     assert "70.0 MB" in needed
     assert "builds 1.8 kHz of 12.0 kHz" in shallow
     assert "56 times" in shallow
     assert "no RACK" in plain
+    assert "RFC 8985" in note
     assert "builds 12.0 kHz of 12.0 kHz without a drop" in deep
 
 

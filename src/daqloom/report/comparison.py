@@ -74,6 +74,11 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         if slow is not None:
             outcome += f"; one event in a hundred takes longer than {style.seconds(slow)}"
         yield f"The {switch.label} (cost {switch.cost:g}) {outcome}."
+    if any(run.switch.transport for run in question.runs):
+        yield (
+            "No RACK: TCP without the quick loss detection of RFC 8985 (RACK and tail-loss "
+            "probes), so that repair often waits for a time-out of 200 ms."
+        )
 
 
 def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:

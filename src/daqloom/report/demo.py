@@ -68,7 +68,8 @@ def run(
     analysis = scenario.analyse()
     with _progress(console) as progress:
         regular = _regular(scenario, progress)
-        runs = _simulate_all(scenario, SWITCHES, progress)
+        longest_first = (SHALLOW, DEEP, UNLIMITED, SHALLOW_PLAIN_TCP)
+        runs = _simulate_all(scenario, longest_first, progress)
     question = BufferQuestion(
         scenario=scenario.name,
         rate_hz=scenario.event.rate,

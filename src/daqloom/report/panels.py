@@ -100,12 +100,13 @@ def latency(axes: Axes, runs: Sequence[Run]) -> None:
     slowest = max((float(taken[-1]) for _, taken, _ in curves), default=RTO_S)
     axes.axvline(RTO_S, color=style.GREY, lw=0.8, ls=(0, (6, 4)))
     axes.annotate(
-        "TCP's least\ntime-out, 200 ms",
-        (RTO_S, 0.03),
+        "TCP's least time-out, 200 ms",
+        (RTO_S, 1.0),
         xycoords=("data", "axes fraction"),
-        xytext=(-4, 0),
+        xytext=(0, 2),
         textcoords="offset points",
-        ha="right",
+        ha="center",
+        fontsize=8,
         color=style.GREY,
     )
     axes.set(
