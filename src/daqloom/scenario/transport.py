@@ -54,6 +54,13 @@ class Transport(Part):
     rto_max: PositiveSeconds = Field(
         default=120.0, description="bound of the doubling on repeated time-outs (s)"
     )
+    timer_tick: Seconds = Field(
+        default=0.0,
+        description=(
+            "tick of the hosts' clocks, on which timers strike, one late on average; "
+            '"0 s" = exactly, "4 ms" = Linux at 250 Hz (s)'
+        ),
+    )
     delayed_ack: Seconds = Field(
         default=0.04, description='longest delay of an acknowledgement; "0 s" = at once (s)'
     )

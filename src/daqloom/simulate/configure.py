@@ -110,6 +110,7 @@ def _set_transport(tcp: _engine.TcpConfig, scenario: Scenario) -> None:
     tcp.rto_min_s = transport.rto_min
     tcp.rto_initial_s = transport.rto_initial
     tcp.rto_max_s = transport.rto_max
+    tcp.timer_tick_s = transport.timer_tick
     tcp.delayed_ack_s = transport.delayed_ack
     tcp.ack_every = transport.ack_every
     tcp.rack = transport.rack
