@@ -99,9 +99,10 @@ class Network {
         return frame;
     }
 
-    /// The head of a link has arrived: it goes on, or to `to_host(frame)` if this is its host.
-    template <class ToHost>
-    void on_delivery(LinkIndex index, base::Time now, ToHost&& to_host) {
+    /// The head of a link has arrived: it goes on, or to `hosts.receive(frame)` if this is its
+    /// host. `hosts.expect(frame)` announces one that will be received soon.
+    template <class Hosts>
+    void on_delivery(LinkIndex index, base::Time now, Hosts&& hosts) {
         Link& link = links_[index];
         Frame frame = link.head();
         const bool held = link.deliver();
@@ -116,9 +117,15 @@ class Network {
             return;
         }
         if (wiring.to_switch == kNone) {
-            to_host(frame);
+            if (!link.empty()) {
+                hosts.expect(link.head());
+            }
+            hosts.receive(frame);
         } else {
-            forward(wiring.to_switch, wiring.to_port, frame, now);
+            const LinkIndex out = forward(wiring.to_switch, wiring.to_port, frame, now);
+            if (wirings_[out].to_switch == kNone && links_[out].size() == 1) {
+                hosts.expect(frame);
+            }
         }
     }
 
@@ -171,7 +178,8 @@ class Network {
         std::optional<sim::TimeSeries> occupancy;
     };
 
-    void forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
+    /// Returns the link that the frame took, or would have taken if there had been room.
+    LinkIndex forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
         const Route route = node.routes[frame.destination];
         const LinkIndex out =
@@ -182,7 +190,7 @@ class Network {
             settle(node, now);
             if (!node.buffer.fits(port, bytes)) {
                 drop(node, port, out, frame, now);
-                return;
+                return out;
             }
         }
         if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
@@ -190,7 +198,7 @@ class Network {
         }
         if (node.buffer.config().model == BufferModel::voq) {
             if (!queue_by_input(node, port, input, out, frame, now)) {
-                return;
+                return out;
             }
         } else {
             node.buffer.charge(port, bytes);
@@ -199,6 +207,7 @@ class Network {
         if (node.occupancy) {
             record_if_raised(node, now);
         }
+        return out;
     }
 
     /// The books run behind (see SwitchBuffer): they are an upper bound, good enough to see that no

@@ -56,6 +56,7 @@ struct Rack::Outlet {
     void request(EventId event, SourceIndex source) const {
         rack.submit(rack.builder_host(unit), Work::send_request, rack.endpoint(unit, source),
                     number_of(event), rack.config_.request_size);
+        rack.hosts_.prefetch(rack.endpoint(unit, std::min(source + 4, rack.config_.sources - 1)));
     }
     void built(EventId event) const { rack.finish(number_of(event), unit); }
     void done(EventId /*event*/) const { rack.done_builders_.push_back(unit); }
@@ -66,6 +67,14 @@ struct Rack::Outlet {
         rack.submit(rack.source_host(unit), Work::send_fragment, rack.endpoint(builder, unit) + 1,
                     number_of(event), bytes);
     }
+};
+
+/// Where frames go that have reached their host.
+struct Rack::FrameOutlet {
+    Rack& rack;
+
+    void receive(const Frame& frame) const { rack.hosts_.receive(frame, rack.now_, rack); }
+    void expect(const Frame& frame) const { rack.hosts_.prefetch(frame.to); }
 };
 
 base::expected<std::unique_ptr<Rack>> Rack::make(const RackConfig& config) {
@@ -204,9 +213,7 @@ void Rack::run(Time until) {
 void Rack::handle(const sim::Event& event) {
     switch (event.kind) {
         case kDelivery:
-            network_.on_delivery(event.index, now_, [this](const Frame& frame) {
-                hosts_.receive(frame, now_, *this);
-            });
+            network_.on_delivery(event.index, now_, FrameOutlet{*this});
             return;
         case kPortFree:
             network_.on_port_free(event.index, now_);

@@ -139,6 +139,7 @@ class Rack {
     };
 
     struct Outlet;
+    struct FrameOutlet;
 
     Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::EventSizes sizes,
          protocol::EventManager manager, std::vector<protocol::PullBuilder> builders);

@@ -67,10 +67,11 @@ class CalendarQueue {
                 bring_near();
             }
         }
-        std::uint32_t& first = first_[today_ & mask_];
-        const std::uint32_t node = first;
-        first = nodes_[node].next;
-        if (first == kNone) {
+        const std::uint32_t last = last_[today_ & mask_];
+        const std::uint32_t node = nodes_[last].next;
+        nodes_[last].next = nodes_[node].next;
+        if (node == last) {
+            last_[today_ & mask_] = kNone;
             busy ^= std::uint64_t{1} << (today_ % 64);
         }
         nodes_[node].next = free_;
@@ -89,8 +90,8 @@ class CalendarQueue {
     [[nodiscard]] base::Time next_time() const {
         assert(!empty());
         for (std::uint64_t day = today_; size_ > far_.size(); ++day) {
-            if (first_[day & mask_] != kNone) {
-                return nodes_[first_[day & mask_]].event.at;
+            if (last_[day & mask_] != kNone) {
+                return nodes_[nodes_[last_[day & mask_]].next].event.at;
             }
         }
         return far_.next_time();
@@ -133,19 +134,29 @@ class CalendarQueue {
         return static_cast<std::uint64_t>(at.ps) >> day_bits_;
     }
 
+    /// A day's list is a ring, known by its last node: an event that is not earlier than all of its
+    /// day, as among many at one time, finds its place at once.
     void insert(const Event& event, std::uint64_t day) {
         const std::uint32_t node = take_node(event);
-        std::uint32_t* link = &first_[day & mask_];
-        if (*link == kNone) [[likely]] {
+        std::uint32_t& last = last_[day & mask_];
+        if (last == kNone) [[likely]] {
             busy_[(day & mask_) / 64] |= std::uint64_t{1} << (day % 64);
-        } else {
-            while (*link != kNone && nodes_[*link].event.at <= event.at) {
-                link = &nodes_[*link].next;
+            nodes_[node].next = node;
+            last = node;
+            return;
+        }
+        std::uint32_t before = last;
+        if (event.at < nodes_[last].event.at) {
+            while (nodes_[nodes_[before].next].event.at <= event.at) {
+                before = nodes_[before].next;
                 ++walked_;
             }
+        } else {
+            last = node;
         }
-        nodes_[node].next = *link;
-        *link = node;
+        ++walked_;
+        nodes_[node].next = nodes_[before].next;
+        nodes_[before].next = node;
     }
 
     std::uint32_t take_node(const Event& event) {
@@ -189,22 +200,18 @@ class CalendarQueue {
         far_next_ = kNever;
     }
 
-    /// Adjusts the calendar to what it has cost lately.
+    /// Adjusts the calendar to what it has cost lately. The horizon may recede but never comes
+    /// nearer: the wheel takes nothing back.
     void review() {
-        std::uint64_t days = days_;
-        unsigned day_bits = day_bits_;
-        while (size_ - far_.size() > days / 4 && days < kMostDays) {
-            days *= 2;
-        }
-        if (walked_ > kReviewPeriod && day_bits > 0) {
-            --day_bits;
-        } else if (walked_ < kReviewPeriod / 3 &&
-                   (scanned_ > kReviewPeriod / 2 || beyond_ > kReviewPeriod / 32) &&
-                   day_bits < kLongestDayBits) {
-            ++day_bits;
-        }
-        if (days != days_ || day_bits != day_bits_) {
-            rebuild(days, day_bits);
+        const bool crowded = walked_ > kReviewPeriod / 2;
+        const bool sparse = walked_ < kReviewPeriod / 8;
+        if (crowded && day_bits_ > 0 && days_ < kMostDays) {
+            rebuild(days_ * 2, day_bits_ - 1);
+        } else if (sparse && day_bits_ < kLongestDayBits && scanned_ > kReviewPeriod) {
+            rebuild(std::max(days_ / 2, kFewestDays), day_bits_ + 1);
+        } else if (beyond_ > kReviewPeriod / 16 && days_ < kMostDays) {
+            sparse&& day_bits_ < kLongestDayBits ? rebuild(days_, day_bits_ + 1)
+                                                 : rebuild(days_ * 2, day_bits_);
         }
         walked_ = scanned_ = beyond_ = 0;
         until_review_ = kReviewPeriod;
@@ -212,33 +219,32 @@ class CalendarQueue {
 
     void rebuild(std::uint64_t days, unsigned day_bits) {
         std::vector<Event> events;
-        events.reserve(size_);
-        for (std::uint64_t day = today_; day < today_ + days_; ++day) {
-            for (std::uint32_t node = first_[day & mask_]; node != kNone;
-                 node = nodes_[node].next) {
+        events.reserve(size_ - far_.size());
+        for (std::uint64_t day = today_; events.size() < size_ - far_.size(); ++day) {
+            const std::uint32_t last = last_[day & mask_];
+            for (std::uint32_t node = last; last != kNone;) {
+                node = nodes_[node].next;
                 events.push_back(nodes_[node].event);
+                if (node == last) {
+                    break;
+                }
             }
         }
-        while (!far_.empty()) {
-            events.push_back(far_.pop());
-        }
-        far_.clear();
         nodes_.clear();
         free_ = kNone;
-        far_next_ = kNever;
         begin_calendar(days, day_bits);
         today_ = day_of(now_);
-        size_ = 0;
         for (const Event& event : events) {
-            push(event);
+            insert(event, day_of(event.at));
         }
+        bring_near();
     }
 
     void begin_calendar(std::uint64_t days, unsigned day_bits) {
         days_ = days;
         mask_ = days - 1;
         day_bits_ = day_bits;
-        first_.assign(days, kNone);
+        last_.assign(days, kNone);
         busy_.assign(days / 64, 0);
         walked_ = scanned_ = beyond_ = 0;
         until_review_ = kReviewPeriod;
@@ -252,14 +258,15 @@ class CalendarQueue {
     std::uint32_t free_ = kNone;
     std::uint32_t until_review_ = 0;
     std::vector<std::uint64_t> busy_;
-    std::vector<std::uint32_t> first_;
+    std::vector<std::uint32_t> last_;
     std::vector<Node> nodes_;
     base::Time now_;
     std::size_t size_ = 0;
     std::size_t peak_size_ = 0;
     EventQueue far_;
 
-    // Since the last review: list elements passed, empty words of days passed, pushes to the wheel.
+    // Since the last review: events that found others on their day and those they passed, empty
+    // words of days passed, pushes to the wheel.
     std::uint64_t walked_ = 0;
     std::uint64_t scanned_ = 0;
     std::uint64_t beyond_ = 0;
