@@ -202,6 +202,50 @@ TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
 
+TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
+    Bench bench(config_with(true, false), 22);  // 0 … 19 have left
+    // 0 … 16 are lost. Nothing is in flight, the threshold is 10; three arrived, so three go.
+    bench.sack(0, 17, 20);
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 1, 2}));
+    // Every one that arrives lets two go, up to ten in flight.
+    bench.now = milliseconds(20);
+    for (std::uint64_t next = 1; next <= 3; ++next) {
+        bench.ack(next);
+        EXPECT_EQ(bench.sent_again.size(), 3 + 2 * next);
+    }
+    bench.now = milliseconds(30);
+    for (std::uint64_t next = 4; next <= 9; ++next) {
+        bench.ack(next);
+    }
+    EXPECT_EQ(bench.sent_again.size(), 17U);
+    EXPECT_EQ(bench.sent_new.size(), 22U);
+    bench.now = milliseconds(40);
+    for (std::uint64_t next = 10; next <= 16; ++next) {
+        bench.ack(next);
+    }
+    // 16 is lost again, and 20; 21 is here: one arrived without progress, so one goes.
+    bench.sack(16, 21, 22);
+    EXPECT_EQ(bench.sent_again.size(), 18U);
+    EXPECT_EQ(bench.sent_again.back(), 16U);
+    EXPECT_EQ(bench.sender.counters().recoveries, 1U);
+    // The first recovery is complete; 20 is still missing, and costs another reduction.
+    bench.now = milliseconds(50);
+    bench.ack(20);
+    EXPECT_EQ(bench.sender.counters().recoveries, 2U);
+    EXPECT_EQ(bench.sender.congestion().threshold(), 5 * kMss);
+    EXPECT_EQ(bench.sent_again.back(), 20U);
+}
+
+TEST(TcpRecovery, TheTimerOfARetransmissionRunsFromTheRetransmission) {
+    Bench bench(config_with(false, false));
+    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
+    bench.sack(0, 1, 3);
+    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
+    bench.sack(0, 1, 4);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sender.timer(), milliseconds(220));
+}
+
 TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 6937
     for (const bool rack : {false, true}) {
         Bench bench(config_with(rack, false), 100);  // 20 in flight, 80 to send
