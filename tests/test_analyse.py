@@ -7,8 +7,11 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import daqloom
+import daqloom.scenario
 from daqloom.analyse.bdp import bandwidth_delay
 from daqloom.analyse.condition import first_failing
 from daqloom.analyse.framing import framing
@@ -158,6 +161,64 @@ def test_every_preset_is_analysed(name: str) -> None:
     result = daqloom.load(name).analyse()
     assert result.method == "analyse"
     assert result.seed is None
+    assert Result.from_json(result.to_json()).to_dict() == result.to_dict()
+
+
+@given(
+    size=st.integers(1, 10**13),
+    rate=st.floats(1e-3, 1e9),
+    sources=st.integers(1, 3000),
+    builders=st.integers(1, 1000),
+    links=st.lists(st.integers(10**6, 10**15), min_size=3, max_size=3),
+    delay=st.floats(0, 1e3),
+    mtu=st.integers(576, 65_535),
+    switch=st.sampled_from(["infinite", "qfx5120-48y", "acx7100-48l", "shared-memory", "voq"]),
+    congestion=st.sampled_from(["static", "cubic"]),
+    overhead=st.booleans(),
+)
+def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
+    size: int,
+    rate: float,
+    sources: int,
+    builders: int,
+    links: list[int],
+    delay: float,
+    mtu: int,
+    switch: str,
+    congestion: str,
+    overhead: bool,
+) -> None:
+    try:
+        scenario = daqloom.load(
+            "atlas-lab",
+            {
+                "event.size": f"{size} B",
+                "event.rate": f"{rate!r} Hz",
+                "sources.count": sources,
+                "builders.count": builders,
+                "links.source.rate": f"{links[0]} b/s",
+                "links.uplink.rate": f"{links[1]} b/s",
+                "links.access.rate": f"{links[2]} b/s",
+                "links.access.delay": f"{delay!r} s",
+                "network.mtu": f"{mtu} B",
+                "switch.tor.model": switch,
+                "transport.congestion": congestion,
+                "transport.overhead": overhead,
+            },
+        )
+    except daqloom.scenario.ScenarioError:
+        assume(False)
+    result = scenario.analyse()
+    held = result.metric("buffer_peak_bytes.tor")
+    assert held is not None
+    assert held >= 0
+    # The published formula never exceeds the exact one, and no rate that the input carries needs
+    # more than events back to back.
+    exact, loaded = result.analysis["exact"], result.analysis["back_to_back"]
+    assert result.analysis["published"]["value_bytes"] <= held * (1 + 1e-9)
+    if exact.get("failing") != "f·S < I":
+        assert held <= loaded["value_bytes"] * (1 + 1e-9)
+    assert all(("failing" in form) != form["valid"] for form in (exact, loaded))
     assert Result.from_json(result.to_json()).to_dict() == result.to_dict()
 
 
