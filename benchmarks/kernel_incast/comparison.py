@@ -19,6 +19,12 @@ REPLY_WIRE_BYTES = REPLY_BYTES + PACKETS_PER_REPLY * (
     MTU_BYTES - SEGMENT_BYTES + WIRE_OVERHEAD_BYTES
 )
 
+WARMUP_S = 0.4
+"""Drop thresholds are those of the rounds after this, on open windows and warm caches."""
+
+LONGEST_ROUND_S = 120
+"""A round that waits for doubled time-outs may outlast the time of its run by this much."""
+
 UNBOUNDED = 1000
 """A buffer that holds everything that can be under way (packets)."""
 

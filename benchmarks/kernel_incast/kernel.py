@@ -14,12 +14,10 @@ from statistics import median, stdev
 from types import TracebackType
 from typing import Any, Self
 
-from comparison import Load, Outcome, Point
+from comparison import LONGEST_ROUND_S, Load, Outcome, Point
 
 HERE = Path(__file__).resolve().parent
 MOST_ROUNDS = 100_000
-SPARE_S = 120
-"""A round that waits for doubled time-outs may outlast the time of its run by this much."""
 
 ROUNDS_TO_OPEN_WINDOWS = 10
 
@@ -67,7 +65,7 @@ class KernelSide:
 
     def drops(self, point: Point, rounds: int) -> bool:
         """Whether the bottleneck drops anything in so many rounds."""
-        return bool(self.ask(point, SPARE_S / 2, rounds)["dropped"])
+        return bool(self.ask(point, LONGEST_ROUND_S / 2, rounds)["dropped_after_warmup"])
 
     def ask(self, point: Point, seconds: float, rounds: int = MOST_ROUNDS) -> dict[str, Any]:
         """Runs the incast once; all that `rack.py` says about it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import network
-from comparison import BOTTLENECK_BPS, REPLY_BYTES, SENDERS
+from comparison import BOTTLENECK_BPS, LONGEST_ROUND_S, REPLY_BYTES, SENDERS, WARMUP_S
 from network import RECEIVER, command, inside, sender_address, sender_name
 
 BURST_BYTES = 3100
@@ -52,13 +53,19 @@ def run(build: Path, question: dict[str, Any]) -> dict[str, Any]:
             stack.enter_context(registered(build, question["static_window"]))
         queue, tcp = network.bottleneck_counters(), tcp_counters()
         senders = stack.enter_context(started_senders(build, question["congestion"]))
-        rounds = receive(build, question["rounds"], question["seconds"])
+        receiver = stack.enter_context(
+            started_receiver(build, question["rounds"], question["seconds"])
+        )
+        time.sleep(WARMUP_S)
+        queue_warm = network.bottleneck_counters()
+        rounds = finish(receiver, question["seconds"] + LONGEST_ROUND_S)
         hosts = [json.loads(sender.communicate(timeout=10)[0]) for sender in senders]
         queue_after, tcp_after = network.bottleneck_counters(), tcp_counters()
     return {
         "latency_s": rounds["latency_s"],
         "elapsed_s": rounds["start_s"][-1] + rounds["latency_s"][-1],
         "round_bytes": SENDERS * REPLY_BYTES,
+        "dropped_after_warmup": queue_after["dropped"] - queue_warm["dropped"],
         "dropped": queue_after["dropped"] - queue["dropped"],
         "sent": queue_after["sent"] - queue["sent"],
         "tcp": {name: n - tcp[name] for name, n in tcp_after.items() if n != tcp[name]},
@@ -109,15 +116,23 @@ def start(words: Sequence[str], ready: str) -> subprocess.Popen[str]:
     return process
 
 
-def receive(build: Path, rounds: int, seconds: int) -> dict[str, list[float]]:
+@contextmanager
+def started_receiver(build: Path, rounds: int, seconds: int) -> Iterator[subprocess.Popen[str]]:
     addresses = [sender_address(i) for i in range(SENDERS)]
     words = [str(build / "receiver"), str(rounds), str(seconds), str(REPLY_BYTES), *addresses]
-    done = subprocess.run(
-        inside(RECEIVER, *words), stdout=subprocess.PIPE, text=True, timeout=seconds + 120
-    )
-    if done.returncode != 0:
+    receiver = subprocess.Popen(inside(RECEIVER, *words), stdout=subprocess.PIPE, text=True)
+    try:
+        yield receiver
+    finally:
+        receiver.kill()
+        receiver.wait()
+
+
+def finish(receiver: subprocess.Popen[str], limit_s: float) -> dict[str, list[float]]:
+    shown, _ = receiver.communicate(timeout=limit_s)
+    if receiver.returncode != 0:
         raise RuntimeError("the receiver failed; see above for its reason")
-    answer: dict[str, list[float]] = json.loads(done.stdout)
+    answer: dict[str, list[float]] = json.loads(shown)
     return answer
 
 

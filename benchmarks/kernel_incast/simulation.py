@@ -12,9 +12,11 @@ from comparison import (
     BOTTLENECK_BPS,
     MTU_BYTES,
     REPLY_BYTES,
+    REPLY_WIRE_BYTES,
     REQUEST_BYTES,
     SEGMENT_BYTES,
     SENDERS,
+    WARMUP_S,
     Outcome,
     Point,
 )
@@ -37,10 +39,12 @@ class SimulatedSide:
 
     def drops(self, point: Point, rounds: int) -> bool:
         """Whether the bottleneck drops anything in the time of so many undisturbed rounds."""
-        seconds = rounds * 8 * SENDERS * REPLY_BYTES / BOTTLENECK_BPS * 1.07
-        return bool(self._simulate(point, seconds, 0)["packets_dropped"])
+        seconds = WARMUP_S + rounds * 8 * SENDERS * REPLY_WIRE_BYTES / BOTTLENECK_BPS
+        return bool(self._simulate(point, seconds, 0, WARMUP_S)["packets_dropped"])
 
-    def _simulate(self, point: Point, seconds: float, repeat: int) -> dict[str, Any]:
+    def _simulate(
+        self, point: Point, seconds: float, repeat: int, warmup_s: float = 0
+    ) -> dict[str, Any]:
         overrides = {
             "event.size": f"{SENDERS * REPLY_BYTES} B",
             "sources.count": SENDERS,
@@ -54,6 +58,7 @@ class SimulatedSide:
             "switch.tor.queue_packets": point.buffer_packets,
             "transport.congestion": point.load.congestion,
             "run.duration": f"{seconds} s",
+            "run.warmup": f"{warmup_s} s",
             "run.seed": 1 + repeat,
         }
         if point.load.congestion == "static":
