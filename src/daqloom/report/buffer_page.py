@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 from daqloom.report import comparison, interactive
@@ -23,7 +24,7 @@ def render(question: BufferQuestion) -> str:
         "How much buffer does a top-of-rack switch need?",
         question.title,
         [
-            *(f"<p>{sentence}</p>" for sentence in comparison.verdict(question)),
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in comparison.verdict(question)),
             table(comparison.head(question), comparison.rows(question)),
             section(
                 "Regular events, switch empty at first",

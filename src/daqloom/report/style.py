@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
-FAINT = "#d9d9d9"
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREEN = "#009E73"
