@@ -68,12 +68,7 @@ class Driver {
         const sim::Event event = events.pop();
         now = event.at;
         if (event.kind == kDelivery) {
-            network.on_delivery(event.index, now, [&](const Frame& frame) {
-                arrivals.push_back({now, event.index, frame});
-                if (frame.sack != kNoSack) {
-                    network.sacks().release(frame.sack);
-                }
-            });
+            network.on_delivery(event.index, now, Hosts{*this, event.index});
         } else if (event.kind == kPortFree) {
             network.on_port_free(event.index, now);
         } else {
@@ -81,12 +76,25 @@ class Driver {
         }
     }
 
-    sim::EventQueue events;
+    sim::CalendarQueue events;
     Network network{events};
     Time now;
     std::vector<Arrival> arrivals;
 
   private:
+    struct Hosts {
+        Driver& driver;
+        LinkIndex link;
+
+        void receive(const Frame& frame) const {
+            driver.arrivals.push_back({driver.now, link, frame});
+            if (frame.sack != kNoSack) {
+                driver.network.sacks().release(frame.sack);
+            }
+        }
+        void expect(const Frame& /*frame*/) const {}
+    };
+
     static constexpr std::uint32_t kPlanned = kFirstHostEvent;
     std::vector<std::pair<LinkIndex, Sent>> planned_;
 };
