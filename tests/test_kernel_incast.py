@@ -23,7 +23,7 @@ from comparison import (  # noqa: E402
     drop_threshold,
     middle_run,
 )
-from kernel import BenchmarkError, hosts_speed  # noqa: E402
+from kernel import BenchmarkError, hosts_speed, parse_hz  # noqa: E402
 from network import parse_bottleneck, parse_tcp_counters  # noqa: E402
 
 
@@ -112,6 +112,11 @@ def test_the_queue_is_found_below_the_token_bucket() -> None:
     assert parse_bottleneck(shown) == {"sent": 5, "dropped": 2, "waiting": 1}
     with pytest.raises(RuntimeError, match="no pfifo"):
         parse_bottleneck(shown[:1])
+
+
+def test_the_kernels_ticks_are_read_from_its_configuration_and_250_without_it() -> None:
+    assert parse_hz("CONFIG_HZ_1000=y\nCONFIG_HZ=1000\n") == 1000
+    assert parse_hz("# CONFIG_HZ=100\n") == 250
 
 
 def test_hosts_are_described_by_spacing_jitter_and_emission_of_the_warm_rounds() -> None:

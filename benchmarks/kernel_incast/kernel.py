@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,9 @@ HERE = Path(__file__).resolve().parent
 MOST_ROUNDS = 100_000
 
 ROUNDS_TO_OPEN_WINDOWS = 10
+
+
+USUAL_HZ = 250
 
 
 class BenchmarkError(Exception):
@@ -161,18 +166,37 @@ def multiarch() -> str:
     ).stdout.strip()
 
 
+def ticks_per_second() -> int:
+    """The running kernel's HZ, on whose ticks TCP's timers strike; 250 where it does not tell."""
+    try:
+        return parse_hz(gzip.open("/proc/config.gz", "rt").read())
+    except OSError:
+        pass
+    try:
+        return parse_hz(Path(f"/boot/config-{os.uname().release}").read_text())
+    except OSError:
+        return USUAL_HZ
+
+
+def parse_hz(config: str) -> int:
+    """HZ out of a kernel's build configuration."""
+    found = re.search(r"^CONFIG_HZ=(\d+)$", config, re.MULTILINE)
+    return int(found[1]) if found else USUAL_HZ
+
+
 @dataclass(frozen=True)
 class Hosts:
     """How the hosts of this machine answer, which no parameter of the network tells.
 
     They share the machine's cores: one begins to answer `spacing_s` after the other, earlier or
     later from round to round by `jitter_s` (standard deviation), and puts its reply on the wire at
-    `emission_bps`.
+    `emission_bps`. Timers strike on the kernel's ticks, `tick_s` apart.
     """
 
     spacing_s: float
     jitter_s: float
     emission_bps: float
+    tick_s: float
 
 
 def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], reply_wire_bytes: int) -> Hosts:
@@ -194,4 +218,5 @@ def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], reply_wire_bytes
         spacing_s=median(times[-1] - times[0] for times in asked) / (len(hosts) - 1),
         jitter_s=median(jitters),
         emission_bps=8 * reply_wire_bytes / median(emissions),
+        tick_s=1 / ticks_per_second(),
     )

@@ -51,6 +51,7 @@ class SimulatedSide:
             "builders.request_size": f"{REQUEST_BYTES} B",
             "network.mtu": f"{MTU_BYTES} B",
             "builders.cost_per_message": f"{self._hosts.spacing_s} s",
+            "transport.timer_tick": f"{self._hosts.tick_s} s",
             "links.source.rate": f"{self._hosts.emission_bps:.0f} b/s",
             "sources.response_mean": f"{2 * self._hosts.jitter_s} s",
             "sources.response_spread": f"{self._hosts.jitter_s} s",
