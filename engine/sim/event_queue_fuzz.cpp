@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "sim/calendar_queue.hpp"
 #include "sim/event_queue.hpp"
 
 using daqloom::base::Time;
+using daqloom::sim::CalendarQueue;
 using daqloom::sim::Event;
 using daqloom::sim::EventQueue;
 
@@ -23,12 +25,11 @@ void require(bool holds) {
 
 using Entry = std::pair<std::int64_t, std::uint32_t>;
 
-}  // namespace
-
 // Each byte is one operation: below 64, pop; else push at a distance of (byte & 31) << shift, where
 // the shift grows with the bits above, so that events fall on every level of the wheel.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    EventQueue queue;
+template <class Queue>
+void play(const std::uint8_t* data, std::size_t size) {
+    Queue queue;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> reference;
     std::uint32_t inserted = 0;
     for (std::size_t i = 0; i < size; ++i) {
@@ -49,5 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
         require(queue.size() == reference.size());
     }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    play<EventQueue>(data, size);
+    play<CalendarQueue>(data, size);
     return 0;
 }

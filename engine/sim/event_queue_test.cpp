@@ -1,4 +1,5 @@
-// Every sequence is checked against a heap of (time, insertion number), whose order is total.
+// Both queues of events, the radix wheel and the calendar before it: every sequence is checked
+// against a heap of (time, insertion number), whose order is total.
 #include "sim/event_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +10,12 @@
 #include <limits>
 #include <queue>
 #include <random>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
+
+#include "sim/calendar_queue.hpp"
 
 namespace daqloom::sim {
 namespace {
@@ -20,6 +25,7 @@ using base::Time;
 constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max();
 
 /// The queue under test and the reference side by side; `index` numbers the insertions.
+template <class Queue>
 class Pair {
   public:
     void push(std::int64_t at_ps) {
@@ -55,7 +61,7 @@ class Pair {
     [[nodiscard]] std::size_t size() const { return reference_.size(); }
 
   private:
-    EventQueue queue_;
+    Queue queue_;
     std::priority_queue<std::tuple<std::int64_t, std::uint32_t>,
                         std::vector<std::tuple<std::int64_t, std::uint32_t>>, std::greater<>>
         reference_;
@@ -66,8 +72,9 @@ class Pair {
 using Random = std::mt19937_64;
 
 /// Keeps about `pending` events and moves `steps` of them, with increments from `increment`.
+template <class Queue>
 void hold(std::size_t pending, int steps, const std::function<std::int64_t(Random&)>& increment) {
-    Pair pair;
+    Pair<Queue> pair;
     Random random(pending);
     for (std::size_t i = 0; i < pending; ++i) {
         pair.push(increment(random));
@@ -85,9 +92,21 @@ void hold(std::size_t pending, int steps, const std::function<std::int64_t(Rando
     pair.drain();
 }
 
-TEST(EventQueue, AnEventPushedAloneComesBack) {
+template <class Queue>
+class AnyEventQueue : public testing::Test {};
+
+struct Names {
+    template <class Queue>
+    static std::string GetName(int /*index*/) {
+        return std::is_same_v<Queue, EventQueue> ? "Wheel" : "Calendar";
+    }
+};
+using Queues = testing::Types<EventQueue, CalendarQueue>;
+TYPED_TEST_SUITE(AnyEventQueue, Queues, Names);
+
+TYPED_TEST(AnyEventQueue, AnEventPushedAloneComesBack) {
     for (int bit = 0; bit <= 62; ++bit) {
-        EventQueue queue;
+        TypeParam queue;
         const Event event{Time{std::int64_t{1} << bit}, 3, 4};
         queue.push(event);
         EXPECT_EQ(queue.next_time(), event.at);
@@ -96,8 +115,8 @@ TEST(EventQueue, AnEventPushedAloneComesBack) {
     }
 }
 
-TEST(EventQueue, EqualTimesLeaveInOrderOfInsertion) {
-    Pair pair;
+TYPED_TEST(AnyEventQueue, EqualTimesLeaveInOrderOfInsertion) {
+    Pair<TypeParam> pair;
     for (const std::int64_t at : {0, 1, 63, 64, 4096, 262144, 1 << 30}) {
         for (int i = 0; i < 100; ++i) {
             pair.push(at);
@@ -106,8 +125,8 @@ TEST(EventQueue, EqualTimesLeaveInOrderOfInsertion) {
     pair.drain();
 }
 
-TEST(EventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
-    Pair pair;
+TYPED_TEST(AnyEventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
+    Pair<TypeParam> pair;
     for (int i = 0; i < 20; ++i) {
         pair.push(1000);
         pair.push(1001);
@@ -122,9 +141,9 @@ TEST(EventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
 
 // A start of a run: everybody begins at once and does something else at once. A walk over the
 // equals for each push would take minutes.
-TEST(EventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
+TYPED_TEST(AnyEventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
     constexpr std::uint32_t kMany = 300'000;
-    EventQueue queue;
+    TypeParam queue;
     for (std::uint32_t i = 0; i < kMany; ++i) {
         queue.push({Time{1000}, 0, i});
     }
@@ -137,8 +156,8 @@ TEST(EventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
     EXPECT_TRUE(queue.empty());
 }
 
-TEST(EventQueue, EarlierEventsOvertakeACrowdedFront) {
-    Pair pair;
+TYPED_TEST(AnyEventQueue, EarlierEventsOvertakeACrowdedFront) {
+    Pair<TypeParam> pair;
     pair.push(0);
     for (int i = 0; i < 5; ++i) {
         pair.push(1'000'000'000);
@@ -154,16 +173,16 @@ TEST(EventQueue, EarlierEventsOvertakeACrowdedFront) {
     pair.drain();
 }
 
-TEST(EventQueue, DescendingInsertionIsSorted) {
-    Pair pair;
+TYPED_TEST(AnyEventQueue, DescendingInsertionIsSorted) {
+    Pair<TypeParam> pair;
     for (std::int64_t at = 5000; at >= 0; --at) {
         pair.push(at * 37);
     }
     pair.drain();
 }
 
-TEST(EventQueue, PushesBeforeTheEarliestEventAfterLookingAtIt) {
-    EventQueue queue;
+TYPED_TEST(AnyEventQueue, PushesBeforeTheEarliestEventAfterLookingAtIt) {
+    TypeParam queue;
     queue.push({Time{kFarthest}, 0, 0});
     ASSERT_EQ(queue.next_time(), Time{kFarthest});
     for (std::uint32_t i = 0; i < 100; ++i) {
@@ -176,34 +195,58 @@ TEST(EventQueue, PushesBeforeTheEarliestEventAfterLookingAtIt) {
     EXPECT_EQ(queue.pop().at, Time{kFarthest});
 }
 
-TEST(EventQueue, KeepsOrderWhenDense) {
+TYPED_TEST(AnyEventQueue, KeepsOrderWhenDense) {
     for (const std::size_t pending : {1U, 2U, 9U, 200U, 5000U}) {
-        hold(pending, 30'000, [](Random& r) { return static_cast<std::int64_t>(r() % 4); });
-        hold(pending, 30'000, [](Random& r) { return static_cast<std::int64_t>(r() % 1000); });
+        hold<TypeParam>(pending, 30'000,
+                        [](Random& r) { return static_cast<std::int64_t>(r() % 4); });
+        hold<TypeParam>(pending, 30'000,
+                        [](Random& r) { return static_cast<std::int64_t>(r() % 1000); });
     }
 }
 
-TEST(EventQueue, KeepsOrderWithPacketsAndTimers) {
+TYPED_TEST(AnyEventQueue, KeepsOrderWithPacketsAndTimers) {
     for (const std::size_t pending : {10U, 200U, 20'000U}) {
-        hold(pending, 60'000, [](Random& r) {
+        hold<TypeParam>(pending, 60'000, [](Random& r) {
             const auto packet = static_cast<std::int64_t>(20'000 + r() % 2'000'000);
             return r() % 50 == 0 ? packet + 200'000'000'000 : packet;
         });
     }
 }
 
-TEST(EventQueue, KeepsOrderWithIncrementsOfEveryMagnitude) {
+// The spacing of events changes a thousandfold and back: a calendar has to follow, with events in
+// it and beyond its horizon.
+TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
+    Pair<TypeParam> pair;
+    Random random(1);
+    for (const std::int64_t spacing :
+         {100, 100'000, 100'000'000, 1'000, 1, 10'000'000, 100, 1'000'000'000}) {
+        for (int i = 0; i < 3'000; ++i) {
+            pair.push(pair.now() + static_cast<std::int64_t>(random() % 1'000) * spacing);
+        }
+        for (int i = 0; i < 40'000 && !testing::Test::HasFatalFailure(); ++i) {
+            pair.pop();
+            const auto step = static_cast<std::int64_t>(random() % 1'000) * spacing;
+            pair.push(pair.now() + (random() % 20 == 0 ? step * 5'000 : step));
+        }
+        for (int i = 0; i < 2'900; ++i) {
+            pair.pop();
+        }
+    }
+    pair.drain();
+}
+
+TYPED_TEST(AnyEventQueue, KeepsOrderWithIncrementsOfEveryMagnitude) {
     for (const std::size_t pending : {3U, 100U, 3000U}) {
-        hold(pending, 30'000,
-             [](Random& r) { return static_cast<std::int64_t>(r() >> (2 + r() % 62)); });
-        hold(pending, 30'000, [](Random& r) { return std::int64_t{1} << (r() % 58); });
-        hold(pending, 30'000, [](Random& r) { return (std::int64_t{1} << (r() % 58)) - 1; });
+        hold<TypeParam>(pending, 30'000,
+                        [](Random& r) { return static_cast<std::int64_t>(r() >> (2 + r() % 62)); });
+        hold<TypeParam>(pending, 30'000, [](Random& r) { return std::int64_t{1} << (r() % 58); });
+        hold<TypeParam>(pending, 30'000,
+                        [](Random& r) { return (std::int64_t{1} << (r() % 58)) - 1; });
     }
 }
 
-TEST(EventQueue, RemembersThePeakOfItsSize) {
-    EventQueue queue;
-    queue.reserve(5000);
+TYPED_TEST(AnyEventQueue, RemembersThePeakOfItsSize) {
+    TypeParam queue;
     for (std::int64_t round = 0; round < 3; ++round) {
         for (std::int64_t i = 0; i < 1000 * (3 - round); ++i) {
             queue.push({queue.now() + Time{i * i}, 0, 0});
@@ -215,8 +258,8 @@ TEST(EventQueue, RemembersThePeakOfItsSize) {
     EXPECT_EQ(queue.peak_size(), 3000U);
 }
 
-TEST(EventQueue, StartsAnewAfterClear) {
-    EventQueue queue;
+TYPED_TEST(AnyEventQueue, StartsAnewAfterClear) {
+    TypeParam queue;
     for (std::int64_t i = 0; i < 100; ++i) {
         queue.push({Time{i << 40}, 0, 0});
     }
