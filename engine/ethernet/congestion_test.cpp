@@ -133,6 +133,8 @@ TEST(Congestion, AMistakenTimeoutIsTakenBack) {
 TEST(Congestion, ATimeoutInRecoveryIsNotTakenBackBeyondTheLossThatWasReal) {
     const TcpConfig config = config_for(CongestionControl::newreno);
     Driver flow(config, milliseconds(10));
+    flow.window.set_window(80 * kMss, config);
+    flow.window.on_timeout(false, 0, config);  // long ago
     flow.window.set_window(40 * kMss, config);
     flow.window.on_loss(config);
     flow.window.on_timeout(true, 0, config);
