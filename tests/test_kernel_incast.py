@@ -23,7 +23,7 @@ from comparison import (  # noqa: E402
     drop_threshold,
     middle_run,
 )
-from kernel import BenchmarkError, hosts_speed, parse_hz  # noqa: E402
+from kernel import BenchmarkError, hosts_speed, parse_hz, robust_deviation  # noqa: E402
 from network import parse_bottleneck, parse_tcp_counters  # noqa: E402
 
 
@@ -136,6 +136,11 @@ def test_hosts_are_described_by_spacing_jitter_and_emission_of_the_warm_rounds()
     assert speed.emission_bps == pytest.approx(8 * 1000 / 50e-6)
     with pytest.raises(BenchmarkError, match="too few rounds"):
         hosts_speed([{name: times[:11] for name, times in host.items()} for host in hosts], 1000)
+
+
+def test_one_round_that_another_program_held_up_is_no_jitter() -> None:
+    # Distances from the median 10: 2, 1, 0, 1, 990; the median of them is 1.
+    assert robust_deviation([8, 9, 10, 11, 1000]) == pytest.approx(1 / 0.6745)
 
 
 def test_the_scenario_has_the_loads_that_the_kernel_gets() -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, stdev
+from statistics import median
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,7 +41,9 @@ class KernelSide:
 
     def __enter__(self) -> Self:
         build_programs(self._build)
-        enter = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
+        # The kernel ends unshare with this process, and with unshare all that it started.
+        enter = ["setpriv", "--pdeathsig", "KILL"]
+        enter += ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
         if os.geteuid() != 0:
             enter += ["--user", "--map-root-user"]
         # A session of its own: Ctrl-C reaches this process alone, which then ends the child.
@@ -189,7 +191,7 @@ class Hosts:
     """How the hosts of this machine answer, which no parameter of the network tells.
 
     They share the machine's cores: one begins to answer `spacing_s` after the other, earlier or
-    later from round to round by `jitter_s` (standard deviation), and puts its reply on the wire at
+    later from round to round by `jitter_s` (one standard deviation), and puts its reply on the wire at
     `emission_bps`. Timers strike on the kernel's ticks, `tick_s` apart.
     """
 
@@ -210,7 +212,9 @@ def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], reply_wire_bytes
         raise BenchmarkError("too few rounds to measure the hosts; lengthen --seconds")
     asked = [sorted(host["asked_s"][i] for host in hosts) for i in rounds]
     jitters = [
-        stdev(host["asked_s"][i] - times[0] for i, times in zip(rounds, asked, strict=True))
+        robust_deviation(
+            [host["asked_s"][i] - times[0] for i, times in zip(rounds, asked, strict=True)]
+        )
         for host in hosts
     ]
     emissions = [host["answered_s"][i] - host["asked_s"][i] for host in hosts for i in rounds]
@@ -220,3 +224,12 @@ def hosts_speed(hosts: Sequence[Mapping[str, Sequence[float]]], reply_wire_bytes
         emission_bps=8 * reply_wire_bytes / median(emissions),
         tick_s=1 / ticks_per_second(),
     )
+
+
+def robust_deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a normal distribution with the median distance of `values`.
+
+    Other programs on the machine sometimes stop everything for milliseconds; that is no jitter.
+    """
+    middle = median(values)
+    return median(abs(value - middle) for value in values) / 0.6745

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -60,6 +61,7 @@ def main() -> int:
     options = parser.parse_args()
     if not (1 <= options.repeats <= 100 and 2 <= options.seconds <= 300):
         parser.error("expected 1 to 100 --repeats of 2 to 300 --seconds")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         report = compare(options)
     except (BenchmarkError, OSError, ValueError) as error:
@@ -129,7 +131,7 @@ def compare_thresholds(
 ) -> Check:
     """The smallest buffer that drops nothing, on both sides (packets)."""
     # What is offered at once bounds it, but for segments sent again without need.
-    low, high = load.offered_packets // 2, load.offered_packets * 5 // 4
+    low, high = load.offered_packets * 3 // 4, load.offered_packets * 5 // 4
 
     def on(side: KernelSide | SimulatedSide) -> int:
         return drop_threshold(
