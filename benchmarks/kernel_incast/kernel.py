@@ -191,8 +191,8 @@ class Hosts:
     """How the hosts of this machine answer, which no parameter of the network tells.
 
     They share the machine's cores: one begins to answer `spacing_s` after the other, earlier or
-    later from round to round by `jitter_s` (one standard deviation), and puts its reply on the wire at
-    `emission_bps`. Timers strike on the kernel's ticks, `tick_s` apart.
+    later from round to round by `jitter_s` (one standard deviation), and puts its reply on the
+    wire at `emission_bps`. Timers strike on the kernel's ticks, `tick_s` apart.
     """
 
     spacing_s: float
