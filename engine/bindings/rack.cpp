@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "bindings/rack.hpp"
+#include "ethernet/recorder.hpp"
 
 namespace daqloom::bindings {
 
@@ -24,6 +26,7 @@ using ethernet::LinkIndex;
 using ethernet::Rack;
 using ethernet::RackConfig;
 using ethernet::RackReport;
+using ethernet::Recorder;
 
 namespace {
 
@@ -35,17 +38,42 @@ double thread_cpu_s() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-std::unique_ptr<Rack> make(const RackConfig& config) {
+/// What Python holds: a rack and who records it. The recorder looks at the rack and goes first.
+struct Run {
+    std::unique_ptr<Rack> rack;
+    std::unique_ptr<Recorder> recorder;
+};
+
+std::unique_ptr<Run> make(const RackConfig& config) {
     auto rack = Rack::make(config);
     if (!rack) {
         throw nb::value_error(rack.error().message.c_str());
     }
-    return std::move(*rack);
+    return std::make_unique<Run>(Run{std::move(*rack), nullptr});
+}
+
+void record(Run& run, const std::map<std::string, std::string>& captures,
+            const std::string& timeline) {
+    run.recorder.reset();  // its files, should they be the same, are gone before the new ones come
+    auto recorder = Recorder::make(*run.rack, captures, timeline);
+    if (!recorder) {
+        throw nb::value_error(recorder.error().message.c_str());
+    }
+    run.recorder = std::move(*recorder);
+}
+
+void finish_recording(Run& run) {
+    if (const auto recorder = std::move(run.recorder)) {
+        if (const auto closed = recorder->close(); !closed) {
+            PyErr_SetString(PyExc_OSError, closed.error().message.c_str());
+            throw nb::python_error();
+        }
+    }
 }
 
 /// Simulates to the end; processor seconds. Holds the interpreter lock only between slices of about
 /// a tenth of a second, in which it looks for Ctrl-C and tells how far it is, in virtual seconds.
-double run(Rack& rack, const Progress& progress) {
+double simulate(Rack& rack, const Progress& progress) {
     const nb::gil_scoped_release unlocked;
     const double begun = thread_cpu_s();
     Time slice = base::microseconds(10);
@@ -63,6 +91,15 @@ double run(Rack& rack, const Progress& progress) {
         }
     }
     return thread_cpu_s() - begun;
+}
+
+double run(Run& run, const Progress& progress) {
+    try {
+        return simulate(*run.rack, progress);
+    } catch (...) {
+        run.recorder.reset();  // whoever keeps the exception keeps the rack, but no half a file
+        throw;
+    }
 }
 
 nb::dict tcp_counts(const ethernet::TcpSenderCounters& tcp) {
@@ -136,7 +173,8 @@ nb::dict occupancy(const sim::TimeSeries& series) {
     return columns;
 }
 
-nb::dict report(Rack& rack) {
+nb::dict report(Run& run) {
+    Rack& rack = *run.rack;
     const RackReport counted = rack.report();
     nb::dict all;
     all["window_s"] = counted.window.seconds();
@@ -164,16 +202,20 @@ nb::dict report(Rack& rack) {
     return all;
 }
 
-std::string broken_conservation(const Rack& rack) {
-    const auto conserved = rack.check_conservation();
+std::string broken_conservation(const Run& run) {
+    const auto conserved = run.rack->check_conservation();
     return conserved ? std::string() : conserved.error().message;
 }
 
 }  // namespace
 
 void bind_rack(nb::module_& module) {
-    nb::class_<Rack>(module, "Rack")
+    nb::class_<Run>(module, "Rack")
         .def(nb::new_(&make), nb::arg("config"))
+        .def("record", &record, nb::arg("captures"), nb::arg("timeline"),
+             "Records the run from here: frames by name of the link, pcapng; a timeline unless "
+             "empty. The files appear with finish_recording(), and never if the run fails.")
+        .def("finish_recording", &finish_recording, "Completes the files.")
         .def("run", &run, nb::arg("progress").none() = nb::none(),
              "Simulates to the end of the run; returns the processor seconds it took.")
         .def("report", &report, "What was counted, as a dictionary; times in seconds.")

@@ -132,6 +132,7 @@ class Network {
     void on_port_free(LinkIndex index, base::Time now);
 
     [[nodiscard]] SackPool& sacks() { return sacks_; }
+    [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
     [[nodiscard]] const Wiring& wiring(LinkIndex index) const { return wirings_[index]; }

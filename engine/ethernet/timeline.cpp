@@ -1,0 +1,82 @@
+#include "ethernet/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace daqloom::ethernet {
+
+using base::Bytes;
+using base::Time;
+
+namespace {
+
+constexpr std::int64_t kSamples = 10'000;
+
+std::string builder_name(std::uint32_t builder) { return fmt::format("builder {}", builder); }
+
+}  // namespace
+
+base::expected<Timeline> Timeline::open(const Rack& rack, std::string path) {
+    return sim::TraceWriter::open(std::move(path)).map([&](sim::TraceWriter&& writer) {
+        return Timeline(rack, std::move(writer));
+    });
+}
+
+Timeline::Timeline(const Rack& rack, sim::TraceWriter writer)
+    : rack_(&rack),
+      writer_(std::move(writer)),
+      tor_(writer_.track("top of rack", "occupancy")),
+      sample_every_(rack.config().duration / kSamples),
+      rows_(rack.config().builders) {}
+
+void Timeline::on_built(protocol::EventId event, protocol::BuilderIndex builder, Time assigned,
+                        Time now) {
+    Row& row = free_row(builder, assigned);
+    row.free_from = now;
+    writer_.slice(row.track, fmt::format("event {}", static_cast<std::uint64_t>(event)), assigned,
+                  now);
+}
+
+void Timeline::on_drop(LinkIndex link, const Frame& frame, Time now) {
+    const auto row = writer_.track("drops", rack_->network().link_name(link));
+    writer_.instant(row, "drop", now, {{"bytes", frame.bytes}, {"payload", frame.payload}});
+}
+
+void Timeline::on_timeout(EndpointIndex endpoint, Time now) {
+    const std::uint32_t connection = endpoint / 2;
+    const std::uint32_t source = connection % rack_->config().sources;
+    const auto row = writer_.track(builder_name(connection / rack_->config().sources), "time-outs");
+    writer_.instant(row, endpoint % 2 == 0 ? "time-out of a request" : "time-out of a fragment",
+                    now, {{"source", source}});
+}
+
+base::expected<void> Timeline::close() {
+    sample(rack_->network().buffer(Rack::kTor).held(), rack_->now());
+    return writer_.close();
+}
+
+/// Of the rows that are free from then on, the one that was used last: taken in the order in which
+/// events end, this needs no more rows than events overlap.
+Timeline::Row& Timeline::free_row(std::uint32_t builder, Time from) {
+    Row* best = nullptr;
+    for (Row& row : rows_[builder]) {
+        if (row.free_from <= from && (best == nullptr || row.free_from > best->free_from)) {
+            best = &row;
+        }
+    }
+    if (best != nullptr) {
+        return *best;
+    }
+    const auto name = fmt::format("events {}", rows_[builder].size());
+    return rows_[builder].emplace_back(Row{writer_.track(builder_name(builder), name), {}});
+}
+
+void Timeline::sample(Bytes held, Time now) {
+    writer_.counter(tor_, "bytes held", now, held);
+    last_held_ = held;
+    next_sample_ = now + sample_every_;
+}
+
+}  // namespace daqloom::ethernet
