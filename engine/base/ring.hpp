@@ -8,6 +8,7 @@
 // be read, so a walk along the queue is sequential in memory, which is what keeps a hop cheap.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,20 +17,23 @@
 
 namespace daqloom::base {
 
-template <class T>
+/// `Inline` elements, a power of two or none, lie in the ring itself before it takes an array: a
+/// queue that rarely holds more costs no second cache line.
+template <class T, std::uint32_t Inline = 0>
 class Ring {
     static_assert(std::is_trivially_copyable_v<T>);
+    static_assert((Inline & (Inline - 1)) == 0);
 
   public:
     [[nodiscard]] bool empty() const { return head_ == tail_; }
     [[nodiscard]] std::uint32_t size() const { return tail_ - head_; }
 
-    [[nodiscard]] T& front() { return slots_[head_ & mask_]; }
-    [[nodiscard]] const T& front() const { return slots_[head_ & mask_]; }
-    [[nodiscard]] T& back() { return slots_[(tail_ - 1) & mask_]; }
-    [[nodiscard]] T& operator[](std::uint32_t place) { return slots_[(head_ + place) & mask_]; }
+    [[nodiscard]] T& front() { return slots()[head_ & mask_]; }
+    [[nodiscard]] const T& front() const { return slots()[head_ & mask_]; }
+    [[nodiscard]] T& back() { return slots()[(tail_ - 1) & mask_]; }
+    [[nodiscard]] T& operator[](std::uint32_t place) { return slots()[(head_ + place) & mask_]; }
     [[nodiscard]] const T& operator[](std::uint32_t place) const {
-        return slots_[(head_ + place) & mask_];
+        return slots()[(head_ + place) & mask_];
     }
 
     void push(const T& value) { append() = value; }
@@ -39,7 +43,7 @@ class Ring {
         if (size() == capacity_) [[unlikely]] {
             grow();
         }
-        return slots_[tail_++ & mask_];
+        return slots()[tail_++ & mask_];
     }
 
     void pop() {
@@ -50,7 +54,7 @@ class Ring {
     }
     /// Fetches the cache line some elements behind the head: queues are many, and no processor
     /// recognises that each of them is read in order.
-    void prefetch() const { __builtin_prefetch(&slots_[(head_ + 4) & mask_]); }
+    void prefetch() const { __builtin_prefetch(&slots()[(head_ + 4) & mask_]); }
 
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
@@ -73,25 +77,34 @@ class Ring {
     }
 
   private:
+    [[nodiscard]] T* slots() {
+        if constexpr (Inline != 0) {
+            return capacity_ == Inline ? few_.data() : many_.get();
+        }
+        return many_.get();
+    }
+    [[nodiscard]] const T* slots() const { return const_cast<Ring*>(this)->slots(); }
+
     void grow() {
         const std::uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
-        auto slots = std::make_unique<T[]>(capacity);
+        auto larger = std::make_unique<T[]>(capacity);
         const std::uint32_t count = size();
         for (std::uint32_t i = 0; i < count; ++i) {
-            slots[i] = (*this)[i];
+            larger[i] = (*this)[i];
         }
-        slots_ = std::move(slots);
+        many_ = std::move(larger);
         capacity_ = capacity;
         mask_ = capacity - 1;
         head_ = 0;
         tail_ = count;
     }
 
-    std::unique_ptr<T[]> slots_;
-    std::uint32_t capacity_ = 0;
-    std::uint32_t mask_ = 0;
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
+    std::uint32_t capacity_ = Inline;
+    std::uint32_t mask_ = Inline == 0 ? 0 : Inline - 1;
+    std::unique_ptr<T[]> many_;
+    [[no_unique_address]] std::array<T, Inline> few_{};
 };
 
 }  // namespace daqloom::base

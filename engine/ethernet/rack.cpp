@@ -56,7 +56,10 @@ struct Rack::Outlet {
     void request(EventId event, SourceIndex source) const {
         rack.submit(rack.builder_host(unit), Work::send_request, rack.endpoint(unit, source),
                     number_of(event), rack.config_.request_size);
-        rack.hosts_.prefetch(rack.endpoint(unit, std::min(source + 4, rack.config_.sources - 1)));
+        const EndpointIndex soon =
+            rack.endpoint(unit, std::min(source + 4, rack.config_.sources - 1));
+        rack.hosts_.prefetch(soon);      // the next to write
+        rack.hosts_.prefetch(soon + 1);  // and its peer, whose inbox learns of the message
     }
     void built(EventId event) const { rack.finish(number_of(event), unit); }
     void done(EventId /*event*/) const { rack.done_builders_.push_back(unit); }

@@ -88,7 +88,7 @@ class TcpHosts {
     /// cache from one frame to the next.
     void prefetch(EndpointIndex index) const {
         const char* endpoint = reinterpret_cast<const char*>(&endpoints_[index]);
-        for (std::size_t line = 0; line < 5; ++line) {
+        for (std::size_t line = 0; line < 7; ++line) {
             __builtin_prefetch(endpoint + 64 * line);
         }
     }
@@ -119,12 +119,12 @@ class TcpHosts {
             : nic(nic_link), peer_host(peer), sender(config) {}
 
         TcpReceiver receiver;
-        base::Ring<Message> inbox;  // messages not yet complete here, in stream order
+        base::Ring<Message, 2> inbox;  // messages not yet complete here, in stream order
         base::Time ack_event = base::Time::never();     // the earliest pending kDelayedAck
         base::Time sender_event = base::Time::never();  // the earliest pending kSenderTimer
         LinkIndex nic;
         HostIndex peer_host;
-        TcpSender sender;
+        alignas(64) TcpSender sender;
     };
 
     /// Where an endpoint's segments leave.

@@ -41,7 +41,7 @@ struct TcpSenderCounters {
 
 class TcpSender {
   public:
-    explicit TcpSender(const TcpConfig& config) : congestion_(config), rto_(config.rto_initial) {
+    explicit TcpSender(const TcpConfig& config) : rto_(config.rto_initial), congestion_(config) {
         if (config.handshake_rtt > base::Time::zero()) {
             sample_rtt(config.handshake_rtt, config);
         }
@@ -316,7 +316,7 @@ class TcpSender {
                              const TcpConfig& config);
     std::uint64_t repeat_last_segment(base::Time now, const TcpConfig& config);
 
-    // Touched by every acknowledgement.
+    // Touched by every acknowledgement: three cache lines, if the sender begins with one.
     std::uint64_t una_ = 0;
     std::uint64_t nxt_ = 0;
     std::uint64_t end_ = 0;
@@ -328,16 +328,19 @@ class TcpSender {
     State state_ = State::open;
     bool window_limited_ = false;
     std::uint32_t backoff_ = 0;
-    base::Ring<Record> records_;
-    Congestion congestion_;
+
+    base::Ring<Record, 1> records_;
     base::Time srtt_;
     base::Time rttvar_;
     base::Time rto_;
     base::Time min_rtt_ = base::Time::never();
     base::Time last_sent_;
+
     base::Time last_heard_;
     base::Bytes flight_peak_ = 0;
     std::uint64_t usage_round_ = 0;
+    std::uint64_t probe_end_ = 0;  // what was in flight when a probe left; 0: no probe
+    Congestion congestion_;
 
     // RACK (RFC 8985): the latest-sent segment known to be delivered.
     base::Time rack_sent_;
@@ -347,8 +350,7 @@ class TcpSender {
 
     // Recovery and probes.
     std::uint64_t recovery_end_ = 0;
-    std::uint64_t mark_end_ = 0;   // ECN: no second reduction before this is acknowledged
-    std::uint64_t probe_end_ = 0;  // what was in flight when a probe left; 0: no probe
+    std::uint64_t mark_end_ = 0;  // ECN: no second reduction before this is acknowledged
     bool probe_repeats_ = false;
     base::Bytes prr_delivered_ = 0;  // RFC 6937
     base::Bytes prr_sent_ = 0;
