@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def simulate(
     and the pcapng files that record their frames; `trace` is a timeline for Perfetto. `progress` is
     called with the fraction done, 0 to 1, some ten times a second.
 
-    The result carries `series`: `tor_occupancy` (`time_s`, `max_bytes`, `mean_bytes`, one entry per
+    The result carries `series`: `tor_occupancy` (`time_s`, `max_bytes`, one entry per
     bin of the time after the warm-up) and `collection_latency` (`lowest_s`, `width_s`, `count`).
 
     Same scenario, seed and version: the same metrics, bit for bit.
@@ -50,6 +51,9 @@ def simulate(
     try:
         rack = _engine.Rack(rack_config(scenario, seed))
         if pcap or trace:
+            for file in [*(pcap or {}).values(), *([trace] if trace else [])]:
+                with suppress(OSError):  # the engine says which file cannot be written, and why
+                    file.parent.mkdir(parents=True, exist_ok=True)
             rack.record(
                 {link: str(path) for link, path in (pcap or {}).items()},
                 "" if trace is None else str(trace),

@@ -1,0 +1,187 @@
+"""What `--pcap` and `--trace` leave behind: files that tshark and a JSON parser read, or none."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import daqloom
+from daqloom.scenario import Scenario
+from daqloom.simulate import SimulationError
+
+pytest.importorskip("daqloom._engine")
+
+LINK = "access.0.down"
+#: All events from the first on count, one each 2 ms, and nothing is lost.
+LOSSLESS = {
+    "event.arrivals": "deterministic",
+    "event.rate": "500 Hz",
+    "run.duration": "21 ms",
+    "run.warmup": "0 s",
+}
+#: Rings of eight packets: fragments are lost and repeated, with and without time-outs.
+LOSSY = {
+    "switch.tor.model": "drop-tail",
+    "switch.tor.queue_packets": 8,
+    "transport.tail_loss_probe": False,
+    "run.duration": "500 ms",
+    "run.warmup": "0 s",
+}
+
+
+def laptop(**overrides: Any) -> Scenario:
+    return daqloom.load("laptop").with_overrides(overrides)
+
+
+def command(overrides: dict[str, Any], *arguments: str) -> list[str]:
+    options = [part for key, value in overrides.items() for part in ("--set", f"{key}={value}")]
+    return [sys.executable, "-m", "daqloom", "simulate", "laptop", *options, *arguments]
+
+
+def tshark(capture: Path, *arguments: str) -> list[str]:
+    assert shutil.which("tshark"), "these tests need tshark: apt-get install tshark"
+    checks = [f"-o{name}:TRUE" for name in ("tcp.check_checksum", "ip.check_checksum")]
+    done = subprocess.run(
+        ["tshark", "-r", capture, *checks, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def fields(capture: Path, *names: str, only: str = "frame") -> list[list[str]]:
+    columns = [part for name in names for part in ("-e", name)]
+    lines = tshark(capture, "-Y", only, "-T", "fields", *columns)
+    return [line.split("\t") for line in lines]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with what the command recorded of a lossless run, and the metrics it printed."""
+    folder = tmp_path_factory.mktemp("recorded")
+    arguments = [f"--pcap={link}={folder}/{link}" for link in (LINK, "access.0.up", "uplink.0.up")]
+    done = subprocess.run(
+        command(LOSSLESS, *arguments, f"--trace={folder}/trace.json", "--json"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    metrics: dict[str, Any] = json.loads(done.stdout)["metrics"]
+    return folder, metrics
+
+
+def test_only_the_files_asked_for_are_written(recorded: tuple[Path, dict[str, Any]]) -> None:
+    names = {file.name for file in recorded[0].iterdir()}
+    assert names == {LINK, "access.0.up", "uplink.0.up", "trace.json"}
+
+
+def test_tshark_finds_nothing_wrong_with_a_run_without_losses(
+    recorded: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, metrics = recorded
+    assert metrics["packets_dropped"] == sum(metrics["retransmissions"].values()) == 0
+    for link in (LINK, "access.0.up", "uplink.0.up"):
+        frames = fields(folder / link, "ip.checksum.status", "tcp.checksum.status", "tcp.len")
+        assert len(frames) > 100
+        assert {ip for ip, _, _ in frames} == {"1"}
+        # What is longer than the 96 bytes kept cannot be checked.
+        assert all(tcp == ("1" if int(length) == 0 else "2") for _, tcp, length in frames)
+        wrong = tshark(folder / link, "-Y", "tcp.analysis.flags || _ws.malformed || _ws.expert")
+        assert wrong == []
+
+
+def test_a_capture_holds_the_bytes_of_the_events(recorded: tuple[Path, dict[str, Any]]) -> None:
+    # Events begin at 2, 4, … 20 ms, and builder 0 has the first, fifth and ninth of them.
+    folder, metrics = recorded
+    assert metrics["events_built"] == 10
+    frames = fields(folder / LINK, "tcp.len", "ip.src", "tcp.dstport")
+    assert sum(int(length) for length, _, _ in frames) == 3 * 400_000
+    sent = Counter((source, port) for _, source, port in frames)
+    assert sorted(sent) == [(f"10.0.0.{i + 1}", f"{50_000 + i}") for i in range(4)]
+    requests = fields(folder / "access.0.up", "tcp.len", only="tcp.len > 0")
+    assert [int(length) for (length,) in requests] == 3 * 4 * [100]
+
+
+def test_a_timeline_has_a_slice_for_every_event(recorded: tuple[Path, dict[str, Any]]) -> None:
+    folder, metrics = recorded
+    trace = json.loads((folder / "trace.json").read_text())
+    assert trace["otherData"]["left_out"] == 0
+    entries = trace["traceEvents"]
+    slices = [entry for entry in entries if entry["ph"] == "X"]
+    assert sorted(entry["name"] for entry in slices) == [f"event {i}" for i in range(10)]
+    latency = metrics["collection_latency_s"]
+    assert max(entry["dur"] for entry in slices) == pytest.approx(latency["max"] * 1e6)
+    groups = {e["args"]["name"] for e in entries if e["name"] == "process_name"}
+    assert groups == {"top of rack", *(f"builder {i}" for i in range(4))}
+
+
+def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Path) -> None:
+    files = {LINK: tmp_path / "down", "uplink.0.down": tmp_path / "uplink"}
+    trace = tmp_path / "trace.json"
+    metrics = laptop(**LOSSY).simulate(pcap=files, trace=trace).metrics
+    entries = json.loads(trace.read_text())["traceEvents"]
+    kinds = Counter(entry["name"] for entry in entries if entry["ph"] == "i")
+    assert kinds["drop"] == metrics["packets_dropped"] > 0
+    timeouts = kinds["time-out of a fragment"] + kinds["time-out of a request"]
+    assert timeouts == metrics["retransmission_timeouts"] > 0
+
+    # In front of the switch everything is there once more for each repetition; behind it are gaps.
+    assert fields(files["uplink.0.down"], "tcp.seq", only="tcp.analysis.lost_segment") == []
+    assert len(fields(files[LINK], "tcp.seq", only="tcp.analysis.lost_segment")) > 10
+    frames = fields(files["uplink.0.down"], "tcp.stream", "tcp.seq", only="tcp.len > 0")
+    again = sum(n - 1 for n in Counter(map(tuple, frames)).values())
+    assert again == pytest.approx(sum(metrics["retransmissions"].values()), rel=0.01)
+
+
+def test_recording_does_not_change_what_happens(tmp_path: Path) -> None:
+    system = laptop(**LOSSLESS)
+    result = system.simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "new" / "b")
+    assert result.metrics == system.simulate().metrics
+
+
+def test_a_link_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match=r'no link "access.9.down".*access.0 to access.3'):
+        laptop().simulate(pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_recordings_in_one_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match="another recording goes there"):
+        laptop().simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_is_one_sentence(tmp_path: Path) -> None:
+    # A file may grow to 64 kB and no further; the kernel refuses the rest.
+    limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 128; exec "$@"', "sh"]
+    done = subprocess.run(
+        [*limited, *command(LOSSLESS, "--pcap", f"{LINK}={tmp_path}/a")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    [sentence] = done.stderr.splitlines()
+    assert sentence.startswith(f"daqloom: cannot write {tmp_path}/a: File too large")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_leaves_no_recording_behind(tmp_path: Path) -> None:
+    recording = ["--pcap", f"{LINK}={tmp_path}/a", "--trace", f"{tmp_path}/b"]
+    with subprocess.Popen(
+        command({"run.duration": "1000 s"}, *recording),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("simulating laptop: ")
+        assert len(list(tmp_path.iterdir())) == 2  # under temporary names
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate()
+    assert process.returncode == 130
+    assert log.splitlines()[-1] == "daqloom: interrupted; nothing was saved"
+    assert list(tmp_path.iterdir()) == []
