@@ -25,7 +25,7 @@ SWITCHES = st.one_of(
             "model": st.sampled_from(["shared-memory", "qfx5120-48y"]),
             "ecn_threshold": st.just("20 kB"),
             "buffer": quantity(15, 150, "kB"),
-            "dedicated": quantity(0, 15, "kB"),
+            "dedicated": quantity(0, 5, "kB"),
             "alpha": st.sampled_from([0.125, 0.5, 1, 2, 8]),
             "cell_size": st.sampled_from(["208 B", "256 B"]),
             "cell_metadata": st.sampled_from(["0 B", "64 B"]),
@@ -106,7 +106,6 @@ def documents() -> st.SearchStrategy[dict]:
                     "tail_loss_probe": st.booleans(),
                     "delayed_ack": st.sampled_from(["0 s", "500 us", "40 ms"]),
                     "rto_min": st.sampled_from(["1 ms", "200 ms"]),
-                    "rto_initial": st.sampled_from(["3 ms", "1 s"]),
                     "tso_burst": st.sampled_from(["0 B", "16 KiB"]),
                 }
             ),

@@ -113,7 +113,26 @@ def test_the_segment_leaves_room_for_headers():
         (["transport.receive_window=1 kB"], "smaller than one segment"),
         (["transport.tso_burst=1 kB"], "smaller than one segment"),
         (["transport.rto_min=200 s"], "rto_min is larger than rto_max"),
-        (["transport.rto_initial=200 s"], "rto_initial is larger than rto_max"),
+        (
+            ["switch.tor.model=qfx5120-48y", "switch.tor.ports=10"],
+            "switch.tor.ports = 10 is less than the 33 ports",
+        ),
+        (
+            ["switch.core.model=qfx5120-48y", "switch.core.ports=48"],
+            "switch.core.ports = 48 is less than the 49 ports",
+        ),
+        (
+            [
+                "switch.tor.model=shared-memory",
+                "switch.tor.buffer=50 kB",
+                "switch.tor.dedicated=50 kB",
+            ],
+            "holds no full frame",
+        ),
+        (
+            ["switch.tor.model=shared-memory", "switch.tor.port_limit=1518 B"],
+            "holds no full frame",  # five whole cells of 256 B, and metadata
+        ),
         (["transport.congestion=dctcp"], "set switch.tor.ecn_threshold"),
         (["transport.congestion=bbr"], "expected 'newreno', 'cubic', 'dctcp' or 'static'"),
         (["switch.tor.buffer=60 MB"], 'means nothing to model = "infinite"'),

@@ -181,7 +181,6 @@ void bind_tcp(nb::module_& module) {
         .def_rw("timestamps", &TcpConfig::timestamps);
     seconds(tcp, "delayed_ack_s", &TcpConfig::delayed_ack);
     seconds(tcp, "rto_min_s", &TcpConfig::rto_min);
-    seconds(tcp, "rto_initial_s", &TcpConfig::rto_initial);
     seconds(tcp, "rto_max_s", &TcpConfig::rto_max);
     seconds(tcp, "timer_tick_s", &TcpConfig::timer_tick);
 }

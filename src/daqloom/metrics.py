@@ -64,8 +64,8 @@ METRICS: tuple[Metric, ...] = (
         "collection_latency_s.min",
         "s",
         _BOTH,
-        "From the first request of an event to the last byte of its last fragment: the fastest "
-        "event. `analyse` gives that of an event alone in the network.",
+        "From the assignment of an event to the moment its builder has taken the last fragment: "
+        "the fastest event. `analyse` gives that of an event alone in the network.",
     ),
     Metric("collection_latency_s.mean", "s", _RUN, "The same, mean over the events built."),
     Metric("collection_latency_s.p50", "s", _RUN, "The same, median."),
@@ -83,7 +83,7 @@ METRICS: tuple[Metric, ...] = (
         "buffer_peak_bytes.core",
         "B",
         _RUN,
-        "The same for the core's queues towards the rack.",
+        "The same for the core switch, all its outputs together.",
     ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),

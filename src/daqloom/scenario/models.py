@@ -110,8 +110,9 @@ class Scenario(Part):
     def _check(self) -> Self:
         self._check_run()
         self._check_sizes()
-        self._check_switch("switch.core", self.switch.core)
-        self._check_switch("switch.tor", self.switch.tor)
+        uplinks = self.links.uplink.count
+        self._check_switch("switch.core", self.switch.core, self.sources.count + uplinks)
+        self._check_switch("switch.tor", self.switch.tor, uplinks + self.builders.count)
         if self.transport.congestion == "dctcp" and not (
             self.switch.core.ecn_threshold or self.switch.tor.ecn_threshold
         ):
@@ -158,7 +159,7 @@ class Scenario(Part):
                     f"{SIZE.format(self.mss)} (network.mtu less headers)"
                 )
 
-    def _check_switch(self, name: str, switch: Switch) -> None:
+    def _check_switch(self, name: str, switch: Switch, connected: int) -> None:
         frame = self.network.mtu + FRAME_OVERHEAD_BYTES
         limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
         for key, limit in limits.items():
@@ -167,6 +168,16 @@ class Scenario(Part):
                     f"{name}.{key} = {SIZE.format(limit)} is smaller than one frame of "
                     f"{SIZE.format(frame)}; no full packet would ever pass"
                 )
+        if 0 < switch.ports < connected:
+            raise ValueError(
+                f"{name}.ports = {switch.ports} is less than the {connected} ports that the "
+                "scenario connects to that switch; set it to as many, or to 0 for just those"
+            )
+        if switch.architecture == "shared-memory" and not switch.holds(frame, connected):
+            raise ValueError(
+                f"{name} holds no full frame of {SIZE.format(frame)} at one output, in whole cells "
+                "and with the shared pool all free; enlarge buffer, dedicated or port_limit"
+            )
 
 
 def _digest(*content: Any) -> str:

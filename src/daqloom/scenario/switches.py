@@ -131,6 +131,15 @@ class Switch(Part):
         """The shared pool (B)."""
         return self.buffer - self.dedicated
 
+    def holds(self, frame_bytes: int, connected_ports: int) -> bool:
+        """Whether one output of shared memory, all else empty, has room for a frame."""
+        cell = self.cell_size or 1
+        dedicated = self.dedicated // (self.ports or connected_ports) // cell
+        room = dedicated + self.shared // cell
+        if self.port_limit:
+            room = min(room, self.port_limit // cell)
+        return -(-(frame_bytes + self.cell_metadata) // cell) <= room
+
     @property
     def applicable_keys(self) -> frozenset[str]:
         """The keys that mean something for this model."""

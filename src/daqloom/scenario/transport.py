@@ -48,9 +48,6 @@ class Transport(Part):
     rto_min: PositiveSeconds = Field(
         default=0.2, description="least retransmission time-out beyond the round trip (s)"
     )
-    rto_initial: PositiveSeconds = Field(
-        default=1.0, description="retransmission time-out before a round trip was measured (s)"
-    )
     rto_max: PositiveSeconds = Field(
         default=120.0, description="bound of the doubling on repeated time-outs (s)"
     )
@@ -88,13 +85,17 @@ class Transport(Part):
         default=0,
         le=1 << 20,
         description=(
-            "segments leave the host in bursts of up to this size, as with segmentation offload; "
-            '"0 B" = singly (B)'
+            "least to send at once while acknowledgements are due, or a third of the window if "
+            "that is less, as with segmentation offload; no cap: all that the windows allow "
+            'leaves together; "0 B" = no waiting (B)'
         ),
     )
     restart_after_idle: bool = Field(
         default=True,
-        description="back to the initial window after an idle time-out (RFC 2861), not for static",
+        description=(
+            "the window halves for every retransmission time-out that the connection is idle, down "
+            "to the initial window (RFC 2861), not for static"
+        ),
     )
     dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1)] = Field(
         default=0.0625, description="weight of a new sample in DCTCP's estimate of marks"
@@ -109,6 +110,4 @@ class Transport(Part):
     def _check(self) -> Self:
         if not self.rto_min <= self.rto_max:
             raise ValueError("rto_min is larger than rto_max")
-        if not self.rto_initial <= self.rto_max:
-            raise ValueError("rto_initial is larger than rto_max")
         return self

@@ -108,7 +108,6 @@ def _set_transport(tcp: _engine.TcpConfig, scenario: Scenario) -> None:
     tcp.receive_window_bytes = transport.receive_window
     tcp.timestamps = transport.timestamps
     tcp.rto_min_s = transport.rto_min
-    tcp.rto_initial_s = transport.rto_initial
     tcp.rto_max_s = transport.rto_max
     tcp.timer_tick_s = transport.timer_tick
     tcp.delayed_ack_s = transport.delayed_ack
