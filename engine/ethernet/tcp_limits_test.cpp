@@ -140,7 +140,7 @@ TEST(TcpLimits, RandomLossGivesNewRenoWhatPftkSays) {
     // Padhye, Firoiu, Towsley and Kurose, 2000, equation 30, with b = 1 and T0 = RTT + 200 ms.
     for (const double p : {1e-4, 3e-4, 1e-3}) {
         const LossRun run = newreno_under({.probability = p, .period = 0}, seconds(8),
-                                          seconds(p < 2e-4 ? 120 : 60));
+                                          seconds(p < 2e-4 ? 120 : 40));
         const double t0 = run.rtt_s + 0.2;
         const double expected =
             1 / (run.rtt_s * std::sqrt(2 * p / 3) +
