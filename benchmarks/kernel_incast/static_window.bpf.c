@@ -1,18 +1,18 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Congestion control that does nothing: the congestion window is WINDOW segments from the first to
  * the last byte, whatever is lost. One exception is the kernel's own: a retransmission time-out
  * sends a single segment before the first acknowledgment restores the window.
  *
- * GPL-2.0, since the kernel accepts a congestion control under no other licence. Compiled with
- * -DWINDOW=segments -DNAME="name".
+ * Licensed twice, since the kernel accepts a congestion control only under a licence that it counts
+ * as compatible with its own. Compiled with -DWINDOW=segments -DNAME="name".
  */
 #include <linux/types.h>
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-char _license[] SEC("license") = "GPL";
+char _license[] SEC("license") = "Dual BSD/GPL";
 
 /* Only the members used here; BTF relocation finds them in the running kernel. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
