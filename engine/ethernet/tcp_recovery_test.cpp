@@ -69,6 +69,27 @@ TEST(TcpRecovery, NewDataDoesNotMakeRackForgetItsDeadline) {
     EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
 }
 
+TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
+    // Three segments leave a millisecond apart; 0 and 1 are lost, 2 arrives, and nothing after it.
+    SacksByHand bench(lossy_config(true, true), 1);
+    for (const int at : {1, 2}) {
+        bench.now = milliseconds(at);
+        bench.sender.write(kMss);
+        bench.sender.transmit(bench.now, bench.config, bench);
+    }
+    bench.now = milliseconds(12);
+    bench.sack(0, 2, 3);
+    // 2 took 10 ms; with a quarter of that in grace, 0 is lost at 12.5 ms and 1 at 13.5 ms.
+    EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
+    bench.now = milliseconds(13);
+    bench.sack(0, 2, 3);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
+    bench.timer();
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 1}));
+    EXPECT_EQ(bench.sender.counters().timeouts(), 0U);
+}
+
 TEST(TcpRecovery, RackWaitsNoLongerThanForThreeSackedSegments) {
     SacksByHand bench(lossy_config(true, false));
     bench.sack(0, 1, 3);

@@ -297,6 +297,7 @@ void TcpSender::take_retransmission(std::uint32_t place, std::uint64_t end, Time
         segments;
     if (place == 0) {
         restart_timer(now, config);
+        watch_reordering();  // what is only suspected is still waited for
     }
 }
 
@@ -313,8 +314,10 @@ std::uint64_t TcpSender::repeat_last_segment(Time now, const TcpConfig& config) 
 }
 
 void TcpSender::on_reorder_timer(Time now, const TcpConfig& config) {
+    const bool recovering = state_ == State::recovery;
     mark_losses(now, config);
-    if (state_ == State::recovery) {
+    // In recovery the window stays (as in Linux): what is lost has left room for what replaces it.
+    if (state_ == State::recovery && !recovering) {
         reduce_proportionally(0, false, config);
     }
     choose_timer(now, config);
