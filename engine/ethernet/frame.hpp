@@ -22,7 +22,7 @@ inline constexpr base::Bytes kMinimumFrame = 64;
 inline constexpr std::uint8_t kEcnCapable = 1;             // ECT: a switch may mark it
 inline constexpr std::uint8_t kCongestionExperienced = 2;  // CE: a switch has marked it
 inline constexpr std::uint8_t kEcnEcho = 4;                // ECE: the receiver saw a mark
-inline constexpr std::uint8_t kDuplicate = 8;  // D-SACK: what it acknowledges came a second time
+inline constexpr std::uint8_t kDuplicate = 8;  // D-SACK: its first SACK block came a second time
 inline constexpr std::uint8_t kRetransmission = 16;
 
 /// No SACK blocks travel with the frame.
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kNoSack = 0xffffffff;
 /// Moved by value from queue to queue; half a cache line. There are no payload bytes: the simulator
 /// knows how many there are and where in the stream they belong.
 struct Frame {
-    base::Time at;          // when its last bit reaches the far end of the link it is on
+    base::Time at;          // when it has reached the far end of its link, gap included
     std::uint32_t seq;      // low 32 bits of the stream offset of the first payload byte
     std::uint32_t ack;      // low 32 bits of the next offset expected from the peer
     EndpointIndex to;       // the endpoint that receives it; `to ^ 1` sent it

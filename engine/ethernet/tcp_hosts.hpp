@@ -139,10 +139,12 @@ class TcpHosts {
     };
 
     void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {
+        const bool duplicate = (frame.flags & kDuplicate) != 0;
         const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
-        endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()), sack,
-                               (frame.flags & kEcnEcho) != 0, (frame.flags & kDuplicate) != 0, now,
-                               config_);
+        const bool tells_arrivals = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
+        endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()),
+                               tells_arrivals ? sack : nullptr, (frame.flags & kEcnEcho) != 0,
+                               duplicate, now, config_);
         if (sack != nullptr) {
             network_.sacks().release(frame.sack);
         }
@@ -151,10 +153,11 @@ class TcpHosts {
     void take_data(const Frame& frame, base::Time now) {
         TcpReceiver& receiver = endpoints_[frame.to].receiver;
         const bool marked = (frame.flags & kCongestionExperienced) != 0;
-        const auto reaction = receiver.on_segment(unwrap(frame.seq, receiver.next()), frame.payload,
-                                                  marked, now, config_);
+        const std::uint64_t begin = unwrap(frame.seq, receiver.next());
+        const auto reaction = receiver.on_segment(begin, frame.payload, marked, now, config_);
         if (reaction == TcpReceiver::Reaction::acknowledge) {
-            send_ack(frame.to, receiver.next(), receiver.marked(), now);
+            const std::uint64_t end = begin + (receiver.duplicate() ? frame.payload : 0U);
+            send_ack(frame.to, receiver.next(), receiver.marked(), now, {begin, end});
             receiver.on_acknowledged();
         } else if (reaction == TcpReceiver::Reaction::acknowledge_before_and_delay) {
             send_ack(frame.to, receiver.previous(), !receiver.marked(), now);
@@ -171,17 +174,20 @@ class TcpHosts {
         endpoint.receiver.on_acknowledged();
     }
 
-    void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now) {
+    void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now,
+                  StreamRange duplicate = {}) {
         Endpoint& endpoint = endpoints_[from];
         base::Bytes options = 0;
         std::uint32_t sack = kNoSack;
-        if (endpoint.receiver.has_gap()) [[unlikely]] {
-            const SackBlocks blocks = endpoint.receiver.sack_blocks(config_.sack_blocks());
+        const bool repeats = duplicate.begin != duplicate.end;
+        if (endpoint.receiver.has_gap() || repeats) [[unlikely]] {
+            const SackBlocks blocks =
+                endpoint.receiver.sack_blocks(config_.sack_blocks(), duplicate);
             options = 4 + 8 * static_cast<base::Bytes>(blocks.count);  // RFC 2018, with padding
             sack = network_.sacks().put(blocks);
         }
         unsigned flags = marked ? kEcnEcho : 0U;
-        flags |= endpoint.receiver.duplicate() ? kDuplicate : 0U;
+        flags |= repeats ? kDuplicate : 0U;
         send(from, {endpoint.sender.nxt(), ack, 0, options, sack, flags}, now);
     }
 

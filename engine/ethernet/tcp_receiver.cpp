@@ -32,8 +32,11 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end,
     }
 }
 
-SackBlocks TcpReceiver::sack_blocks(std::uint32_t limit) const {
+SackBlocks TcpReceiver::sack_blocks(std::uint32_t limit, StreamRange duplicate) const {
     SackBlocks sack;
+    if (duplicate.begin != duplicate.end) {
+        sack.blocks[sack.count++] = duplicate;
+    }
     for (const StreamRange& island : islands_) {
         if (sack.count == limit) {
             break;

@@ -67,7 +67,8 @@ class TcpReceiver {
     /// The latest segment had been received before (D-SACK).
     [[nodiscard]] bool duplicate() const { return duplicate_; }
     [[nodiscard]] bool has_gap() const { return !islands_.empty(); }
-    [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit) const;
+    /// `duplicate`, if not empty, came a second time and is reported first (RFC 2883).
+    [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit, StreamRange duplicate = {}) const;
 
   private:
     Reaction count_segment(base::Bytes length, bool turned, bool marked, base::Time now,

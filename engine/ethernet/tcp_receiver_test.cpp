@@ -160,5 +160,20 @@ TEST(Frame, SequenceNumbersAreUnwrappedAroundTheNearestOffset) {
     EXPECT_EQ(unwrap(0x7fff'ffff, 3 * wrap), 3 * wrap + 0x7fff'ffff);
 }
 
+TEST(TcpReceiver, ReportsADuplicateBeforeTheIslandsAndWithinTheSameLimit) {  // RFC 2883
+    TcpConfig config;
+    config.mss = 100;
+    TcpReceiver receiver;
+    for (const std::uint64_t begin : {200U, 400U, 600U, 600U}) {
+        receiver.on_segment(begin, 100, false, Time::zero(), config);
+    }
+    ASSERT_TRUE(receiver.duplicate());
+    const SackBlocks sack = receiver.sack_blocks(3, {600, 700});
+    ASSERT_EQ(sack.count, 3U);
+    EXPECT_EQ(sack.blocks[0], (StreamRange{600, 700}));
+    EXPECT_EQ(sack.blocks[1], (StreamRange{600, 700}));
+    EXPECT_EQ(sack.blocks[2], (StreamRange{400, 500}));
+}
+
 }  // namespace
 }  // namespace daqloom::ethernet
