@@ -149,4 +149,19 @@ Bytes EventSizes::draw_from_histogram() {
     return bin.lower + static_cast<Bytes>(random_.uniform_int(sizes));
 }
 
+FragmentShares::FragmentShares(std::uint32_t sources, const std::vector<double>& weights)
+    : sources_(sources) {
+    if (weights.empty()) {
+        return;
+    }
+    cumulative_.push_back(0);
+    for (const double weight : weights) {
+        cumulative_.push_back(cumulative_.back() + weight);
+    }
+    const double total = cumulative_.back();
+    for (double& sum : cumulative_) {
+        sum /= total;
+    }
+}
+
 }  // namespace daqloom::protocol

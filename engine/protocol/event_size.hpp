@@ -1,6 +1,8 @@
 // How large events and their fragments are.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -61,5 +63,29 @@ constexpr base::Bytes fragment_size(base::Bytes event_size, SourceIndex source,
                                     std::uint32_t sources) {
     return event_size / sources + (source < event_size % sources ? 1 : 0);
 }
+
+/// How large the fragment is with which each source answers: its part of the event, by weight. The
+/// parts add up to the event; an empty one is raised to one byte, so that every source answers.
+class FragmentShares {
+  public:
+    /// One weight above zero for each source; none at all: equal parts.
+    FragmentShares(std::uint32_t sources, const std::vector<double>& weights);
+
+    [[nodiscard]] base::Bytes fragment(base::Bytes event_size, SourceIndex source) const {
+        const base::Bytes part = cumulative_.empty()
+                                     ? fragment_size(event_size, source, sources_)
+                                     : before(source + 1, event_size) - before(source, event_size);
+        return std::max<base::Bytes>(part, 1);
+    }
+
+  private:
+    /// What the sources before `source` hold together.
+    [[nodiscard]] base::Bytes before(std::size_t source, base::Bytes event_size) const {
+        return static_cast<base::Bytes>(cumulative_[source] * static_cast<double>(event_size));
+    }
+
+    std::uint32_t sources_;
+    std::vector<double> cumulative_;  // from 0 to 1, one more than there are sources; or empty
+};
 
 }  // namespace daqloom::protocol

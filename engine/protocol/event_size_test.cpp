@@ -145,6 +145,37 @@ TEST(FragmentSize, AddsUpToTheEventAndDiffersByAtMostAByte) {
     }
 }
 
+TEST(FragmentShares, AreAsTheWeightsAndAddUpToTheEvent) {
+    const std::vector<double> weights{3, 0.1, 7, 1.0 / 3.0, 2};
+    const FragmentShares shares(5, weights);
+    const double total = 3 + 0.1 + 7 + 1.0 / 3.0 + 2;
+    for (const Bytes event : {Bytes{1'000}, Bytes{5'000'000}, Bytes{999'999'999'989}}) {
+        Bytes sum = 0;
+        for (SourceIndex source = 0; source < 5; ++source) {
+            const Bytes fragment = shares.fragment(event, source);
+            EXPECT_NEAR(static_cast<double>(fragment),
+                        static_cast<double>(event) * weights[source] / total, 1.0);
+            sum += fragment;
+        }
+        EXPECT_EQ(sum, event);
+    }
+}
+
+TEST(FragmentShares, WithoutWeightsAreEqual) {
+    const FragmentShares shares(48, {});
+    EXPECT_EQ(shares.fragment(5'000'000, 31), 104'167);
+    EXPECT_EQ(shares.fragment(5'000'000, 32), 104'166);
+}
+
+TEST(FragmentShares, LetASourceWithoutAByteAnswerWithOne) {
+    const FragmentShares equal(48, {});
+    EXPECT_EQ(equal.fragment(47, 46), 1);
+    EXPECT_EQ(equal.fragment(47, 47), 1);
+    const FragmentShares weighted(2, {1, 1'000'000});
+    EXPECT_EQ(weighted.fragment(100, 0), 1);
+    EXPECT_EQ(weighted.fragment(100, 1), 100);
+}
+
 TEST(FragmentSize, OfTheReferenceEventIs104Kilobytes) {
     // 5 MB over 48 sources: 104166 bytes and 32 left over.
     EXPECT_EQ(fragment_size(5'000'000, 0, 48), 104'167);
