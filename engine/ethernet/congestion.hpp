@@ -69,7 +69,7 @@ class Congestion {
     void on_timeout(bool again, base::Bytes in_flight, const TcpConfig& config);
     /// That was a mistake.
     void undo_timeout();
-    /// The connection was idle for `idle`, longer than `rto` (RFC 5681, 4.1, decayed as in Linux).
+    /// The connection was idle for `idle`, longer than `rto` (RFC 2861: decay, as Linux).
     void on_idle(base::Time idle, base::Time rto, const TcpConfig& config);
 
     /// Sending begins after a pause: time that the application let pass is not CUBIC's to grow in.
