@@ -102,26 +102,20 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
     }
 }
 
-/// Admits the arrived frame to its virtual output queue. False if that was full.
-bool Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
+/// The admitted frame takes its place in its virtual output queue.
+void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
                              LinkIndex out, const Frame& frame, Time now) {
     VirtualOutputQueues& output = node.outputs[port];
-    const Bytes limit = node.buffer.config().port_limit;
-    if (limit != 0 && output.held[input] + frame.bytes > limit) {
-        drop(node, port, out, frame, now);
-        return false;
-    }
     node.buffer.charge(port, frame.bytes);
     if (output.waiting == 0 && links_[out].free_at() <= now) {
         send(out, frame, now);
-        return true;
+        return;
     }
     output.by_input[input].push(frame);
     output.held[input] += frame.bytes;
     if (++output.waiting == 1) {
         events_.push({links_[out].free_at(), kPortFree, out});
     }
-    return true;
 }
 
 void Network::on_port_free(LinkIndex index, Time now) {

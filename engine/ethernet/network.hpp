@@ -196,11 +196,14 @@ class Network {
         }
         if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
             mark(node, port, frame, now);
+        const bool by_input = node.buffer.config().model == BufferModel::voq;
+        if (by_input && !fits_by_input(node, port, input, bytes)) [[unlikely]] {
+            drop(node, port, out, frame, now);
+            return out;
         }
-        if (node.buffer.config().model == BufferModel::voq) {
-            if (!queue_by_input(node, port, input, out, frame, now)) {
-                return out;
-            }
+        }
+        if (by_input) {
+            queue_by_input(node, port, input, out, frame, now);
         } else {
             node.buffer.charge(port, bytes);
             send(out, frame, now);
@@ -244,7 +247,12 @@ class Network {
     void mark(SwitchNode& node, std::uint32_t port, Frame& frame, base::Time now);
     void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
               base::Time now);
-    bool queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
+    [[nodiscard]] static bool fits_by_input(const SwitchNode& node, std::uint16_t port,
+                                            std::uint16_t input, base::Bytes frame) {
+        const base::Bytes limit = node.buffer.config().port_limit;
+        return limit == 0 || node.outputs[port].held[input] + frame <= limit;
+    }
+    void queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
                         const Frame& frame, base::Time now);
     bool watch(LinkIndex index, const Frame& frame, base::Time now);
 

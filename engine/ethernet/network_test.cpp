@@ -345,6 +345,24 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
+// As before, with a threshold that the fourth of the eleven admitted frames is the first to exceed.
+TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
+    SwitchConfig config = voq(1 << 20, 10 * kFrame);
+    config.ecn_threshold = 2 * kFrame;
+    Star star(2, config, {gigabits_per_second(100), Time::zero()},
+              {gigabits_per_second(1), Time::zero()});
+    for (int i = 0; i < 50; ++i) {
+        star.send(Star::up(1), {.destination = 0, .flags = kEcnCapable}, Time::zero());
+    }
+    star.run();
+    ASSERT_EQ(star.arrivals.size(), 11U);
+    for (std::size_t i = 0; i < 11; ++i) {
+        const bool marked = (star.arrivals[i].frame.flags & kCongestionExperienced) != 0;
+        EXPECT_EQ(marked, i >= 3) << i;
+    }
+    EXPECT_EQ(star.network.marks(), 8U);
+}
+
 TEST(Voq, IsFullWhenAllQueuesTogetherFillTheBuffer) {
     Star star(11, voq(4 * kFrame));
     for (std::uint32_t host = 1; host <= 10; ++host) {
