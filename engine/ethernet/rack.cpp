@@ -17,10 +17,6 @@ namespace {
 EventId id_of(std::uint64_t event) { return static_cast<EventId>(event); }
 std::uint64_t number_of(EventId event) { return static_cast<std::uint64_t>(event); }
 
-/// One port for each host and uplink, in this order.
-std::uint32_t core_ports(const RackConfig& config) { return config.sources + config.uplinks; }
-std::uint32_t tor_ports(const RackConfig& config) { return config.uplinks + config.builders; }
-
 TcpSenderCounters difference(const TcpSenderCounters& now, const TcpSenderCounters& before) {
     return {now.fast_retransmissions - before.fast_retransmissions,
             now.probe_retransmissions - before.probe_retransmissions,
@@ -122,7 +118,8 @@ Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::Even
       sizes_(std::move(sizes)),
       manager_(std::move(manager)),
       builders_(std::move(builders)),
-      processing_random_(config.seed, "processing") {
+      processing_random_(config.seed, "processing"),
+      shares_(config.sources, config.share) {
     for (std::uint32_t source = 0; source < config_.sources; ++source) {
         readouts_.emplace_back(
             config_.response, base::RandomStream(config_.seed, fmt::format("response.{}", source)));
@@ -130,16 +127,6 @@ Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::Even
     }
     for (std::uint32_t builder = 0; builder < config_.builders; ++builder) {
         processors_.push_back({config_.builder_cost_per_message, Time::zero(), {}});
-    }
-    if (!config_.share.empty()) {
-        cumulative_share_.push_back(0);
-        for (const double weight : config_.share) {
-            cumulative_share_.push_back(cumulative_share_.back() + weight);
-        }
-        for (double& sum : cumulative_share_) {
-            sum /= cumulative_share_.back();
-        }
-        cumulative_share_.back() = 1;
     }
     wire();
     events_.push({config_.warmup, kWarm, 0});
@@ -286,7 +273,8 @@ void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes
             return;
         case Work::take_request: {
             Outlet outlet{*this, source};
-            readouts_[source].on_request(id_of(event), builder, fragment(event, source), outlet);
+            readouts_[source].on_request(id_of(event), builder,
+                                         shares_.fragment(record(event).size, source), outlet);
             return;
         }
         case Work::take_fragment: {
@@ -336,17 +324,6 @@ void Rack::on_processed(std::uint32_t slot) {
         done_builders_.pop_back();
         manager_.on_builder_done(builder, outlet);
     }
-}
-
-Bytes Rack::fragment(std::uint64_t event, std::uint32_t source) {
-    const Bytes size = record(event).size;
-    if (cumulative_share_.empty()) {
-        return std::max<Bytes>(protocol::fragment_size(size, source, config_.sources), 1);
-    }
-    const auto up_to = [&](std::uint32_t i) {
-        return static_cast<Bytes>(cumulative_share_[i] * static_cast<double>(size));
-    };
-    return std::max<Bytes>(up_to(source + 1) - up_to(source), 1);
 }
 
 // Hosts' processors, timers, and the end of the warm-up.

@@ -70,7 +70,7 @@ class Rack {
     [[nodiscard]] const Network& network() const { return network_; }
     [[nodiscard]] const TcpHosts& hosts() const { return hosts_; }
     [[nodiscard]] base::expected<void> check_conservation() const;
-    /// A hash of all events processed, in order: changes with any change of behaviour.
+    /// A hash of all events processed, in order: when, of which kind, and of what.
     [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }
 
     void observe(Observer* frames, TimeoutObserver* timeouts, EventObserver* events) {
@@ -160,7 +160,6 @@ class Rack {
     void schedule_arrival();
     void schedule(base::Time after, ApplicationEvent kind, const Pending& pending);
     Pending take_pending(std::uint32_t slot);
-    [[nodiscard]] base::Bytes fragment(std::uint64_t event, std::uint32_t source);
     EventRecord& record(std::uint64_t event) {
         return records_[static_cast<std::uint32_t>(event - first_record_)];
     }
@@ -181,7 +180,7 @@ class Rack {
     std::vector<protocol::PullBuilder> builders_;
     std::vector<protocol::PullReadout> readouts_;
     base::RandomStream processing_random_;
-    std::vector<double> cumulative_share_;
+    protocol::FragmentShares shares_;
     std::vector<Host> processors_;
 
     base::Ring<EventRecord> records_;

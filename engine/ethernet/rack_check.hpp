@@ -56,7 +56,7 @@ inline SwitchConfig any_small_switch(ByteSource& from) {
         case BufferModel::shared_memory:
             config.buffer = from.number(20'000, 80'000) * from.one_of({1, 4});
             config.dedicated = from.number(0, 10'000);
-            config.dedicated_ports = from.coin() ? 8 : 0;
+            config.dedicated_ports = from.coin() ? 16 : 0;
             config.alpha = from.one_of({0.125, 0.5, 1.0, 2.0, 8.0});
             config.port_limit = from.coin() ? from.number(10'000, 60'000) : 0;
             config.cell_size = from.one_of({0, 208, 256});
@@ -81,7 +81,6 @@ inline TcpConfig any_tcp(ByteSource& from) {
     tcp.delayed_ack =
         from.one_of({base::Time::zero(), base::microseconds(500), base::milliseconds(40)});
     tcp.rto_min = from.one_of({base::milliseconds(200), base::milliseconds(1)});
-    tcp.rto_initial = from.one_of({base::seconds(1), base::milliseconds(3)});
     tcp.tso_burst = from.coin() ? 16'384 : 0;
     tcp.rack = from.coin();
     tcp.tail_loss_probe = from.coin();

@@ -1,5 +1,7 @@
 #include "ethernet/rack_config.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <optional>
 #include <string>
@@ -71,6 +73,21 @@ Problem problem_of_switch(const SwitchConfig& config) {
                  "zero";
 }
 
+/// Of a switch that has passed the above, with so many ports wired and frames of at most so much.
+Problem problem_of_memory(const SwitchConfig& config, std::uint32_t ports, Bytes frame) {
+    if (config.model != BufferModel::shared_memory) {
+        return {};
+    }
+    if (config.dedicated_ports != 0 && config.dedicated_ports < ports) {
+        return fmt::format(
+            "dedicated memory is spread over {} ports, but {} are wired; expected as many at least",
+            config.dedicated_ports, ports);
+    }
+    return SwitchBuffer(config, ports).fits(0, frame)
+               ? Problem{}
+               : "shared memory holds, of one port, at least one full frame";
+}
+
 Problem problem_of_tcp(const TcpConfig& tcp) {
     if (tcp.mss < 1 || tcp.mss + tcp.header_bytes() + kFrameOverhead > 0xffff) {
         return "a frame has at least one byte of payload and at most 65535 in all";
@@ -103,6 +120,13 @@ base::expected<void> validate(const RackConfig& config) {
           problem_of_link(config.uplink), problem_of_link(config.access_link),
           problem_of_switch(config.core), problem_of_switch(config.tor), problem_of_tcp(config.tcp),
           problem_of_run(config)}) {
+        if (problem) {
+            return base::failure(*problem);
+        }
+    }
+    const Bytes frame = config.tcp.mss + config.tcp.header_bytes() + kFrameOverhead;
+    for (const Problem& problem : {problem_of_memory(config.core, core_ports(config), frame),
+                                   problem_of_memory(config.tor, tor_ports(config), frame)}) {
         if (problem) {
             return base::failure(*problem);
         }

@@ -55,6 +55,14 @@ struct RackConfig {
     std::uint32_t occupancy_bins = 4000;
 };
 
+/// One port for each host and uplink, in this order.
+inline std::uint32_t core_ports(const RackConfig& config) {
+    return config.sources + config.uplinks;
+}
+inline std::uint32_t tor_ports(const RackConfig& config) {
+    return config.uplinks + config.builders;
+}
+
 /// What cannot be simulated, in one sentence; nothing if all is well.
 [[nodiscard]] base::expected<void> validate(const RackConfig& config);
 

@@ -334,6 +334,45 @@ TEST_F(RackReports, CountHopsOverAllLinks) {
     EXPECT_EQ(frames - acks, 49U * 2 * 3);
 }
 
+/// Compares the length of every frame with what is in it.
+class FrameScales : public Observer {
+  public:
+    FrameScales(const SackPool& sacks, const TcpConfig& tcp) : sacks_(sacks), tcp_(tcp) {}
+
+    void on_delivery(LinkIndex /*link*/, const Frame& frame, Time /*now*/) override {
+        Bytes options = 0;
+        if (frame.sack != kNoSack) {
+            const SackBlocks& sack = sacks_[frame.sack];
+            ASSERT_LE(sack.count, tcp_.sack_blocks());
+            options = 4 + 8 * static_cast<Bytes>(sack.count);
+            frames_with_duplicate += (frame.flags & kDuplicate) != 0 ? 1 : 0;
+        } else {
+            EXPECT_EQ(frame.flags & kDuplicate, 0);
+        }
+        EXPECT_EQ(frame.bytes,
+                  std::max<Bytes>(frame.payload + tcp_.header_bytes() + options + 18, 64));
+    }
+    void on_drop(LinkIndex /*link*/, const Frame& /*frame*/, Time /*now*/) override {}
+
+    int frames_with_duplicate = 0;
+
+  private:
+    const SackPool& sacks_;
+    TcpConfig tcp_;
+};
+
+TEST_F(RackTest, EveryBlockOfSelectiveAcknowledgementsTakesItsPlaceInTheFrame) {
+    RackConfig config = small(2, 2, 100'000);
+    config.tcp.rto_min = base::microseconds(10);  // far too soon: much arrives twice
+    config.access_loss.probability = 0.02;
+    Rack& rack = make(config);
+    FrameScales scales(rack.network().sacks(), config.tcp);
+    rack.observe(&scales, nullptr, nullptr);
+    rack.run(config.duration);
+    rack.observe(nullptr, nullptr, nullptr);
+    EXPECT_GT(scales.frames_with_duplicate, 0);
+}
+
 // --- what is refused -----------------------------------------------------------------------------
 
 struct Refused {
@@ -390,10 +429,31 @@ const Refused kRefused[] = {
     {"a switch divides its buffer", [](RackConfig& c) { c.tor.dedicated = c.tor.buffer + 1; }},
     {"a switch divides its buffer", [](RackConfig& c) { c.core.cell_size = -1; }},
     {"a switch divides its buffer", [](RackConfig& c) { c.core.alpha = std::nan(""); }},
+    {"dedicated memory is spread over 2 ports, but 3 are wired",
+     [](RackConfig& c) { c.tor.dedicated_ports = 2; }},
+    {"dedicated memory is spread over 1 ports, but 3 are wired",
+     [](RackConfig& c) { c.core.dedicated_ports = 1; }},
+    {"shared memory holds, of one port, at least one full frame",  // of 1448 + 52 + 18 B
+     [](RackConfig& c) { c.tor.buffer = c.tor.dedicated = 3 * 1517; }},
+    {"shared memory holds, of one port, at least one full frame",
+     [](RackConfig& c) { c.core.port_limit = 1517; }},
+    {"shared memory holds, of one port, at least one full frame",
+     [](RackConfig& c) {
+         c.tor.buffer = 1518;
+         c.tor.cell_size = 256;  // five cells; six are needed
+     }},
     {"event arrivals: ", [](RackConfig& c) { c.arrivals.rate_hz = 0; }},
     {"event size: ", [](RackConfig& c) { c.event_size.mean = 0; }},
     {"event manager: ", [](RackConfig& c) { c.concurrent_events = 0; }},
 };
+
+TEST(RackConfig, SharedMemoryForJustOneFrameIsEnough) {
+    RackConfig config = small(2, 2, 10'000);
+    config.tor.model = BufferModel::shared_memory;
+    config.tor.buffer = config.tor.dedicated = 3 * 1518;
+    config.tor.dedicated_ports = 3;
+    EXPECT_TRUE(Rack::make(config));
+}
 
 TEST(RackConfig, ThatCannotBeSimulatedIsRefusedWithASentence) {
     EXPECT_TRUE(Rack::make(small(2, 2, 10'000)));
