@@ -194,13 +194,13 @@ class Network {
                 return out;
             }
         }
-        if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
-            mark(node, port, frame, now);
         const bool by_input = node.buffer.config().model == BufferModel::voq;
         if (by_input && !fits_by_input(node, port, input, bytes)) [[unlikely]] {
             drop(node, port, out, frame, now);
             return out;
         }
+        if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
+            mark(node, port, frame, now);
         }
         if (by_input) {
             queue_by_input(node, port, input, out, frame, now);
