@@ -70,7 +70,6 @@ def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
         result.metric("buffer_peak_bytes.tor"), rel=1 / 256
     )
     assert max(occupancy["max_bytes"]) <= result.metric("buffer_peak_bytes.tor")
-    assert all(m <= x for m, x in zip(occupancy["mean_bytes"], occupancy["max_bytes"], strict=True))
     latency = result.series["collection_latency"]
     assert sum(latency["count"]) == result.metric("events_built")
 

@@ -158,18 +158,15 @@ nb::dict latency_histogram(const sim::Histogram& latency) {
 nb::dict occupancy(const sim::TimeSeries& series) {
     nb::list time_s;
     nb::list max_bytes;
-    nb::list mean_bytes;
     double start_s = series.start().seconds();
     for (const auto& bin : series.bins()) {
         time_s.append(start_s);
         max_bytes.append(bin.max);
-        mean_bytes.append(bin.mean);
         start_s += series.bin_width().seconds();
     }
     nb::dict columns;
     columns["time_s"] = time_s;
     columns["max_bytes"] = max_bytes;
-    columns["mean_bytes"] = mean_bytes;
     return columns;
 }
 

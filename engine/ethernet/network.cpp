@@ -53,6 +53,13 @@ void Network::record_occupancy(Time now, Time end, std::size_t bins) {
     }
 }
 
+void Network::sample_occupancy(Time now) {
+    for (SwitchNode& node : switches_) {
+        settle(node, now);
+        node.occupancy->set(now, node.buffer.held());
+    }
+}
+
 void Network::finish_recording(Time now) {
     for (SwitchNode& node : switches_) {
         settle(node, now);

@@ -88,6 +88,8 @@ class Network {
     }
     /// From now on occupancy is recorded: in [now, end), in that many bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
+    /// Records the exact occupancy of this moment; recording by itself follows maxima only.
+    void sample_occupancy(base::Time now);
     void finish_recording(base::Time now);
 
     /// Puts a frame of `bytes` on a link and returns it with only `at` filled in.

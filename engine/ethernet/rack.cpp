@@ -129,6 +129,7 @@ Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::Even
         processors_.push_back({config_.builder_cost_per_message, Time::zero(), {}});
     }
     wire();
+    events_.push({config_.duration, kEnd, 0});  // first, and so before all else of that instant
     events_.push({config_.warmup, kWarm, 0});
     schedule_arrival();
 }
@@ -183,8 +184,10 @@ void Rack::wire() {
 }
 
 void Rack::run(Time until) {
-    events_.push({std::min(until, config_.duration), kPause, 0});
-    for (;;) {
+    if (until < config_.duration) {
+        events_.push({until, kPause, 0});
+    }
+    while (!ended_) {
         const sim::Event event = events_.pop();
         now_ = event.at;
         if (event.kind == kPause) {
@@ -228,6 +231,12 @@ void Rack::handle(const sim::Event& event) {
             return;
         case kWarm:
             on_warm();
+            return;
+        case kSample:
+            on_sample();
+            return;
+        case kEnd:
+            ended_ = true;
             return;
         default:
             return;
@@ -391,6 +400,13 @@ void Rack::on_warm() {
         drops_cold_.push_back(network_.link_drops(i));
     }
     network_.record_occupancy(now_, config_.duration, config_.occupancy_bins);
+    on_sample();
+}
+
+/// Every bin of the recorded occupancy begins with the exact value.
+void Rack::on_sample() {
+    network_.sample_occupancy(now_);
+    events_.push({now_ + network_.occupancy(kTor)->bin_width(), kSample, 0});
 }
 
 RackReport Rack::report() {

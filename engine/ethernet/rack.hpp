@@ -60,7 +60,8 @@ class Rack {
     Rack(const Rack&) = delete;
     Rack& operator=(const Rack&) = delete;
 
-    /// Simulates up to `until` (at most the duration).
+    /// Simulates up to `until`, at most to the end. What is due at the very end of the run does not
+    /// happen any more, however often the run was paused.
     void run(base::Time until);
 
     [[nodiscard]] base::Time now() const { return now_; }
@@ -103,7 +104,9 @@ class Rack {
         kProcessed,  // index: slot of pending_
         kProcessor,  // index: host whose processor has finished its first piece of work
         kWarm,
+        kSample,  // of the occupancy of the switches
         kPause,
+        kEnd,
     };
 
     enum class Work : std::uint8_t { send_request, take_request, send_fragment, take_fragment };
@@ -151,6 +154,7 @@ class Rack {
     void on_processed(std::uint32_t slot);
     void on_processor(std::uint32_t host);
     void on_warm();
+    void on_sample();
     void begin(std::uint64_t event, std::uint32_t builder);
     void finish(std::uint64_t event, std::uint32_t builder);
     /// Lets the processor of `host` do a piece of work, now if messages cost it nothing.
@@ -190,6 +194,7 @@ class Rack {
     std::vector<std::uint32_t> done_builders_;  // reported, the event manager not yet told
 
     bool warm_ = false;
+    bool ended_ = false;
     std::uint64_t begun_ = 0;
     std::uint64_t built_ = 0;
     std::uint64_t arrived_ = 0;

@@ -68,7 +68,8 @@ class TcpSender {
                 base::Time now, const TcpConfig& config) {
         const bool advances = ack - una_ - 1 < nxt_ - una_;  // una < ack <= nxt
         const bool plain = advances && sack == nullptr && !echo && state_ == State::open &&
-                           sacked_ == 0 && lost_ == 0 && probe_end_ == 0;
+                           sacked_ == 0 && lost_ == 0 && probe_end_ == 0 &&
+                           timer_kind_ != Timer::reorder;
         if (!plain) [[unlikely]] {
             recover(ack, sack, echo, duplicate, now, config);
             return;

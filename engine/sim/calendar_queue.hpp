@@ -208,7 +208,8 @@ class CalendarQueue {
         if (crowded && day_bits_ > 0 && days_ < kMostDays) {
             rebuild(days_ * 2, day_bits_ - 1);
         } else if (sparse && day_bits_ < kLongestDayBits && scanned_ > kReviewPeriod) {
-            rebuild(std::max(days_ / 2, kFewestDays), day_bits_ + 1);
+            // From an odd day, half as many days of twice the length would end a day earlier.
+            rebuild(today_ % 2 == 0 ? std::max(days_ / 2, kFewestDays) : days_, day_bits_ + 1);
         } else if (beyond_ > kReviewPeriod / 16 && days_ < kMostDays) {
             sparse&& day_bits_ < kLongestDayBits ? rebuild(days_, day_bits_ + 1)
                                                  : rebuild(days_ * 2, day_bits_);

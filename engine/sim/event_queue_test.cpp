@@ -235,6 +235,33 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     pair.drain();
 }
 
+// A crowd of events makes a calendar's days short, sparse ones make them long again; what then
+// waits on the last day before the horizon must stay there, from whichever day the change is made.
+TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheHorizonEndsOnAnyDay) {
+    constexpr std::int64_t kDay = 256;
+    constexpr std::int64_t kApart = 129 * kDay;
+    for (std::int64_t shift = 0; shift < 4; ++shift) {
+        Pair<TypeParam> pair;
+        Random random(1);
+        for (int i = 0; i < 10; ++i) {
+            pair.push(static_cast<std::int64_t>(random() % 100));
+        }
+        for (int i = 0; i < 2 * 16384; ++i) {
+            pair.pop();
+            pair.push(pair.now() + static_cast<std::int64_t>(random() % 100));
+        }
+        pair.drain();
+        const std::int64_t begin = (pair.now() / kDay + 10 + shift) * kDay;
+        for (std::int64_t i = 0; i < 128; ++i) {
+            pair.push(begin + i * kApart);
+        }
+        for (int i = 0; i < 60'000 && !testing::Test::HasFatalFailure(); ++i) {
+            pair.pop();
+            pair.push(pair.now() + 16383 * kDay + kApart);
+        }
+    }
+}
+
 TYPED_TEST(AnyEventQueue, KeepsOrderWithIncrementsOfEveryMagnitude) {
     for (const std::size_t pending : {3U, 100U, 3000U}) {
         hold<TypeParam>(pending, 30'000,
