@@ -23,8 +23,7 @@ std::uint16_t Network::add_switch(const SwitchConfig& config, std::uint32_t port
 
 LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
     const auto index = static_cast<LinkIndex>(links_.size());
-    links_.emplace_back(config);
-    wirings_.push_back(wiring);
+    links_.emplace_back(config, wiring);
     names_.push_back(std::move(name));
     if (wiring.from_switch != kNone) {
         switches_[wiring.from_switch].port_links[wiring.from_port] = index;
@@ -75,7 +74,7 @@ Bytes Network::settled_occupancy(std::uint16_t index, Time now) {
 }
 
 std::uint64_t Network::link_drops(LinkIndex index) const {
-    const Wiring& wiring = wirings_[index];
+    const Wiring& wiring = links_[index].wiring;
     return wiring.from_switch == kNone
                ? 0
                : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
@@ -113,9 +112,8 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
 void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
                              LinkIndex out, const Frame& frame, Time now) {
     VirtualOutputQueues& output = node.outputs[port];
-    node.buffer.charge(port, frame.bytes);
     if (output.waiting == 0 && links_[out].free_at() <= now) {
-        send(out, frame, now);
+        send(links_[out], out, frame, now);
         return;
     }
     output.by_input[input].push(frame);
@@ -126,7 +124,7 @@ void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t
 }
 
 void Network::on_port_free(LinkIndex index, Time now) {
-    const Wiring wiring = wirings_[index];
+    const Wiring wiring = links_[index].wiring;
     VirtualOutputQueues& output = switches_[wiring.from_switch].outputs[wiring.from_port];
     const auto inputs = static_cast<std::uint32_t>(output.by_input.size());
     std::uint32_t input = output.next;
@@ -137,7 +135,7 @@ void Network::on_port_free(LinkIndex index, Time now) {
     output.by_input[input].pop();
     output.held[input] -= frame.bytes;
     output.next = input + 1 == inputs ? 0 : input + 1;
-    send(index, frame, now);
+    send(links_[index], index, frame, now);
     if (--output.waiting > 0) {
         events_.push({links_[index].free_at(), kPortFree, index});
     }
@@ -154,7 +152,7 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
             lost_frames_ += 1;
             lost_bytes_ += frame.bytes;
             // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += wirings_[index].to_switch == kNone ? frame.bytes : 0;
+            lost_at_hosts_ += links_[index].wiring.to_switch == kNone ? frame.bytes : 0;
             if (frame.sack != kNoSack) {
                 sacks_.release(frame.sack);
             }
@@ -175,8 +173,8 @@ base::expected<void> Network::check_conservation() const {
     std::int64_t delivered = 0;
     std::int64_t inside = 0;
     for (std::size_t i = 0; i < links_.size(); ++i) {
-        sent += wirings_[i].from_switch == kNone ? links_[i].counters().entered_bytes : 0;
-        delivered += wirings_[i].to_switch == kNone ? links_[i].counters().frame_bytes : 0;
+        sent += links_[i].wiring.from_switch == kNone ? links_[i].counters().entered_bytes : 0;
+        delivered += links_[i].wiring.to_switch == kNone ? links_[i].counters().frame_bytes : 0;
         inside += links_[i].bytes_inside();
     }
     std::int64_t dropped = 0;

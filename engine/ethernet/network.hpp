@@ -94,24 +94,20 @@ class Network {
 
     /// Puts a frame of `bytes` on a link and returns it with only `at` filled in.
     Frame& append(LinkIndex link, base::Bytes bytes, base::Time now) {
-        Frame& frame = links_[link].append(bytes, now);
-        if (links_[link].size() == 1) {
-            events_.push({frame.at, kDelivery, link});
-        }
-        return frame;
+        return append(links_[link], link, bytes, now);
     }
 
     /// The head of a link has arrived: it goes on, or to `hosts.receive(frame)` if this is its
     /// host. `hosts.expect(frame)` announces one that will be received soon.
     template <class Hosts>
     void on_delivery(LinkIndex index, base::Time now, Hosts&& hosts) {
-        Link& link = links_[index];
+        WiredLink& link = links_[index];
         Frame frame = link.head();
         const bool held = link.deliver();
         if (!link.empty()) {
             events_.push({link.next_delivery(), kDelivery, index});
         }
-        const Wiring wiring = wirings_[index];
+        const Wiring wiring = link.wiring;
         if (held && wiring.from_switch != kNone) {
             switches_[wiring.from_switch].buffer.release(wiring.from_port, frame.bytes);
         }
@@ -124,8 +120,8 @@ class Network {
             }
             hosts.receive(frame);
         } else {
-            const LinkIndex out = forward(wiring.to_switch, wiring.to_port, frame, now);
-            if (wirings_[out].to_switch == kNone && links_[out].size() == 1) {
+            const WiredLink& out = forward(wiring.to_switch, wiring.to_port, frame, now);
+            if (out.wiring.to_switch == kNone && out.size() == 1) {
                 hosts.expect(frame);
             }
         }
@@ -137,7 +133,7 @@ class Network {
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
-    [[nodiscard]] const Wiring& wiring(LinkIndex index) const { return wirings_[index]; }
+    [[nodiscard]] const Wiring& wiring(LinkIndex index) const { return links_[index].wiring; }
     [[nodiscard]] std::size_t links() const { return links_.size(); }
     [[nodiscard]] const SwitchBuffer& buffer(std::uint16_t index) const {
         return switches_[index].buffer;
@@ -157,6 +153,13 @@ class Network {
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
+    struct WiredLink : Link {
+        WiredLink(const LinkConfig& config, const Wiring& between)
+            : Link(config), wiring(between) {}
+
+        Wiring wiring;
+    };
+
     struct Route {
         LinkIndex first = 0;
         std::uint32_t count = 0;
@@ -172,9 +175,12 @@ class Network {
 
     struct SwitchNode {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
-            : buffer(config, ports), port_links(ports, 0) {}
+            : buffer(config, ports),
+              takes_all(config.model == BufferModel::infinite && config.ecn_threshold == 0),
+              port_links(ports, 0) {}
 
         SwitchBuffer buffer;
+        bool takes_all;  // neither drops nor marks
         std::vector<LinkIndex> port_links;
         std::vector<Route> routes;                 // by destination host
         std::vector<VirtualOutputQueues> outputs;  // voq only
@@ -182,38 +188,47 @@ class Network {
     };
 
     /// Returns the link that the frame took, or would have taken if there had been room.
-    LinkIndex forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
+    const WiredLink& forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
         const Route route = node.routes[frame.destination];
         const LinkIndex out =
             route.count == 1 ? route.first : route.first + hash(frame.to >> 1) % route.count;
-        const std::uint16_t port = wirings_[out].from_port;
-        const base::Bytes bytes = frame.bytes;
-        if (!node.buffer.fits(port, bytes)) [[unlikely]] {
-            settle(node, now);
-            if (!node.buffer.fits(port, bytes)) {
-                drop(node, port, out, frame, now);
-                return out;
-            }
+        WiredLink& link = links_[out];
+        const std::uint16_t port = link.wiring.from_port;
+        if (!node.takes_all && !admit(node, port, input, out, frame, now)) {
+            return link;
         }
-        const bool by_input = node.buffer.config().model == BufferModel::voq;
-        if (by_input && !fits_by_input(node, port, input, bytes)) [[unlikely]] {
-            drop(node, port, out, frame, now);
-            return out;
-        }
-        if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
-            mark(node, port, frame, now);
-        }
-        if (by_input) {
+        node.buffer.charge(port, frame.bytes);
+        if (node.buffer.config().model == BufferModel::voq) {
             queue_by_input(node, port, input, out, frame, now);
         } else {
-            node.buffer.charge(port, bytes);
-            send(out, frame, now);
+            send(link, out, frame, now);
         }
         if (node.occupancy) {
             record_if_raised(node, now);
         }
-        return out;
+        return link;
+    }
+
+    /// Finds room for a frame and marks it if it finds too much of it taken; or drops it.
+    bool admit(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
+               Frame& frame, base::Time now) {
+        if (!node.buffer.fits(port, frame.bytes)) [[unlikely]] {
+            settle(node, now);
+            if (!node.buffer.fits(port, frame.bytes)) {
+                drop(node, port, out, frame, now);
+                return false;
+            }
+        }
+        if (node.buffer.config().model == BufferModel::voq &&
+            !fits_by_input(node, port, input, frame.bytes)) [[unlikely]] {
+            drop(node, port, out, frame, now);
+            return false;
+        }
+        if (node.buffer.config().ecn_threshold != 0) [[unlikely]] {
+            mark(node, port, frame, now);
+        }
+        return true;
     }
 
     /// The books run behind (see SwitchBuffer): they are an upper bound, good enough to see that no
@@ -228,9 +243,17 @@ class Network {
         }
     }
 
+    Frame& append(Link& link, LinkIndex index, base::Bytes bytes, base::Time now) {
+        Frame& frame = link.append(bytes, now);
+        if (link.size() == 1) {
+            events_.push({frame.at, kDelivery, index});
+        }
+        return frame;
+    }
+
     /// Sends an admitted frame on.
-    void send(LinkIndex link, const Frame& frame, base::Time now) {
-        Frame& sent = append(link, frame.bytes, now);
+    void send(Link& link, LinkIndex index, const Frame& frame, base::Time now) {
+        Frame& sent = append(link, index, frame.bytes, now);
         const base::Time at = sent.at;
         sent = frame;
         sent.at = at;
@@ -266,8 +289,7 @@ class Network {
     };
 
     sim::CalendarQueue& events_;
-    std::vector<Link> links_;
-    std::vector<Wiring> wirings_;
+    std::vector<WiredLink> links_;
     std::vector<SwitchNode> switches_;
     bool watched_ = false;  // an observer or injected loss wants to see every frame
     Observer* observer_ = nullptr;

@@ -190,7 +190,7 @@ void Rack::run(Time until) {
     while (!ended_) {
         const sim::Event event = events_.pop();
         now_ = event.at;
-        if (event.kind == kPause) {
+        if (event.kind == kPause) [[unlikely]] {
             return;
         }
         ++sim_events_;
