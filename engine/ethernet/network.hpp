@@ -14,7 +14,7 @@
 #include "ethernet/link.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "ethernet/tcp_receiver.hpp"
-#include "sim/calendar_queue.hpp"
+#include "sim/event_queue.hpp"
 #include "sim/statistics.hpp"
 
 namespace daqloom::ethernet {
@@ -74,7 +74,7 @@ class Network {
         std::uint16_t to_port = 0;
     };
 
-    explicit Network(sim::CalendarQueue& events) : events_(events) {}
+    explicit Network(sim::EventQueue& events) : events_(events) {}
 
     // Building, in this order: switches, links, routes.
     std::uint16_t add_switch(const SwitchConfig& config, std::uint32_t ports);
@@ -288,7 +288,7 @@ class Network {
         std::uint64_t seen = 0;
     };
 
-    sim::CalendarQueue& events_;
+    sim::EventQueue& events_;
     std::vector<WiredLink> links_;
     std::vector<SwitchNode> switches_;
     bool watched_ = false;  // an observer or injected loss wants to see every frame

@@ -76,7 +76,7 @@ class Driver {
         }
     }
 
-    sim::CalendarQueue events;
+    sim::EventQueue events;
     Network network{events};
     Time now;
     std::vector<Arrival> arrivals;

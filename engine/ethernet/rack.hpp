@@ -16,7 +16,7 @@
 #include "protocol/event_size.hpp"
 #include "protocol/pull_builder.hpp"
 #include "protocol/pull_readout.hpp"
-#include "sim/calendar_queue.hpp"
+#include "sim/event_queue.hpp"
 #include "sim/statistics.hpp"
 
 namespace daqloom::ethernet {
@@ -173,7 +173,7 @@ class Rack {
     }
 
     RackConfig config_;
-    sim::CalendarQueue events_;
+    sim::EventQueue events_;
     Network network_;
     TcpHosts hosts_;
     base::Time now_;

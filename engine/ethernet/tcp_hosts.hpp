@@ -40,7 +40,7 @@ class TimeoutObserver {
 
 class TcpHosts {
   public:
-    TcpHosts(const TcpConfig& config, Network& network, sim::CalendarQueue& events)
+    TcpHosts(const TcpConfig& config, Network& network, sim::EventQueue& events)
         : config_(config), network_(network), events_(events) {}
 
     /// A connection between two hosts; `nic` is the link that leads out of each.
@@ -242,7 +242,7 @@ class TcpHosts {
 
     TcpConfig config_;
     Network& network_;
-    sim::CalendarQueue& events_;
+    sim::EventQueue& events_;
     std::vector<Endpoint> endpoints_;
     TimeoutObserver* observer_ = nullptr;
 };

@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "sim/calendar_queue.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/radix_wheel.hpp"
 
 namespace daqloom::sim {
 namespace {
@@ -76,8 +76,8 @@ void hold(benchmark::State& state) {
     state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
     state.counters["pending"] = static_cast<double>(queue.size());
 }
-BENCHMARK(hold<CalendarQueue>)->Arg(200)->Arg(20'000)->Arg(500'000);
 BENCHMARK(hold<EventQueue>)->Arg(200)->Arg(20'000)->Arg(500'000);
+BENCHMARK(hold<RadixWheel>)->Arg(200)->Arg(20'000)->Arg(500'000);
 BENCHMARK(hold<BinaryHeap>)->Arg(200)->Arg(20'000)->Arg(500'000);
 
 }  // namespace

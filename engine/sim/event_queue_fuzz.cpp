@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "sim/calendar_queue.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/radix_wheel.hpp"
 
 using daqloom::base::Time;
-using daqloom::sim::CalendarQueue;
 using daqloom::sim::Event;
 using daqloom::sim::EventQueue;
+using daqloom::sim::RadixWheel;
 
 namespace {
 
@@ -55,7 +55,7 @@ void play(const std::uint8_t* data, std::size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    play<RadixWheel>(data, size);
     play<EventQueue>(data, size);
-    play<CalendarQueue>(data, size);
     return 0;
 }

@@ -1,6 +1,6 @@
 // Both queues of events, the radix wheel and the calendar before it: every sequence is checked
 // against a heap of (time, insertion number), whose order is total.
-#include "sim/event_queue.hpp"
+#include "sim/radix_wheel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "sim/calendar_queue.hpp"
+#include "sim/event_queue.hpp"
 
 namespace daqloom::sim {
 namespace {
@@ -98,10 +98,10 @@ class AnyEventQueue : public testing::Test {};
 struct Names {
     template <class Queue>
     static std::string GetName(int /*index*/) {
-        return std::is_same_v<Queue, EventQueue> ? "Wheel" : "Calendar";
+        return std::is_same_v<Queue, RadixWheel> ? "Wheel" : "Calendar";
     }
 };
-using Queues = testing::Types<EventQueue, CalendarQueue>;
+using Queues = testing::Types<RadixWheel, EventQueue>;
 TYPED_TEST_SUITE(AnyEventQueue, Queues, Names);
 
 TYPED_TEST(AnyEventQueue, AnEventPushedAloneComesBack) {

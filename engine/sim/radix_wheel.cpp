@@ -1,14 +1,14 @@
-#include "sim/event_queue.hpp"
+#include "sim/radix_wheel.hpp"
 
 namespace daqloom::sim {
 
-EventQueue::EventQueue() {
+RadixWheel::RadixWheel() {
     for (auto& slot : slots_) {
         slot = {nullptr, &slot.head};
     }
 }
 
-base::Time EventQueue::next_time() const {
+base::Time RadixWheel::next_time() const {
     assert(!empty());
     if (front_ != nullptr) {
         return front_->event.at;
@@ -23,13 +23,13 @@ base::Time EventQueue::next_time() const {
     return earliest;
 }
 
-void EventQueue::reserve(std::size_t events) {
+void RadixWheel::reserve(std::size_t events) {
     while (pool_size_ < events) {
         grow();
     }
 }
 
-void EventQueue::clear() {
+void RadixWheel::clear() {
     while (!empty()) {
         pop();
     }
@@ -40,14 +40,14 @@ void EventQueue::clear() {
 }
 
 /// A slot of level 0: all of one time, however many.
-void EventQueue::hand_over_equals(Node* oldest) {
+void RadixWheel::hand_over_equals(Node* oldest) {
     front_ = front_tail_ = oldest;
     while (front_tail_->next != nullptr) {
         front_tail_ = front_tail_->next;
     }
 }
 
-void EventQueue::insert_in_front(Node* node) {
+void RadixWheel::insert_in_front(Node* node) {
     const auto at = node->event.at;
     node->next = nullptr;
     if (front_ == nullptr) {
@@ -74,7 +74,7 @@ void EventQueue::insert_in_front(Node* node) {
     node->next = std::exchange(*place, node);
 }
 
-void EventQueue::grow() {
+void RadixWheel::grow() {
     const auto count = std::max<std::size_t>(256, pool_size_);
     auto& nodes = pool_.emplace_back(std::make_unique<Node[]>(count));
     pool_size_ += count;
