@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
@@ -27,26 +28,7 @@ enum NetworkEvent : std::uint32_t {
 };
 
 /// SACK blocks on their way; a frame carries the number of its slot.
-class SackPool {
-  public:
-    std::uint32_t put(const SackBlocks& blocks) {
-        if (free_.empty()) {
-            slots_.push_back(blocks);
-            return static_cast<std::uint32_t>(slots_.size() - 1);
-        }
-        const std::uint32_t slot = free_.back();
-        free_.pop_back();
-        slots_[slot] = blocks;
-        return slot;
-    }
-    [[nodiscard]] const SackBlocks& operator[](std::uint32_t slot) const { return slots_[slot]; }
-    void release(std::uint32_t slot) { free_.push_back(slot); }
-    [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_.size(); }
-
-  private:
-    std::vector<SackBlocks> slots_;
-    std::vector<std::uint32_t> free_;
-};
+using SackPool = base::Pool<SackBlocks>;
 
 /// Frames lost on a link by fault injection, besides any switch's drops.
 struct LossConfig {

@@ -369,20 +369,11 @@ void Rack::schedule_arrival() {
 }
 
 void Rack::schedule(Time after, ApplicationEvent kind, const Pending& pending) {
-    std::uint32_t slot = 0;
-    if (free_pending_.empty()) {
-        slot = static_cast<std::uint32_t>(pending_.size());
-        pending_.push_back(pending);
-    } else {
-        slot = free_pending_.back();
-        free_pending_.pop_back();
-        pending_[slot] = pending;
-    }
-    events_.push({now_ + after, kind, slot});
+    events_.push({now_ + after, kind, pending_.put(pending)});
 }
 
 Rack::Pending Rack::take_pending(std::uint32_t slot) {
-    free_pending_.push_back(slot);
+    pending_.release(slot);
     return pending_[slot];
 }
 
@@ -393,8 +384,6 @@ void Rack::on_warm() {
     tcp_cold_ = hosts_.counters();
     losses_cold_ = network_.injected_losses();
     marks_cold_ = network_.marks();
-    links_cold_.clear();
-    drops_cold_.clear();
     for (LinkIndex i = 0; i < network_.links(); ++i) {
         links_cold_.push_back(network_.link(i).counters());
         drops_cold_.push_back(network_.link_drops(i));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/pool.hpp"
 #include "base/ring.hpp"
 #include "ethernet/network.hpp"
 #include "ethernet/rack_config.hpp"
@@ -189,8 +190,7 @@ class Rack {
 
     base::Ring<EventRecord> records_;
     std::uint64_t first_record_ = 0;
-    std::vector<Pending> pending_;
-    std::vector<std::uint32_t> free_pending_;
+    base::Pool<Pending> pending_;
     std::vector<std::uint32_t> done_builders_;  // reported, the event manager not yet told
 
     bool warm_ = false;
