@@ -100,6 +100,8 @@ class Congestion {
     base::Bytes cwnd_;
     base::Bytes ssthresh_ = kUnlimited;
     base::Bytes acked_towards_next_ = 0;  // congestion avoidance: bytes acknowledged since growth
+    base::Time epoch_ = base::Time::never();  // CUBIC: when the window was reduced last
+    bool queue_found_ = false;                // HyStart: once is enough
     base::Bytes cwnd_before_timeout_ = 0;
     base::Bytes ssthresh_before_timeout_ = 0;
 
@@ -109,7 +111,6 @@ class Congestion {
     double w_reno_ = 0;
     double k_s_ = 0;
     double growth_ = 0;  // earned, less than a segment
-    base::Time epoch_ = base::Time::never();
     base::Time min_rtt_ = base::Time::never();
 
     // HyStart, one round trip at a time
@@ -118,7 +119,6 @@ class Congestion {
     base::Time last_ack_;
     base::Time round_min_rtt_ = base::Time::never();
     std::uint32_t round_samples_ = 0;
-    bool queue_found_ = false;  // once is enough
 
     // DCTCP (RFC 8257)
     double alpha_ = 1.0;

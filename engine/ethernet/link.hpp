@@ -28,7 +28,6 @@ struct LinkCounters {
     std::uint64_t frames = 0;      // delivered at the far end
     std::uint64_t ack_frames = 0;  // of those, without payload
     std::int64_t frame_bytes = 0;  // delivered, as buffered
-    std::int64_t entered_bytes = 0;
 
     /// Bytes of wire occupied by the frames delivered, preambles and gaps counted.
     [[nodiscard]] std::int64_t wire_bytes() const {
@@ -36,10 +35,21 @@ struct LinkCounters {
     }
 };
 
-class Link {
+/// Where a link begins and ends: at a port of a switch, or at a host.
+struct Wiring {
+    static constexpr std::uint16_t kHost = 0xffff;  // no switch
+
+    std::uint16_t from_switch = kHost;
+    std::uint16_t from_port = 0;
+    std::uint16_t to_switch = kHost;
+    std::uint16_t to_port = 0;
+};
+
+class alignas(64) Link {
   public:
-    explicit Link(const LinkConfig& config)
-        : delay_(config.delay),
+    explicit Link(const LinkConfig& config, const Wiring& wiring = {})
+        : wiring_(wiring),
+          delay_(config.delay),
           wire_(config.rate),
           pace_(config.rate_limit.bps > 0 ? std::min(config.rate, config.rate_limit) : config.rate),
           rate_(config.rate) {}
@@ -51,7 +61,6 @@ class Link {
         const base::Time start = std::max(now, free_at_);
         const base::Bytes on_wire = bytes + kWireOverhead;
         free_at_ = start + pace_(on_wire);
-        counters_.entered_bytes += bytes;
         Frame& frame = frames_.append();
         frame.at = start + wire_(on_wire) + delay_;
         return frame;
@@ -90,6 +99,7 @@ class Link {
         }
     }
 
+    [[nodiscard]] const Wiring& wiring() const { return wiring_; }
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
 
@@ -103,13 +113,15 @@ class Link {
     }
 
   private:
+    // What a delivery needs is one cache line, what else an append needs the next.
     base::Ring<Frame> frames_;
     std::uint32_t departed_ = 0;  // frames at the head that are on the wire and released
+    Wiring wiring_;
+    LinkCounters counters_;
     base::Time free_at_;
     base::Time delay_;
     base::WireClock wire_;
     base::WireClock pace_;
-    LinkCounters counters_;
     base::BitRate rate_;
 };
 

@@ -25,7 +25,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     const auto index = static_cast<LinkIndex>(links_.size());
     links_.emplace_back(config, wiring);
     names_.push_back(std::move(name));
-    if (wiring.from_switch != kNone) {
+    if (wiring.from_switch != Wiring::kHost) {
         switches_[wiring.from_switch].port_links[wiring.from_port] = index;
     }
     return index;
@@ -74,8 +74,8 @@ Bytes Network::settled_occupancy(std::uint16_t index, Time now) {
 }
 
 std::uint64_t Network::link_drops(LinkIndex index) const {
-    const Wiring& wiring = links_[index].wiring;
-    return wiring.from_switch == kNone
+    const Wiring& wiring = links_[index].wiring();
+    return wiring.from_switch == Wiring::kHost
                ? 0
                : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
 }
@@ -124,7 +124,7 @@ void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t
 }
 
 void Network::on_port_free(LinkIndex index, Time now) {
-    const Wiring wiring = links_[index].wiring;
+    const Wiring wiring = links_[index].wiring();
     VirtualOutputQueues& output = switches_[wiring.from_switch].outputs[wiring.from_port];
     const auto inputs = static_cast<std::uint32_t>(output.by_input.size());
     std::uint32_t input = output.next;
@@ -152,7 +152,7 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
             lost_frames_ += 1;
             lost_bytes_ += frame.bytes;
             // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += links_[index].wiring.to_switch == kNone ? frame.bytes : 0;
+            lost_at_hosts_ += links_[index].wiring().to_switch == Wiring::kHost ? frame.bytes : 0;
             if (frame.sack != kNoSack) {
                 sacks_.release(frame.sack);
             }
@@ -169,12 +169,11 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
 }
 
 base::expected<void> Network::check_conservation() const {
-    std::int64_t sent = 0;
     std::int64_t delivered = 0;
     std::int64_t inside = 0;
     for (std::size_t i = 0; i < links_.size(); ++i) {
-        sent += links_[i].wiring.from_switch == kNone ? links_[i].counters().entered_bytes : 0;
-        delivered += links_[i].wiring.to_switch == kNone ? links_[i].counters().frame_bytes : 0;
+        delivered +=
+            links_[i].wiring().to_switch == Wiring::kHost ? links_[i].counters().frame_bytes : 0;
         inside += links_[i].bytes_inside();
     }
     std::int64_t dropped = 0;
@@ -203,11 +202,11 @@ base::expected<void> Network::check_conservation() const {
                                              cells));
         }
     }
-    if (sent != delivered - lost_at_hosts_ + inside + dropped + lost_bytes_) {
+    if (sent_bytes_ != delivered - lost_at_hosts_ + inside + dropped + lost_bytes_) {
         return base::failure(fmt::format(
             "hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were dropped and "
             "{} B lost",
-            sent, delivered - lost_at_hosts_, inside, dropped, lost_bytes_));
+            sent_bytes_, delivered - lost_at_hosts_, inside, dropped, lost_bytes_));
     }
     return {};
 }

@@ -107,8 +107,8 @@ class Star : public Driver {
          const LinkConfig& down = {gigabits_per_second(10), Time::zero()}) {
         network.add_switch(config, hosts);
         for (std::uint16_t host = 0; host < hosts; ++host) {
-            network.add_link(up, {Network::kNone, 0, 0, host}, "up");
-            const LinkIndex link = network.add_link(down, {0, host, Network::kNone, 0}, "down");
+            network.add_link(up, {Wiring::kHost, 0, 0, host}, "up");
+            const LinkIndex link = network.add_link(down, {0, host, Wiring::kHost, 0}, "down");
             network.route(0, host, link);
         }
     }
@@ -171,8 +171,8 @@ class Bundle : public Driver {
         network.add_switch({}, ports);
         network.add_switch({}, ports);
         const LinkConfig link{gigabits_per_second(10), Time::zero()};
-        network.add_link(link, {Network::kNone, 0, 0, uplinks}, "up");
-        const LinkIndex down = network.add_link(link, {1, uplinks, Network::kNone, 0}, "down");
+        network.add_link(link, {Wiring::kHost, 0, 0, uplinks}, "up");
+        const LinkIndex down = network.add_link(link, {1, uplinks, Wiring::kHost, 0}, "down");
         for (std::uint16_t i = 0; i < uplinks; ++i) {
             network.add_link(link, {0, i, 1, i}, "uplink");
         }

@@ -138,7 +138,7 @@ void Rack::wire() {
     const auto narrow = [](std::uint32_t value) { return static_cast<std::uint16_t>(value); };
     network_.add_switch(config_.core, core_ports(config_));
     network_.add_switch(config_.tor, tor_ports(config_));
-    constexpr std::uint16_t host = Network::kNone;
+    constexpr std::uint16_t host = Wiring::kHost;
 
     for (std::uint32_t s = 0; s < config_.sources; ++s) {
         const auto port = narrow(s);
@@ -189,6 +189,10 @@ void Rack::run(Time until) {
     }
     while (!ended_) {
         const sim::Event event = events_.pop();
+        const sim::Event* next = events_.upcoming();
+        if (next != nullptr && next->kind == kDelivery) {
+            network_.prefetch(next->index);
+        }
         now_ = event.at;
         if (event.kind == kPause) [[unlikely]] {
             return;
@@ -199,15 +203,16 @@ void Rack::run(Time until) {
                                    (std::uint64_t{event.kind} << 56) ^
                                    (std::uint64_t{event.index} << 32);
         fingerprint_ = (fingerprint_ ^ word) * 0x100000001b3;
-        handle(event);
+        if (event.kind == kDelivery) [[likely]] {
+            network_.on_delivery(event.index, now_, FrameOutlet{*this});
+        } else {
+            handle(event);
+        }
     }
 }
 
 void Rack::handle(const sim::Event& event) {
     switch (event.kind) {
-        case kDelivery:
-            network_.on_delivery(event.index, now_, FrameOutlet{*this});
-            return;
         case kPortFree:
             network_.on_port_free(event.index, now_);
             return;
@@ -424,7 +429,6 @@ RackReport Rack::report() {
         counters.frames -= links_cold_[i].frames;
         counters.ack_frames -= links_cold_[i].ack_frames;
         counters.frame_bytes -= links_cold_[i].frame_bytes;
-        counters.entered_bytes -= links_cold_[i].entered_bytes;
         report.links.push_back(counters);
         report.drops_by_link.push_back(network_.link_drops(i) - drops_cold_[i]);
         report.drops += report.drops_by_link.back();

@@ -24,8 +24,8 @@ Problem problem_of_hosts(const RackConfig& config) {
     const std::uint64_t builders = config.builders;
     const std::uint64_t uplinks = config.uplinks;
     if (config.sources < 1 || builders < 1 || uplinks < 1 ||
-        config.sources + builders >= Network::kNone || config.sources + uplinks >= Network::kNone ||
-        builders + uplinks >= Network::kNone) {
+        config.sources + builders >= Wiring::kHost || config.sources + uplinks >= Wiring::kHost ||
+        builders + uplinks >= Wiring::kHost) {
         return "a rack has 1 to 65534 hosts, at least one of each kind, and uplinks";
     }
     if (config.request_size < 1 || config.request_size > largest_message) {

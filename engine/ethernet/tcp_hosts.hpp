@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/huge_pages.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
@@ -243,7 +244,7 @@ class TcpHosts {
     TcpConfig config_;
     Network& network_;
     sim::EventQueue& events_;
-    std::vector<Endpoint> endpoints_;
+    std::vector<Endpoint, base::HugePages<Endpoint>> endpoints_;
     TimeoutObserver* observer_ = nullptr;
 };
 

@@ -317,7 +317,7 @@ class TcpSender {
                              const TcpConfig& config);
     std::uint64_t repeat_last_segment(base::Time now, const TcpConfig& config);
 
-    // Touched by every acknowledgement: three cache lines, if the sender begins with one.
+    // Touched by every acknowledgement: four cache lines, if the sender begins with one.
     std::uint64_t una_ = 0;
     std::uint64_t nxt_ = 0;
     std::uint64_t end_ = 0;
@@ -341,15 +341,14 @@ class TcpSender {
     base::Bytes flight_peak_ = 0;
     std::uint64_t usage_round_ = 0;
     std::uint64_t probe_end_ = 0;  // what was in flight when a probe left; 0: no probe
-    Congestion congestion_;
-
     // RACK (RFC 8985): the latest-sent segment known to be delivered.
     base::Time rack_sent_;
     std::uint64_t rack_end_ = 0;
     base::Time rack_rtt_;
-    base::Time reorder_due_ = base::Time::never();
+    Congestion congestion_;
 
     // Recovery and probes.
+    base::Time reorder_due_ = base::Time::never();
     std::uint64_t recovery_end_ = 0;
     std::uint64_t mark_end_ = 0;  // ECN: no second reduction before this is acknowledged
     bool probe_repeats_ = false;

@@ -41,67 +41,66 @@ class EventQueue {
     void push(Event event) {
         assert(event.at >= now_);
         ++size_;
-        peak_size_ = std::max(peak_size_, size_);
         const std::uint64_t day = day_of(event.at);
         if (day - today_ < days_) [[likely]] {
             insert(event, day);
         } else {
-            ++beyond_;
-            far_next_ = std::min(far_next_, day);
-            far_.push(event);
+            push_beyond(event, day);
         }
     }
 
     /// Removes and returns the earliest event, of equal ones the first pushed. Requires !empty().
     Event pop() {
         assert(!empty());
-        std::uint64_t& busy = busy_[(today_ & mask_) / 64];
-        const std::uint64_t ahead = busy >> (today_ % 64);
-        if (ahead == 0) [[unlikely]] {
-            leap();
-            return pop();
+        if (size_ > peak_size_) [[unlikely]] {
+            peak_size_ = size_;
         }
-        const auto distance = static_cast<unsigned>(std::countr_zero(ahead));
-        if (distance != 0) {
-            today_ += distance;
-            if (far_next_ - today_ < days_) [[unlikely]] {
-                bring_near();
-            }
-        }
-        const std::uint32_t last = last_[today_ & mask_];
-        const std::uint32_t node = nodes_[last].next;
-        nodes_[last].next = nodes_[node].next;
-        if (node == last) {
-            last_[today_ & mask_] = kNone;
-            busy ^= std::uint64_t{1} << (today_ % 64);
-        }
-        nodes_[node].next = free_;
-        free_ = node;
         --size_;
-        now_ = nodes_[node].event.at;
-        const Event event = nodes_[node].event;
+        while (next_day_ == kNever) [[unlikely]] {
+            today_ = far_next_;
+            bring_near();
+        }
+        today_ = next_day_;
+        Node* const nodes = nodes_.data();
+        std::uint32_t& last = last_[today_ & mask_];
+        Node& back = nodes[last];
+        const std::uint32_t first = back.next;
+        Node& front = nodes[first];
+        const Event event = front.event;
+        now_ = event.at;
+        back.next = front.next;
+        front.next = free_;
+        free_ = first;
+        if (&front == &back) [[likely]] {
+            last = kNone;
+            find_next_day();
+        }
+        if (far_next_ - today_ < days_) [[unlikely]] {
+            bring_near();
+        }
         if (--until_review_ == 0) [[unlikely]] {
             review();
         }
         return event;
     }
 
+    /// The event that will be popped next, unless an earlier one is pushed before; to fetch what it
+    /// needs into the cache. Null when it is too far away to be known.
+    [[nodiscard]] const Event* upcoming() const {
+        return next_day_ == kNever ? nullptr : &nodes_[nodes_[last_[next_day_ & mask_]].next].event;
+    }
+
     /// Time of the earliest event. Requires !empty(). To stop a run at a given time, rather push an
     /// event that says so.
     [[nodiscard]] base::Time next_time() const {
         assert(!empty());
-        for (std::uint64_t day = today_; size_ > far_.size(); ++day) {
-            if (last_[day & mask_] != kNone) {
-                return nodes_[nodes_[last_[day & mask_]].next].event.at;
-            }
-        }
-        return far_.next_time();
+        return next_day_ == kNever ? far_.next_time() : upcoming()->at;
     }
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
     /// The greatest size() since construction or clear().
-    [[nodiscard]] std::size_t peak_size() const { return peak_size_; }
+    [[nodiscard]] std::size_t peak_size() const { return std::max(peak_size_, size_); }
     /// Time of the event popped last; zero before the first.
     [[nodiscard]] base::Time now() const { return now_; }
 
@@ -112,6 +111,7 @@ class EventQueue {
         far_.clear();
         far_next_ = kNever;
         today_ = 0;
+        next_day_ = kNever;
         now_ = base::Time::zero();
         size_ = peak_size_ = 0;
         begin_calendar(kFewestDays, kFirstDayBits);
@@ -122,6 +122,8 @@ class EventQueue {
     static constexpr std::uint64_t kNever = ~std::uint64_t{0} >> 1;
     static constexpr std::uint64_t kFewestDays = 4096;
     static constexpr std::uint64_t kMostDays = std::uint64_t{1} << 22;
+    /// To spare events the wheel is worth a longer horizon only while its days stay in the cache.
+    static constexpr std::uint64_t kMostDaysAhead = 16384;
     static constexpr unsigned kFirstDayBits = 10;  // 1 ns
     static constexpr unsigned kLongestDayBits = 50;
     static constexpr std::uint32_t kReviewPeriod = 16384;  // pops
@@ -138,72 +140,97 @@ class EventQueue {
     /// A day's list is a ring, known by its last node: an event that is not earlier than all of its
     /// day, as among many at one time, finds its place at once.
     void insert(const Event& event, std::uint64_t day) {
-        const std::uint32_t node = take_node(event);
+        next_day_ = std::min(next_day_, day);
+        if (free_ == kNone) [[unlikely]] {
+            grow();
+        }
+        Node* const nodes = nodes_.data();
+        const std::uint32_t fresh = free_;
+        Node& node = nodes[fresh];
+        free_ = node.next;
+        // Member by member: an event put together in memory only to be copied as a whole would be
+        // read back before its narrow stores have reached the cache.
+        node.event.at = event.at;
+        node.event.kind = event.kind;
+        node.event.index = event.index;
         std::uint32_t& last = last_[day & mask_];
         if (last == kNone) [[likely]] {
             busy_[(day & mask_) / 64] |= std::uint64_t{1} << (day % 64);
-            nodes_[node].next = node;
-            last = node;
+            node.next = fresh;
+            last = fresh;
             return;
         }
-        std::uint32_t before = last;
-        if (event.at < nodes_[last].event.at) {
-            while (nodes_[nodes_[before].next].event.at <= event.at) {
-                before = nodes_[before].next;
+        ++walked_;
+        Node* before = &nodes[last];
+        if (event.at < before->event.at) {
+            while (nodes[before->next].event.at <= event.at) {
+                before = &nodes[before->next];
                 ++walked_;
             }
         } else {
-            last = node;
+            last = fresh;
         }
-        ++walked_;
-        nodes_[node].next = nodes_[before].next;
-        nodes_[before].next = node;
+        node.next = before->next;
+        before->next = fresh;
     }
 
-    std::uint32_t take_node(const Event& event) {
-        if (free_ == kNone) [[unlikely]] {
-            nodes_.push_back({event, kNone});
-            return static_cast<std::uint32_t>(nodes_.size() - 1);
-        }
-        const std::uint32_t node = free_;
-        free_ = nodes_[node].next;
-        nodes_[node].event = event;
-        return node;
+    // Out of line, so that a push needs few registers.
+    [[gnu::noinline]] void grow() {
+        free_ = static_cast<std::uint32_t>(nodes_.size());
+        nodes_.push_back({{}, kNone});
+    }
+    [[gnu::noinline]] void push_beyond(const Event& event, std::uint64_t day) {
+        ++beyond_;
+        far_next_ = std::min(far_next_, day);
+        far_.push(event);
     }
 
-    /// Moves today to the next word of days that has events.
-    void leap() {
+    /// Moves on to the next day that has events.
+    void find_next_day() {
+        std::uint64_t& busy = busy_[(next_day_ & mask_) / 64];
+        busy ^= std::uint64_t{1} << (next_day_ % 64);
+        const std::uint64_t ahead = busy >> (next_day_ % 64);
+        if (ahead != 0) [[likely]] {
+            next_day_ += static_cast<unsigned>(std::countr_zero(ahead));
+        } else {
+            leap();
+        }
+    }
+
+    // The same when no day of the present word of days has events.
+    [[gnu::noinline]] void leap() {
         if (size_ == far_.size()) {
-            today_ = far_next_;
-            bring_near();
+            next_day_ = kNever;
             return;
         }
-        do {
-            today_ = (today_ | 63) + 1;
+        std::uint64_t busy = 0;
+        while (busy == 0) {
+            next_day_ = (next_day_ | 63) + 1;
+            busy = busy_[(next_day_ & mask_) / 64];
             ++scanned_;
-        } while (busy_[(today_ & mask_) / 64] == 0);
-        // The horizon has moved along; what it passed may lie before the day found.
-        if (far_next_ - today_ < days_) {
-            bring_near();
         }
+        next_day_ += static_cast<unsigned>(std::countr_zero(busy));
     }
 
     /// Moves what the horizon has reached from the wheel to its day.
-    void bring_near() {
+    [[gnu::noinline]] void bring_near() {
         while (!far_.empty()) {
-            const std::uint64_t day = day_of(far_.next_time());
-            if (day - today_ >= days_) {
-                far_next_ = day;
+            // The exact time may take a walk: it is asked for only when it matters.
+            far_next_ = std::max(today_, day_of(far_.earliest_possible()));
+            if (far_next_ - today_ < days_) {
+                far_next_ = day_of(far_.next_time());
+            }
+            if (far_next_ - today_ >= days_) {
                 return;
             }
-            insert(far_.pop(), day);
+            insert(far_.pop(), far_next_);
         }
         far_next_ = kNever;
     }
 
     /// Adjusts the calendar to what it has cost lately. The horizon may recede but never comes
     /// nearer: the wheel takes nothing back.
-    void review() {
+    [[gnu::noinline]] void review() {
         const bool crowded = walked_ > kReviewPeriod / 2;
         const bool sparse = walked_ < kReviewPeriod / 8;
         if (crowded && day_bits_ > 0 && days_ < kMostDays) {
@@ -211,7 +238,7 @@ class EventQueue {
         } else if (sparse && day_bits_ < kLongestDayBits && scanned_ > kReviewPeriod) {
             // From an odd day, half as many days of twice the length would end a day earlier.
             rebuild(today_ % 2 == 0 ? std::max(days_ / 2, kFewestDays) : days_, day_bits_ + 1);
-        } else if (beyond_ > kReviewPeriod / 16 && days_ < kMostDays) {
+        } else if (beyond_ > kReviewPeriod / 16 && days_ < kMostDaysAhead) {
             sparse&& day_bits_ < kLongestDayBits ? rebuild(days_, day_bits_ + 1)
                                                  : rebuild(days_ * 2, day_bits_);
         }
@@ -234,6 +261,7 @@ class EventQueue {
         }
         nodes_.clear();
         free_ = kNone;
+        next_day_ = kNever;
         begin_calendar(days, day_bits);
         today_ = day_of(now_);
         for (const Event& event : events) {
@@ -252,7 +280,8 @@ class EventQueue {
         until_review_ = kReviewPeriod;
     }
 
-    std::uint64_t today_ = 0;  // no event is earlier; counted from time zero
+    std::uint64_t today_ = 0;          // of now(), counted from time zero; or soon to be
+    std::uint64_t next_day_ = kNever;  // of the next event; kNever if that waits in the wheel
     std::uint64_t days_ = 0;
     std::uint64_t mask_ = 0;
     std::uint64_t far_next_ = kNever;  // no event of the wheel is on an earlier day

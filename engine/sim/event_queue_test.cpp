@@ -115,6 +115,30 @@ TYPED_TEST(AnyEventQueue, AnEventPushedAloneComesBack) {
     }
 }
 
+// Over many orders of magnitude, so that some next events wait in the wheel.
+TEST(EventQueue, TheUpcomingEventIsTheOnePoppedNextUnlessAnEarlierOneIsPushed) {
+    EventQueue queue;
+    std::mt19937_64 random(7);
+    int known = 0;
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+        queue.push(
+            {queue.now() + Time{static_cast<std::int64_t>(random() % (1ULL << (i % 40)))}, 0, i});
+        const Event* upcoming = queue.upcoming();
+        if (upcoming != nullptr) {
+            const Event expected = *upcoming;
+            ASSERT_EQ(queue.next_time(), expected.at);
+            ASSERT_EQ(queue.pop(), expected);
+            ++known;
+        } else {
+            queue.pop();
+        }
+        if (i % 3 != 0) {
+            queue.push({queue.now() + Time{1'000'000}, 1, i});
+        }
+    }
+    EXPECT_GT(known, 10'000);
+}
+
 TYPED_TEST(AnyEventQueue, EqualTimesLeaveInOrderOfInsertion) {
     Pair<TypeParam> pair;
     for (const std::int64_t at : {0, 1, 63, 64, 4096, 262144, 1 << 30}) {

@@ -78,6 +78,17 @@ class RadixWheel {
     /// given time, rather push an event that says so.
     [[nodiscard]] base::Time next_time() const;
 
+    /// A time before which there is no event, found without a walk. Requires !empty().
+    [[nodiscard]] base::Time earliest_possible() const {
+        assert(!empty());
+        if (front_ != nullptr) {
+            return front_->event.at;
+        }
+        const auto slot = first_slot();
+        const auto shift = slot / kSlotsPerLevel * kDigitBits;
+        return {slots_[slot].head->event.at.ps >> shift << shift};
+    }
+
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
     /// The greatest size() since construction or clear().
