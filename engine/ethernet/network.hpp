@@ -207,11 +207,11 @@ class Network {
 
     /// The books run behind (see SwitchBuffer): they are an upper bound, good enough to see that no
     /// maximum is raised, and settled only when one might be. The peak is exact; the maximum of a
-    /// bin may be low by 1/512, so that not every frame of a rising flank settles the books.
+    /// bin may be low by 1/256 of the peak, so that not every frame of a rising flank settles them.
     void record_if_raised(SwitchNode& node, base::Time now) {
         const base::Bytes held = node.buffer.held();
-        if (held > node.occupancy->peak().value ||
-            node.occupancy->would_raise(now, held - held / 512)) [[unlikely]] {
+        const base::Bytes peak = node.occupancy->peak().value;
+        if (held > peak || node.occupancy->would_raise(now, held - peak / 256)) [[unlikely]] {
             settle(node, now);
             node.occupancy->set(now, node.buffer.held());
         }

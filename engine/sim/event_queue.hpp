@@ -62,16 +62,15 @@ class EventQueue {
         }
         today_ = next_day_;
         Node* const nodes = nodes_.data();
-        std::uint32_t& last = last_[today_ & mask_];
-        Node& back = nodes[last];
-        const std::uint32_t first = back.next;
+        const std::uint32_t first = next_;
         Node& front = nodes[first];
         const Event event = front.event;
         now_ = event.at;
-        back.next = front.next;
+        std::uint32_t& last = last_[today_ & mask_];
+        nodes[last].next = next_ = front.next;
         front.next = free_;
         free_ = first;
-        if (&front == &back) [[likely]] {
+        if (last == first) [[likely]] {
             last = kNone;
             find_next_day();
         }
@@ -87,7 +86,7 @@ class EventQueue {
     /// The event that will be popped next, unless an earlier one is pushed before; to fetch what it
     /// needs into the cache. Null when it is too far away to be known.
     [[nodiscard]] const Event* upcoming() const {
-        return next_day_ == kNever ? nullptr : &nodes_[nodes_[last_[next_day_ & mask_]].next].event;
+        return next_day_ == kNever ? nullptr : &nodes_[next_].event;
     }
 
     /// Time of the earliest event. Requires !empty(). To stop a run at a given time, rather push an
@@ -123,7 +122,7 @@ class EventQueue {
     static constexpr std::uint64_t kFewestDays = 4096;
     static constexpr std::uint64_t kMostDays = std::uint64_t{1} << 22;
     /// To spare events the wheel is worth a longer horizon only while its days stay in the cache.
-    static constexpr std::uint64_t kMostDaysAhead = 16384;
+    static constexpr std::uint64_t kMostDaysAhead = std::uint64_t{1} << 17;
     static constexpr unsigned kFirstDayBits = 10;  // 1 ns
     static constexpr unsigned kLongestDayBits = 50;
     static constexpr std::uint32_t kReviewPeriod = 16384;  // pops
@@ -140,7 +139,6 @@ class EventQueue {
     /// A day's list is a ring, known by its last node: an event that is not earlier than all of its
     /// day, as among many at one time, finds its place at once.
     void insert(const Event& event, std::uint64_t day) {
-        next_day_ = std::min(next_day_, day);
         if (free_ == kNone) [[unlikely]] {
             grow();
         }
@@ -158,6 +156,10 @@ class EventQueue {
             busy_[(day & mask_) / 64] |= std::uint64_t{1} << (day % 64);
             node.next = fresh;
             last = fresh;
+            if (day < next_day_) {
+                next_day_ = day;
+                next_ = fresh;
+            }
             return;
         }
         ++walked_;
@@ -172,6 +174,9 @@ class EventQueue {
         }
         node.next = before->next;
         before->next = fresh;
+        if (day == next_day_) {
+            next_ = nodes[last].next;
+        }
     }
 
     // Out of line, so that a push needs few registers.
@@ -185,7 +190,7 @@ class EventQueue {
         far_.push(event);
     }
 
-    /// Moves on to the next day that has events.
+    /// Moves on to the next event.
     void find_next_day() {
         std::uint64_t& busy = busy_[(next_day_ & mask_) / 64];
         busy ^= std::uint64_t{1} << (next_day_ % 64);
@@ -194,6 +199,9 @@ class EventQueue {
             next_day_ += static_cast<unsigned>(std::countr_zero(ahead));
         } else {
             leap();
+        }
+        if (next_day_ != kNever) [[likely]] {
+            next_ = nodes_[last_[next_day_ & mask_]].next;
         }
     }
 
@@ -282,6 +290,7 @@ class EventQueue {
 
     std::uint64_t today_ = 0;          // of now(), counted from time zero; or soon to be
     std::uint64_t next_day_ = kNever;  // of the next event; kNever if that waits in the wheel
+    std::uint32_t next_ = kNone;       // that event's node
     std::uint64_t days_ = 0;
     std::uint64_t mask_ = 0;
     std::uint64_t far_next_ = kNever;  // no event of the wheel is on an earlier day
