@@ -120,7 +120,8 @@ def latency(axes: Axes, runs: Sequence[Run]) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
     if len(curves) > 1:
-        axes.legend(loc="best", framealpha=0.85, edgecolor="none")
+        # Below the axes: curves may run anywhere within them.
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, frameon=False)
     style.quiet_grid(axes)
 
 
