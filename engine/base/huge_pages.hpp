@@ -31,7 +31,7 @@ struct HugePages {
 
     void deallocate(T* block, std::size_t count) noexcept {
         const std::size_t bytes = count * sizeof(T);
-        ::operator delete(block, bytes, alignment(bytes));
+        ::operator delete(block, alignment(bytes));
     }
 
     friend bool operator==(const HugePages& /*a*/, const HugePages& /*b*/) { return true; }

@@ -65,8 +65,8 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         timeouts = result.metric("retransmission_timeouts")
         if drops:
             outcome += (
-                f": {drops:,} packets found no room, and {timeouts or 0:,} times a connection "
-                "waited for its time-out"
+                f": {drops:,} packets found no room, and {_times(int(timeouts or 0))} a "
+                "connection waited for its time-out"
             )
         elif drops == 0:
             outcome += " without a drop"
@@ -141,6 +141,10 @@ def _hop_rate(result: Result) -> str:
         hops, cpu_s = result.engine.get("packet_hops"), result.engine.get("cpu_s")
         rate = hops / cpu_s if hops and cpu_s else None
     return NOTHING if rate is None else f"{rate / 1e6:.1f} M"
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once"}.get(count, f"{count:,} times")
 
 
 def _kilohertz(value: float) -> str:
