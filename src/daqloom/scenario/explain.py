@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -25,7 +25,7 @@ def sentence(error: ValidationError, source: str, overridden: Container[str]) ->
         if isinstance(first["input"], dict | BaseModel):
             return f"{where} {path}: {message}" if path else f"{where} {message}"
         return f"{where} {path} = {_quote(first['input'])} {message}"
-    value, dimension = first["input"], _dimension(first["loc"])
+    value, dimension = first["input"], dimension_at(first["loc"])
     if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
         value = dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
@@ -33,7 +33,7 @@ def sentence(error: ValidationError, source: str, overridden: Container[str]) ->
     return f"{where} {path} = {_quote(value)} {expected}"
 
 
-def _dimension(path: tuple[str | int, ...]) -> Dimension | None:
+def dimension_at(path: Sequence[str | int]) -> Dimension | None:
     """The kind of quantity at a place in the scenario, if it is one."""
     model: Any = Scenario
     for part in path[:-1]:

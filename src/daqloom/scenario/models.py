@@ -64,18 +64,20 @@ class Scenario(Part):
         """Payload of a full segment (B)."""
         return self.network.mtu - self.transport.header_bytes
 
-    def hash(self) -> str:
-        """SHA-256 of all that bears on a result, but for the seed, which results carry apart.
-
-        Name, title and description do not count; files count by their content.
-        """
+    def content(self) -> dict[str, Any]:
+        """All that bears on a result, as JSON has it: every key but name, title, description and
+        seed; files by the digest of their content."""
         content = self.model_dump(mode="json", exclude={"name", "title", "description"})
         del content["run"]["seed"]
         event = content["event"]
         event["size_histogram"] = _digest(*(self.event.histogram or ()))
         event["trace"] = _digest(*((self.event.arrival_times,) if self.event.trace else ()))
         event["lhc"]["filling"] = _digest(self.event.lhc.pattern)
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return content
+
+    def hash(self) -> str:
+        """SHA-256 of `content`; the seed stands apart in results."""
+        canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> Scenario:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from daqloom.result import Result
 from daqloom.scenario import Scenario
@@ -25,19 +27,36 @@ def cell_key(scenario_hash: str, method: str, seed: int | None) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """`method` applied to `scenario` with `seed` (None where none is drawn)."""
+    """`method` applied, with `seed` (None where none is drawn), to `base` with `changes`.
 
-    scenario: Scenario
+    `scenario_hash` is that of the changed system, which is built only when it is needed.
+    """
+
+    base: Scenario
+    changes: Mapping[str, Any]
     method: str
     seed: int | None
+    scenario_hash: str
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The system. Raises ScenarioError."""
+        return self.base.with_overrides(self.changes) if self.changes else self.base
 
     @cached_property
     def key(self) -> str:
         """Its name in a store."""
-        return cell_key(self.scenario.hash(), self.method, self.seed)
+        return cell_key(self.scenario_hash, self.method, self.seed)
 
     def compute(self) -> Result:
         """Runs the method. Raises ScenarioError or SimulationError."""
+        if self.scenario.hash() != self.scenario_hash:
+            raise RuntimeError(f"{self.changes} do not lead to the scenario that was planned")
         if self.method == "analyse":
             return self.scenario.analyse()
         return self.scenario.simulate(seed=self.seed)
+
+
+def cell_of(scenario: Scenario, method: str, seed: int | None = None) -> Cell:
+    """The cell of one scenario as it is."""
+    return Cell(scenario, {}, method, seed if method in SEEDED else None, scenario.hash())

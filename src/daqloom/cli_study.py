@@ -1,0 +1,148 @@
+"""The `daqloom study` commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daqloom.console import plain_failures
+
+if TYPE_CHECKING:
+    from daqloom.study.executor import Executor
+    from daqloom.study.store import Store
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Sweep, search and repeat: one file, one command, resumable.",
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The study's TOML file.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The quick form that the file describes.")]
+Folder = Annotated[
+    Path,
+    typer.Option(
+        "--store", metavar="DIR", help="Where results are kept; shared by any number of studies."
+    ),
+]
+STORE = Path("daqloom-store")
+
+
+@app.command()
+def plan(file: File, quick: Quick = False, store: Folder = STORE) -> None:
+    """Say what a study computes, what is done already, and how long the rest may take.
+
+    \b
+    Example:
+      daqloom study plan studies/atlas-min-buffer.toml --quick
+    """
+    with plain_failures():
+        from daqloom.report.study_console import print_plan
+        from daqloom.study.file import load_study
+        from daqloom.study.plan import plan as make_plan
+        from daqloom.study.store import Store
+
+        study = load_study(file, quick=quick)
+        if store.exists():
+            with Store.open(store, create=False) as opened:
+                print_plan(study, make_plan(study, opened), store)
+        else:
+            print_plan(study, make_plan(study, None), store)
+
+
+@app.command()
+def run(
+    file: File,
+    quick: Quick = False,
+    store: Folder = STORE,
+    workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Processes on this machine; 0: all cores.")
+    ] = 0,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler to use, such as tcp://node1:8786."),
+    ] = None,
+    part: Annotated[
+        str,
+        typer.Option(metavar="I/N", help="Only every N-th answer from the I-th on, I from 0."),
+    ] = "0/1",
+) -> None:
+    """Compute what the store does not hold yet. Ctrl-C loses no more than the runs under way.
+
+    \b
+    Examples:
+      daqloom study run studies/atlas-min-buffer.toml --quick
+      daqloom study run mine.toml --workers 8 --store /data/store
+    """
+    with plain_failures("what was computed is in the store; the same command goes on from there"):
+        from daqloom.report.study_console import print_summary, watch
+        from daqloom.study.file import load_study
+        from daqloom.study.runner import run as run_study
+        from daqloom.study.store import Store
+
+        study = load_study(file, quick=quick)
+        share = _part(part)
+        with Store.open(store, create=True) as opened:
+            executor = _executor(opened, store, workers, scheduler)
+            try:
+                with watch(study) as report:
+                    progress = run_study(study, opened, executor, report, share)
+            finally:
+                executor.close()
+            print_summary(study, progress, opened)
+        if progress.failures:
+            raise typer.Exit(1)
+
+
+@app.command("export-slurm")
+def export_slurm(
+    file: File,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The script to write.")],
+    elements: Annotated[int, typer.Option(metavar="N", help="Jobs of the array.")] = 100,
+    hours: Annotated[float, typer.Option(help="Time limit of a job.")] = 24.0,
+    memory: Annotated[int, typer.Option(metavar="MB", help="Memory of a job.")] = 1000,
+    quick: Quick = False,
+    store: Folder = STORE,
+) -> None:
+    """Write a Slurm job array that fills the same store, without Dask.
+
+    \b
+    Example:
+      daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
+    """
+    with plain_failures():
+        from daqloom.console import check_writable
+        from daqloom.report.output import written_whole
+        from daqloom.study.file import load_study
+        from daqloom.study.slurm import job_array
+
+        check_writable(output, "--output")
+        load_study(file, quick=quick)
+        script = job_array(
+            file, store, elements=elements, quick=quick, hours=hours, memory_mb=memory
+        )
+        with written_whole(output) as scratch:
+            scratch.write_text(script)
+        print(f"{output}: {elements} jobs; hand it to sbatch")
+
+
+def _part(text: str) -> tuple[int, int]:
+    from daqloom.study.errors import StudyError
+
+    share = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not share or not int(share[1]) < int(share[2]):
+        raise StudyError(f"--part {text}: expected I/N with I from 0 and less than N, such as 0/4")
+    return int(share[1]), int(share[2])
+
+
+def _executor(opened: Store, path: Path, workers: int, scheduler: str | None) -> Executor:
+    if workers == 1 and scheduler is None:
+        from daqloom.study.executor import InProcess
+
+        return InProcess(opened)
+    from daqloom.study.workers import DaskExecutor
+
+    return DaskExecutor(path, workers=workers, address=scheduler)

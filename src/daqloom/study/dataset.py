@@ -1,0 +1,128 @@
+"""A study's results as a labelled array: `daqloom.open_study(path)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.metrics import METRICS, flatten
+from daqloom.study.axis import dimension_of_key
+from daqloom.study.cell import SEEDED
+from daqloom.study.file import Study, load_study
+from daqloom.study.program import Outcome, Task
+from daqloom.study.runner import replay
+from daqloom.study.store import Store
+
+if TYPE_CHECKING:
+    import xarray
+
+DEFAULT_STORE = Path("daqloom-store")
+
+
+def open_study(
+    path: Path | str, *, store: Path | str = DEFAULT_STORE, quick: bool = False
+) -> xarray.Dataset:
+    """What `store` holds of the study in the file `path`.
+
+    Dimensions: `method`, one for each axis (named by its first key; further keys of a zipped axis
+    are coordinates along it), `seed`. Variables: every metric that a result gives, under its dotted
+    name, with its unit in `attrs["units"]`; with a search also `boundary` (in the key's unit) and
+    `boundary_status`. What was not computed, or is not given by a method, is NaN. Methods that draw
+    no random numbers have the same value for every seed.
+
+    Raises StudyError.
+    """
+    study = load_study(Path(path), quick=quick)
+    with Store.open(Path(store), create=False) as opened:
+        return to_dataset(study, replay(study, opened))
+
+
+def to_dataset(study: Study, outcomes: Iterable[tuple[Task, Outcome | None]]) -> xarray.Dataset:
+    """The outcomes of a study's tasks as one dataset; see `open_study`."""
+    import xarray
+
+    dims = ("method", *(axis.keys[0] for axis in study.axes), "seed")
+    shape = (len(study.methods), *study.shape, len(study.seeds))
+    table = _Table(study, shape)
+    for task, outcome in outcomes:
+        table.add(task, outcome)
+    units = {metric.name: metric.unit for metric in METRICS}
+    variables = {
+        name: (dims, values, {"units": units.get(name, "")})
+        for name, values in table.metrics.items()
+    }
+    if study.search:
+        dimension = dimension_of_key(study.search.key)
+        about = {"key": study.search.key, "find": study.search.find, "where": study.search.where}
+        unit = {"units": dimension.unit if dimension else ""}
+        variables["boundary"] = (dims, table.boundary, about | unit)
+        variables["boundary_status"] = (dims, table.status, {})
+    return xarray.Dataset(
+        variables,
+        coords=_coordinates(study),
+        attrs={"study": study.name, "title": study.title, "scenario": study.base.name},
+    )
+
+
+class _Table:
+    """Arrays that are filled task by task."""
+
+    def __init__(self, study: Study, shape: tuple[int, ...]) -> None:
+        self.study, self.shape = study, shape
+        self.metrics: dict[str, Any] = {}
+        self.boundary = np.full(shape, np.nan)
+        self.status = np.full(shape, "", dtype="<U8")
+        self._methods = {name: place for place, name in enumerate(study.methods)}
+        self._seeds = {seed: place for place, seed in enumerate(study.seeds)}
+
+    def add(self, task: Task, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        seed = self._seeds[task.seed] if task.method in SEEDED else slice(None)
+        place = (self._methods[task.method], *task.index, seed)
+        if outcome.result is not None:
+            for name, value in flatten(_shared(outcome.result.metrics)).items():
+                if name not in self.metrics:
+                    self.metrics[name] = np.full(self.shape, np.nan)
+                self.metrics[name][place] = value
+        if outcome.boundary is not None:
+            if outcome.boundary.value is not None:
+                self.boundary[place] = outcome.boundary.value
+            self.status[place] = outcome.boundary.status
+
+
+def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is told of single links and ports: thousands of columns that few points have."""
+    single = ("drops_by_port",)
+    kept = {name: value for name, value in metrics.items() if name not in single}
+    links = kept.get("link_utilisation")
+    if isinstance(links, Mapping):
+        kept["link_utilisation"] = {n: v for n, v in links.items() if n.count(".") == 1}
+    return kept
+
+
+def _coordinates(study: Study) -> dict[str, Any]:
+    coordinates: dict[str, Any] = {"method": list(study.methods), "seed": list(study.seeds)}
+    for axis in study.axes:
+        for key in axis.keys:
+            dimension = dimension_of_key(key)
+            units = {"units": dimension.unit} if dimension else {}
+            coordinates[key] = (axis.keys[0], axis.coordinates(key), units)
+    return coordinates
+
+
+def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
+    """Writes one row per method, point and seed. Units stand in the columns' metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = dataset.to_dataframe().reset_index()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    fields = [
+        field.with_metadata({"units": str(dataset[field.name].attrs.get("units", ""))})
+        for field in table.schema
+    ]
+    pq.write_table(table.cast(pa.schema(fields, metadata=table.schema.metadata)), path)

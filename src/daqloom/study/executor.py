@@ -1,0 +1,63 @@
+"""Where cells are computed: in this process, or by workers that write to the store themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from daqloom.scenario import ScenarioError
+from daqloom.simulate import SimulationError
+from daqloom.study.cell import Cell
+from daqloom.study.store import Store
+
+
+class Executor(Protocol):
+    """Takes cells and says which are done; their results lie in the store."""
+
+    @property
+    def slots(self) -> int:
+        """How many cells may be under way at once, so that no worker waits."""
+
+    def submit(self, cell: Cell) -> None:
+        """Takes a cell; `completed` will name it."""
+
+    def completed(self) -> Iterator[tuple[str, str | None]]:
+        """Waits for some cells: key, and None or the sentence that says why there is no result."""
+
+    def close(self) -> None:
+        """Gives the workers up; what is under way is lost, what is stored is not."""
+
+
+def compute(cell: Cell, store: Store) -> str | None:
+    """Computes a cell and stores it; the sentence says why that was not possible."""
+    try:
+        result = cell.compute()
+    except (ScenarioError, SimulationError) as error:
+        return str(error)
+    except MemoryError:
+        return "out of memory"
+    store.put(cell, result)
+    return None
+
+
+class InProcess:
+    """One cell after the other, here."""
+
+    slots = 1
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[Cell] = []
+
+    def submit(self, cell: Cell) -> None:
+        """Takes a cell."""
+        self._waiting.append(cell)
+
+    def completed(self) -> Iterator[tuple[str, str | None]]:
+        """Computes what was submitted."""
+        waiting, self._waiting = self._waiting, []
+        for cell in waiting:
+            yield cell.key, compute(cell, self._store)
+
+    def close(self) -> None:
+        """Nothing is under way."""

@@ -1,0 +1,296 @@
+"""A study as its file says: which scenario, which methods, what varies, what is searched."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from daqloom.scenario import Scenario, ScenarioError, load
+from daqloom.scenario.explain import known_keys, nearest
+from daqloom.scenario.inputs import read_text
+from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, zipped
+from daqloom.study.condition import Condition
+from daqloom.study.errors import StudyError
+from daqloom.study.hasher import ScenarioHasher
+
+LARGEST_STUDY_BYTES = 1 << 20
+MOST_SEEDS = 10_000
+
+Method = Literal["analyse", "simulate"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Search(_Table):
+    """[search]: the smallest or largest value of a key at which a condition holds."""
+
+    key: str = Field(description="key of the scenario that is searched")
+    find: Literal["smallest", "largest"] = Field(description="which end of the values that satisfy")
+    where: str = Field(description='condition on metrics, such as "packets_dropped == 0"')
+    bounds: tuple[str | int | float, str | int | float] = Field(
+        description="the lowest and the highest value tried"
+    )
+    tolerance: str | int | float = Field(
+        description="how near to the boundary is near enough: in the key's unit; with log spacing "
+        "the ratio of two neighbouring values less 1"
+    )
+    spacing: Literal["linear", "log"] = Field(
+        default="linear", description="whether halves are differences or ratios"
+    )
+    method: Method = Field(default="simulate", description="the method whose metrics are judged")
+    votes: int = Field(
+        default=1,
+        ge=1,
+        le=99,
+        description="seeds that vote at every value; more than half decide",
+    )
+
+
+class Repeat(_Table):
+    """[repeat]: the whole again with other random numbers."""
+
+    seeds: int | tuple[int, ...] = Field(
+        default=1, description="how many, or which; a number n stands for 1 to n"
+    )
+
+
+class _File(_Table):
+    title: str = Field(default="", max_length=200, description="one line for lists and reports")
+    description: str = Field(default="", max_length=10_000, description="what the study is for")
+    scenario: str = Field(description="name of a scenario, or path from the study's folder")
+    methods: tuple[Method, ...] = Field(
+        default=("simulate",), min_length=1, description="methods applied to every point"
+    )
+    set: dict[str, Any] = Field(default={}, description="keys of the scenario changed everywhere")
+    grid: dict[str, Any] = Field(default={}, description="axes: every value with every other")
+    zip: tuple[dict[str, Any], ...] = Field(
+        default=(), description="axes of several keys whose lists run side by side"
+    )
+    search: Search | None = Field(default=None, description="see [search]")
+    repeat: Repeat = Field(default_factory=Repeat, description="see [repeat]")
+    quick: dict[str, Any] = Field(
+        default={}, description="tables of this file that replace the above in the quick form"
+    )
+
+    @model_validator(mode="after")
+    def _methods_once(self) -> Self:
+        if len(set(self.methods)) < len(self.methods):
+            raise ValueError("methods names a method twice")
+        if self.search and self.search.method not in self.methods:
+            raise ValueError(f'methods lacks "{self.search.method}", which search.method names')
+        return self
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study whose every key is known and whose every value is read."""
+
+    name: str
+    title: str
+    description: str
+    base: Scenario
+    methods: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    search: Search | None
+    seeds: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Steps of each axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    @property
+    def points(self) -> int:
+        """How many combinations of the axes there are."""
+        return math.prod(self.shape)
+
+    def indices(self) -> Iterator[tuple[int, ...]]:
+        """Every combination of steps, the last axis fastest."""
+        return itertools.product(*(range(len(axis)) for axis in self.axes))
+
+    def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
+        """What a point sets."""
+        changes: dict[str, Any] = {}
+        for axis, step in zip(self.axes, index, strict=True):
+            changes |= axis.overrides(step)
+        return changes
+
+    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> Scenario:
+        """The system at a point; `more` are further keys. Raises ScenarioError."""
+        return self.base.with_overrides(self.overrides(index) | dict(more or {}))
+
+    @cached_property
+    def hasher(self) -> ScenarioHasher:
+        """Hashes of the points' systems."""
+        return ScenarioHasher(self.base)
+
+    @cached_property
+    def condition(self) -> Condition:
+        """What the search asks for."""
+        assert self.search is not None
+        return Condition.parse(self.search.where, self.search.method)
+
+
+def load_study(path: Path, *, quick: bool = False) -> Study:
+    """Reads a study's file, in its quick form if asked for. Raises StudyError or ScenarioError."""
+    try:
+        document = tomllib.loads(read_text(path, LARGEST_STUDY_BYTES))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{path} is no valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise StudyError(str(error)) from None
+    try:
+        return _study(path, _File.model_validate(_quick(document) if quick else document))
+    except ValidationError as error:
+        raise StudyError(f"{path}: {_sentence(error)}") from None
+    except StudyError as error:
+        raise StudyError(f"{path}: {error}") from None
+
+
+def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key; all else is replaced."""
+    quick = document.get("quick", {})
+    if not isinstance(quick, dict):
+        return dict(document)
+    merged = dict(document)
+    for name, value in quick.items():
+        old = merged.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[name] = flatten(old) | flatten(value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _study(path: Path, file: _File) -> Study:
+    named = file.scenario
+    if named.endswith(".toml") or "/" in named:
+        named = str(path.parent / named)
+    changes = flatten(file.set)
+    try:
+        base = load(named, changes)
+    except ScenarioError as error:
+        raise StudyError(str(error)) from None
+    axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
+    axes += [zipped(flatten(table)) for table in file.zip if table]
+    study = Study(
+        name=path.stem,
+        title=file.title or path.stem,
+        description=file.description,
+        base=base,
+        methods=file.methods,
+        axes=tuple(axes),
+        search=file.search,
+        seeds=_seeds(file.repeat.seeds),
+    )
+    _check(study)
+    return study
+
+
+def _seeds(seeds: int | tuple[int, ...]) -> tuple[int, ...]:
+    chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else seeds
+    if not 1 <= len(chosen) <= MOST_SEEDS or len(set(chosen)) < len(chosen) or min(chosen) < 0:
+        raise StudyError(
+            f"repeat.seeds = {seeds}: expected 1 to {MOST_SEEDS}, or a list of different numbers"
+        )
+    return chosen
+
+
+def _check(study: Study) -> None:
+    keys = [key for axis in study.axes for key in axis.keys]
+    if study.search:
+        keys.append(study.search.key)
+        _check_search(study, study.search)
+    for key in {"run.seed"} & set(keys):
+        raise StudyError(f"{key} is varied by [repeat], not by an axis")
+    for key in keys:
+        if keys.count(key) > 1:
+            raise StudyError(f"{key} is varied twice")
+    corners = {tuple(0 for _ in study.shape), tuple(n - 1 for n in study.shape)}
+    for corner in corners:  # all others are checked as they are computed
+        study.scenario(corner)
+
+
+def _check_search(study: Study, search: Search) -> None:
+    if search.key not in set(known_keys()):
+        raise StudyError(f'search.key: unknown key "{search.key[:80]}"{nearest(search.key)}')
+    _ = study.condition
+    low, high = search_bounds(search)
+    if not low < high:
+        raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
+    if search_tolerance(search) <= 0:
+        raise StudyError(f"search.tolerance = {search.tolerance!r} must be more than 0")
+    if search.spacing == "log" and low <= 0:
+        raise StudyError("search.bounds: log spacing needs bounds above 0")
+
+
+def search_bounds(search: Search) -> tuple[float, float]:
+    """Lowest and highest value as SI numbers."""
+    low, high = (_si(search.key, value, "search.bounds") for value in search.bounds)
+    return low, high
+
+
+def search_tolerance(search: Search) -> float:
+    """In the key's SI unit; with log spacing a bare ratio less 1."""
+    if search.spacing == "log":
+        if isinstance(search.tolerance, str):
+            raise StudyError(
+                f'search.tolerance = "{search.tolerance}": with log spacing it is a bare number, '
+                "such as 0.05"
+            )
+        return float(search.tolerance)
+    return _si(search.key, search.tolerance, "search.tolerance")
+
+
+def search_value(search: Search, number: float) -> str | int | float:
+    """An SI number as the scenario reads it."""
+    dimension = dimension_of_key(search.key)
+    if dimension is None:
+        return int(number) if float(number).is_integer() else number
+    return dimension.format(round(number) if dimension.whole else number)
+
+
+def is_whole(search: Search) -> bool:
+    """Whether the key takes whole numbers only."""
+    dimension = dimension_of_key(search.key)
+    values = (*search.bounds, search.tolerance)
+    return dimension.whole if dimension else all(isinstance(value, int) for value in values)
+
+
+def _si(key: str, value: str | int | float, where: str) -> float:
+    dimension = dimension_of_key(key)
+    if dimension is None:
+        if isinstance(value, str):
+            raise StudyError(f'{where}: "{value}" is no number, as {key} takes')
+        return value
+    try:
+        return dimension.parse(value)
+    except ValueError as error:
+        raise StudyError(f'{where}: "{value}" {error}') from None
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f'unknown key "{path[:80]}"; known are {", ".join(_known(first["loc"]))}'
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    if first["type"] == "missing":
+        return f"{path} is missing"
+    return f"{path} = {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _known(location: tuple[int | str, ...]) -> list[str]:
+    tables: dict[str, type[_Table]] = {"search": Search, "repeat": Repeat}
+    return list(tables.get(str(location[0]), _File).model_fields)

@@ -1,0 +1,156 @@
+"""Drives the programs of a study: from the store where it knows the answer, else by an executor."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from daqloom.result import Result
+from daqloom.scenario import ScenarioError
+from daqloom.study.cell import Cell
+from daqloom.study.executor import Executor
+from daqloom.study.file import Study
+from daqloom.study.program import Outcome, Program, Task, program, tasks
+from daqloom.study.store import Store
+
+
+@dataclass
+class Progress:
+    """How far a study is. `tasks` is known from the start, cells only as searches unfold."""
+
+    tasks: int
+    finished: int = 0
+    computed: int = 0
+    reused: int = 0
+    failures: list[tuple[Task, str]] = field(default_factory=list)
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def left_s(self) -> float | None:
+        """Estimated time to the end, from the tasks finished so far; None before the first."""
+        spent = time.monotonic() - self.started_s
+        return spent / self.finished * (self.tasks - self.finished) if self.finished else None
+
+
+Report = Callable[[Progress], None]
+
+
+def run(
+    study: Study,
+    store: Store,
+    executor: Executor,
+    report: Report = lambda _: None,
+    part: tuple[int, int] = (0, 1),
+) -> Progress:
+    """Computes all of `study` that `store` does not hold yet; of `part` (i, n), every n-th task.
+
+    A cell that fails ends its own task only; it is named in `failures` and stays out of the store,
+    so that the next run tries it again.
+    """
+    first, step = part
+    chosen = list(itertools.islice(tasks(study), first, None, step))
+    return _Run(study, store, executor, report, chosen).run()
+
+
+@dataclass
+class _Active:
+    task: Task
+    program: Program
+
+
+class _Run:
+    def __init__(
+        self, study: Study, store: Store, executor: Executor, report: Report, chosen: list[Task]
+    ) -> None:
+        self.study, self.store, self.executor, self.report = study, store, executor, report
+        self.under_way: dict[str, list[_Active]] = {}  # by the key of the cell they wait for
+        self.left = iter(chosen)
+        self.progress = Progress(len(chosen))
+
+    def run(self) -> Progress:
+        self.report(self.progress)
+        exhausted = False
+        while not exhausted or self.under_way:
+            while not exhausted and len(self.under_way) < self.executor.slots:
+                exhausted = not self._begin_next()
+            if self.under_way:
+                self._collect()
+        return self.progress
+
+    def _begin_next(self) -> bool:
+        task = next(self.left, None)
+        if task is None:
+            return False
+        active = _Active(task, program(self.study, task))
+        self._advance(active, None)
+        return True
+
+    def _collect(self) -> None:
+        for key, error in self.executor.completed():
+            waiting = self.under_way.pop(key)
+            result = None
+            if error is None:
+                self.progress.computed += 1
+                if key not in self.store:
+                    self.store.refresh()  # a worker has put it
+                result = self.store.get(key)
+                if result is None:
+                    error = "its result was stored, and cannot be read back"
+            for active in waiting:
+                if result is None:
+                    self._fail(active, error or "")
+                else:
+                    self._advance(active, result)
+            self.report(self.progress)
+
+    def _advance(self, active: _Active, result: Result | None) -> None:
+        """Gives a program its result (None to begin), and all that the store can answer."""
+        try:
+            while True:
+                cell = next(active.program) if result is None else active.program.send(result)
+                result = self._known(cell)
+                if result is None:
+                    self._wait(active, cell)
+                    return
+                self.progress.reused += 1
+        except StopIteration:
+            self.progress.finished += 1
+            self.report(self.progress)
+        except ScenarioError as error:
+            self._fail(active, str(error))
+
+    def _known(self, cell: Cell) -> Result | None:
+        return None if cell.key in self.under_way else self.store.get(cell.key)
+
+    def _wait(self, active: _Active, cell: Cell) -> None:
+        if cell.key not in self.under_way:
+            self.executor.submit(cell)
+        self.under_way.setdefault(cell.key, []).append(active)
+
+    def _fail(self, active: _Active, sentence: str) -> None:
+        active.program.close()
+        self.progress.finished += 1
+        self.progress.failures.append((active.task, sentence))
+        self.report(self.progress)
+
+
+def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
+    """Every task with its outcome as the store knows it; None where a cell is missing."""
+    for task in tasks(study):
+        yield task, _replayed(study, store, task)
+
+
+def _replayed(study: Study, store: Store, task: Task) -> Outcome | None:
+    steps = program(study, task)
+    try:
+        cell = next(steps)
+        while (result := store.get(cell.key)) is not None:
+            cell = steps.send(result)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+    except ScenarioError:
+        return None
+    return None

@@ -1,0 +1,52 @@
+"""A study as a plain Slurm job array: every element runs its share and fills the same store."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from daqloom.study.errors import StudyError
+
+MOST_ELEMENTS = 100_000
+
+
+def job_array(
+    file: Path, store: Path, *, elements: int, quick: bool, hours: float, memory_mb: int
+) -> str:
+    """The text of a batch script for `sbatch`. Paths become absolute: nodes share the file system.
+
+    Giving it to `sbatch` again computes only what is missing. Raises StudyError.
+    """
+    if not 1 <= elements <= MOST_ELEMENTS:
+        raise StudyError(f"--elements {elements}: expected 1 to {MOST_ELEMENTS}")
+    minutes = max(1, round(hours * 60))
+    command = [
+        sys.executable,
+        "-m",
+        "daqloom",
+        "study",
+        "run",
+        str(file.absolute()),
+        "--store",
+        str(store.absolute()),
+        "--workers",
+        "1",
+        *(["--quick"] if quick else []),
+        "--part",
+    ]
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            f"#SBATCH --job-name={shlex.quote(file.stem[:40])}",
+            f"#SBATCH --array=0-{elements - 1}",
+            "#SBATCH --ntasks=1",
+            "#SBATCH --cpus-per-task=1",
+            f"#SBATCH --mem={memory_mb}M",
+            f"#SBATCH --time={minutes}",
+            "#SBATCH --open-mode=append",
+            "# A job that is killed loses the run under way; sbatch this file again to go on.",
+            f'exec {shlex.join(command)} "$SLURM_ARRAY_TASK_ID/{elements}"',
+            "",
+        ]
+    )

@@ -1,0 +1,145 @@
+"""Cells computed by Dask's workers: processes of this machine, or of a site's cluster.
+
+A worker writes what it computed to the store and returns only the key, so that killing it costs
+the time of its cell and nothing else, and no result ever waits in the scheduler's memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daqloom.study.cell import Cell
+from daqloom.study.errors import StoreFailure, StudyError
+from daqloom.study.executor import compute
+from daqloom.study.store import Store
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+BATCH = {"analyse": 64, "simulate": 1}
+"""Cells that travel together: what takes a millisecond is not worth a message of its own."""
+CONNECT_S = "10 s"
+DEATHS_ALLOWED = 3
+"""Workers that may die over a cell before it is given up."""
+
+
+class DaskExecutor:
+    """`workers` processes of this machine, or whatever the scheduler at `address` has."""
+
+    def __init__(self, store: Path, *, workers: int = 0, address: str | None = None) -> None:
+        self._store = store.absolute()
+        self._futures: dict[Future[Any], list[str]] = {}
+        self._batches: dict[str, list[Cell]] = {}
+        self._client, self._cluster = _connect(workers, address)
+        self._done: Any = None
+
+    @property
+    def slots(self) -> int:
+        """Enough for every worker to have a batch under way and one waiting."""
+        return 2 * max(BATCH.values()) * max(1, self._workers())
+
+    def submit(self, cell: Cell) -> None:
+        """Puts a cell into the next batch of its method."""
+        batch = self._batches.setdefault(cell.method, [])
+        batch.append(cell)
+        if len(batch) >= BATCH[cell.method]:
+            self._send(cell.method)
+
+    def completed(self) -> Iterator[tuple[str, str | None]]:
+        """Waits until a batch is done."""
+        for method in list(self._batches):
+            self._send(method)
+        future = next(self._done)
+        keys = self._futures.pop(future)
+        error = future.exception()
+        answers = dict.fromkeys(keys, _sentence(error)) if error else future.result()
+        future.release()
+        yield from answers.items()
+
+    def close(self) -> None:
+        """Ends workers that were started here; those of a site's cluster only lose their work."""
+        for future in self._futures:
+            future.cancel()
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _send(self, method: str) -> None:
+        from distributed import as_completed
+
+        cells = self._batches.pop(method, [])
+        if not cells:
+            return
+        future = self._client.submit(compute_batch, cells, self._store, pure=False)
+        self._futures[future] = [cell.key for cell in cells]
+        if self._done is None:
+            self._done = as_completed([future])
+        else:
+            self._done.add(future)
+
+    def _workers(self) -> int:
+        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+
+
+def compute_batch(cells: list[Cell], store: Path) -> dict[str, str | None]:
+    """Computes cells and stores them, in a worker: key → None, or why there is no result."""
+    return {cell.key: compute(cell, _open(store)) for cell in cells}
+
+
+@functools.cache
+def _open(path: Path) -> Store:
+    return Store.open(path, create=False)
+
+
+def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
+    import dask
+
+    _silence()
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
+            "distributed.worker.daemon": True,
+            "distributed.admin.log-length": 0,
+        }
+    )
+    from distributed import Client, LocalCluster
+
+    if address is not None:
+        try:
+            return Client(address, timeout=CONNECT_S), None
+        except (OSError, ValueError) as error:
+            raise StudyError(
+                f"--scheduler {address}: there is no Dask scheduler ({type(error).__name__}); "
+                'expected an address such as "tcp://node1:8786"'
+            ) from None
+    cluster = LocalCluster(
+        n_workers=workers or os.cpu_count() or 1,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    )
+    return Client(cluster), cluster
+
+
+def _silence() -> None:
+    """What Dask logs is for Dask's developers; failures come back through futures."""
+    for name in ("distributed", "tornado", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL)
+        logger.propagate = False
+
+
+def _sentence(error: BaseException) -> str:
+    from distributed.scheduler import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        return f"{DEATHS_ALLOWED + 1} workers died over it; it may need more memory than they have"
+    if isinstance(error, StudyError | StoreFailure):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,142 @@
+"""Study files: axes, ranges, the quick form, and every way to get them wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from daqloom.study import StudyError
+from daqloom.study.axis import cartesian, zipped
+from daqloom.study.file import Study, load_study
+from daqloom.study.plan import searched_cells
+from daqloom.study.program import tasks
+
+STUDIES = sorted((Path(__file__).parent.parent / "studies").glob("*.toml"))
+
+GRID = """
+scenario = "laptop"
+methods = ["analyse", "simulate"]
+[grid]
+"event.rate" = { from = "1 kHz", to = "3 kHz", step = "1 kHz" }
+event.size = ["1 MB", "2 MB"]
+[repeat]
+seeds = 2
+[quick.grid]
+event.size = ["500 kB"]
+[quick.repeat]
+seeds = 1
+"""
+
+
+def study(tmp_path: Path, text: str, *, quick: bool = False) -> Study:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return load_study(path, quick=quick)
+
+
+def test_a_grid_is_the_product_of_its_axes(tmp_path: Path) -> None:
+    loaded = study(tmp_path, GRID)
+    assert loaded.shape == (3, 2)
+    assert loaded.points == 6
+    assert [axis.keys for axis in loaded.axes] == [("event.rate",), ("event.size",)]
+    assert loaded.axes[0].coordinates("event.rate") == [1000.0, 2000.0, 3000.0]
+    assert loaded.axes[1].coordinates("event.size") == [1_000_000, 2_000_000]
+    point = loaded.scenario((2, 1))
+    assert (point.event.rate, point.event.size) == (3000.0, 2_000_000)
+
+
+def test_methods_without_random_numbers_run_once_for_all_seeds(tmp_path: Path) -> None:
+    listed = list(tasks(study(tmp_path, GRID)))
+    assert sum(task.method == "analyse" for task in listed) == 6
+    assert sum(task.method == "simulate" for task in listed) == 12
+    assert len(set(listed)) == 18
+
+
+def test_the_quick_form_replaces_what_it_names(tmp_path: Path) -> None:
+    quick = study(tmp_path, GRID, quick=True)
+    assert quick.shape == (3, 1)
+    assert quick.seeds == (1,)
+
+
+def test_zipped_keys_change_together() -> None:
+    axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
+    assert len(axis) == 2
+    assert axis.overrides(1) == {"event.rate": "2 kHz", "event.size": "1 MB"}
+
+
+def test_a_range_by_count_ends_where_it_says() -> None:
+    axis = cartesian("event.size", {"from": "1 MB", "to": "8 MB", "count": 4, "spacing": "log"})
+    assert axis.coordinates("event.size") == [1_000_000, 2_000_000, 4_000_000, 8_000_000]
+    linear = cartesian("builders.count", {"from": 2, "to": 8, "step": 3})
+    assert linear.coordinates("builders.count") == [2, 5, 8]
+
+
+def test_decimal_steps_hit_their_values() -> None:
+    axis = cartesian("event.size", {"from": "0.5 MB", "to": "8 MB", "step": "0.5 MB"})
+    assert axis.coordinates("event.size") == [500_000 * k for k in range(1, 17)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('scenario = "laptop"\n[grid]\n"event.rat" = ["1 kHz"]', 'did you mean "event.rate"'),
+        ('scenario = "laptop"\n[grid]\n"event.rate" = [1000]', "has no unit"),
+        ('scenario = "laptop"\n[grid]\n"event.rate" = []', "has no values"),
+        ('scenario = "laptop"\n[grid]\n"event.rate" = ["1 kHz", "1000 Hz"]', "twice"),
+        ('scenario = "laptop"\n[grid]\n"run.seed" = [1, 2]', "[repeat]"),
+        ('scenario = "laptop"\nspeed = 3', 'unknown key "speed"'),
+        ('scenario = "nowhere"', 'there is no scenario "nowhere"'),
+        ('scenario = "laptop"\nmethods = ["guess"]', "methods.0"),
+        ('scenario = "laptop"\n[repeat]\nseeds = 0', "repeat.seeds = 0"),
+        ('scenario = "laptop"\n[[zip]]\n"event.rate" = ["1 kHz"]\n"builders.count" = [1, 2]',
+         "equally long"),
+        ("", "scenario is missing"),
+        ("scenario =", "no valid TOML"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(StudyError, match=r"^[^\n]+$") as caught:
+        study(tmp_path, text)
+    assert says in str(caught.value)
+    assert "mine.toml" in str(caught.value)
+
+
+SEARCH = """
+scenario = "laptop"
+[search]
+key = "{key}"
+find = "smallest"
+where = "{where}"
+bounds = {bounds}
+tolerance = {tolerance}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"key": "switch.tor.bufer"}, 'did you mean "switch.tor.buffer"'),
+        ({"where": "packets_droped == 0"}, "packets_droped"),
+        ({"bounds": '["2 MB", "1 MB"]'}, "search.bounds"),
+        ({"bounds": "[1, 2]"}, "has no unit"),
+        ({"tolerance": '"0 B"'}, "search.tolerance"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused(
+    tmp_path: Path, changes: dict[str, str], says: str
+) -> None:
+    fields = {
+        "key": "switch.tor.buffer",
+        "where": "packets_dropped == 0",
+        "bounds": '["1 MB", "65 MB"]',
+        "tolerance": '"1 MB"',
+    }
+    assert searched_cells(study(tmp_path, SEARCH.format(**fields))) == 6 + 2  # 64 MB: six halvings
+    with pytest.raises(StudyError) as caught:
+        study(tmp_path, SEARCH.format(**(fields | changes)))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
+def test_shipped_studies_load(path: Path, quick: bool) -> None:
+    assert load_study(path, quick=quick).points >= 1
