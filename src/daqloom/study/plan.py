@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import ScenarioError
+from daqloom.study.axis import dimension_of_key
 from daqloom.study.bisection import most_evaluations
+from daqloom.study.cell import Cell
 from daqloom.study.file import Study, search_bounds, search_tolerance
 from daqloom.study.program import Task, program, tasks
 from daqloom.study.store import Store
@@ -50,12 +53,12 @@ def plan(study: Study, store: Store | None) -> Plan:
         searched = study.search is not None and study.search.method == task.method
         left = max(1, longest - known) if searched else 1
         found.cells_left += left
-        found.cpu_s += left * cost_s(waiting, task.method)
+        found.cpu_s += left * cost_s(waiting)
     return found
 
 
-def _follow(study: Study, store: Store | None, task: Task) -> tuple[int, Scenario | None]:
-    """Cells known, and the system that the first unknown one asks for."""
+def _follow(study: Study, store: Store | None, task: Task) -> tuple[int, Cell | None]:
+    """How many cells are known, and the first that is not."""
     steps = program(study, task)
     known = 0
     try:
@@ -65,7 +68,7 @@ def _follow(study: Study, store: Store | None, task: Task) -> tuple[int, Scenari
             cell = steps.send(result)
     except StopIteration:
         return known, None
-    return known, cell.scenario
+    return known, cell
 
 
 def searched_cells(study: Study) -> int:
@@ -77,9 +80,26 @@ def searched_cells(study: Study) -> int:
     return evaluations * search.votes
 
 
-def cost_s(scenario: Scenario, method: str) -> float:
-    """Estimated time on one core."""
-    if method != "simulate":
+def cost_s(cell: Cell) -> float:
+    """Estimated time on one core, from rate, size and duration; builds no scenario."""
+    if cell.method != "simulate":
         return ANALYSIS_S
-    packets_hz = scenario.event.rate * math.ceil(scenario.event.size / scenario.mss)
-    return packets_hz * HOPS_PER_PACKET * scenario.run.duration / HOPS_PER_S
+    rate_hz, size, duration_s = (
+        _number(cell, key) for key in ("event.rate", "event.size", "run.duration")
+    )
+    packets_hz = rate_hz * math.ceil(size / cell.base.mss)
+    return packets_hz * HOPS_PER_PACKET * duration_s / HOPS_PER_S
+
+
+def _number(cell: Cell, key: str) -> float:
+    if key in cell.changes:
+        return _parsed(key, cell.changes[key])
+    value: float = functools.reduce(getattr, key.split("."), cell.base)  # type: ignore[arg-type]
+    return value
+
+
+@functools.lru_cache(maxsize=100_000)
+def _parsed(key: str, value: str) -> float:
+    dimension = dimension_of_key(key)
+    assert dimension is not None
+    return dimension.parse(value)
