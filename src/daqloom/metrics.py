@@ -88,6 +88,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(
+        "drop_fraction",
+        "1",
+        _SIMULATE,
+        "Share of the packets reaching an output of a switch that found no room there, 0 to 1: "
+        "dropped / (dropped + delivered by the links that leave switches). A packet that crosses "
+        "two switches counts at each. Absent if there were none.",
+    ),
+    Metric(
         "retransmission_timeouts",
         "time-outs",
         _RUN,

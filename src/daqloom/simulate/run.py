@@ -112,6 +112,7 @@ def _metrics(counted: Counted) -> dict[str, Any]:
         },
         "packets_dropped": counted["drops"],
         "drops_by_port": {name: link["drops"] for name, link in links.items() if link["drops"]},
+        **_drop_fraction(counted["drops"], links),
         "retransmission_timeouts": (
             tcp["timeouts_whole_window"] + tcp["timeouts_tail"] + tcp["timeouts_retransmission"]
         ),
@@ -131,6 +132,20 @@ def _metrics(counted: Counted) -> dict[str, Any]:
         "ack_hops": sum(link["ack_frames"] for link in links.values()),
     }
     return metrics
+
+
+def _drop_fraction(drops: int, links: Counted) -> dict[str, float]:
+    """Dropped / (dropped + forwarded); links that leave a host forward nothing of a switch.
+
+    Frames still queued or on the wire when counting begins or ends are off by their number.
+    """
+    forwarded = sum(
+        link["frames"]
+        for name, link in links.items()
+        if not (name.startswith(("source.", "access.")) and name.endswith(".up"))
+    )
+    arrived = drops + forwarded
+    return {"drop_fraction": drops / arrived} if arrived else {}
 
 
 def _utilisation(links: Counted, window_s: float) -> dict[str, float]:

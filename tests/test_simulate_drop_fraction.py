@@ -1,0 +1,55 @@
+"""The share of packets that found no room, by counts made by hand and in a run that drops."""
+
+import pytest
+
+import daqloom
+
+pytest.importorskip("daqloom._engine")
+
+from daqloom.simulate.run import _drop_fraction
+
+
+def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:
+    frames = {
+        "source.0.up": 1000,  # from a host
+        "source.0.down": 20,
+        "uplink.0.down": 900,
+        "uplink.0.up": 30,
+        "access.0.down": 810,
+        "access.0.up": 3000,  # from a host
+    }
+    links = {name: {"frames": count} for name, count in frames.items()}
+    # Forwarded: 20 + 900 + 30 + 810 = 1760; with 240 dropped, 2000 arrived.
+    assert _drop_fraction(240, links) == {"drop_fraction": 0.12}
+    assert _drop_fraction(0, links) == {"drop_fraction": 0.0}
+
+
+def test_without_packets_there_is_no_share() -> None:
+    links = {"access.0.up": {"frames": 5}, "access.0.down": {"frames": 0}}
+    assert _drop_fraction(0, links) == {}
+    assert _drop_fraction(3, links) == {"drop_fraction": 1.0}
+
+
+def test_a_run_agrees_with_its_own_counts() -> None:
+    """Laptop: every frame a host sends crosses two switches unless it is dropped at one.
+
+    With everything counted from the start (no warm-up), arrivals at the outputs of switches are
+    packet hops less those of the hosts' links. Acknowledgements and data alike take one link from
+    a host and two from switches, so about two thirds of the hops are the switches'.
+    """
+    overrides = {
+        "switch.tor.model": "drop-tail",
+        "switch.tor.queue_packets": 8,
+        "run.duration": "200 ms",
+        "run.warmup": "0 s",
+    }
+    result = daqloom.load("laptop").with_overrides(overrides).simulate()
+    dropped, hops = result.metric("packets_dropped"), result.metric("packet_hops")
+    fraction = result.metric("drop_fraction")
+    assert dropped is not None
+    assert hops is not None
+    assert dropped > 0
+    # sent = hosts' hops, forwarded = 2 · sent - dropped (only the last switch drops): hops =
+    # 3 · sent - dropped, arrived = forwarded + dropped = 2 · (hops + dropped) / 3, up to the frames
+    # on their way at the end.
+    assert fraction == pytest.approx(dropped / (2 * (hops + dropped) / 3), rel=0.01)
