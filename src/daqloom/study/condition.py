@@ -1,0 +1,143 @@
+"""What a study asks of a result: "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from daqloom.metrics import METRICS, Metric, flatten
+from daqloom.result import METHODS, Number, Result
+from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
+from daqloom.study.errors import StudyError
+
+_COMPARE: dict[str, Callable[[Number, Number], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_SHAPE = 'write METRIC COMPARISON NUMBER, such as "collection_latency_s.p99 <= 2 ms"'
+_TERM = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(==|!=|<=|>=|<|>)\s*([^<>=!]+?)\s*")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_LONGEST = 1000
+
+_DIMENSIONS: dict[str, Dimension] = {
+    "s": TIME,
+    "Hz": FREQUENCY,
+    "B": SIZE,
+    "bit/s": replace(RATE, minimum=0.0),
+}
+"""How a number with a unit is read, by the metric's unit; counts and shares have plain numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One metric against one number. `limit` is in the metric's unit, `text` as it was written."""
+
+    metric: str
+    comparison: str
+    limit: Number
+    text: str = field(compare=False)
+
+    def holds(self, result: Result) -> bool:
+        """Whether it is true of `result`; raises StudyError if the metric is not in it."""
+        value = result.metric(self.metric)
+        if value is None:
+            _check_given(self.metric, result.method)
+            close = _nearest(self.metric, flatten(result.metrics))
+            raise StudyError(
+                f'the condition "{self}" cannot be judged: this result of {result.scenario} has '
+                f"no {self.metric}{close}"
+            )
+        return _COMPARE[self.comparison](value, self.limit)
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.comparison} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One or more comparisons that must all be true. `str` gives text that reads back the same."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @classmethod
+    def parse(cls, text: str, method: str) -> Condition:
+        """Reads comparisons joined by " and ", for results of `method`.
+
+        A number stands in the metric's SI unit, or carries the unit with any prefix that a
+        scenario may use ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that no
+        method or not this one gives, and for what is no comparison.
+        """
+        if method not in METHODS:
+            raise StudyError(f'"{method}" is no method; known are {", ".join(METHODS)}')
+        if len(text) > _LONGEST:
+            raise StudyError(f"a condition has at most {_LONGEST} characters, this has {len(text)}")
+        return cls(tuple(_parse(part, method) for part in re.split(r"\sand\s", text)))
+
+    def holds(self, result: Result) -> bool:
+        """Whether every comparison is true of `result`.
+
+        Raises StudyError if one of the metrics is absent, whatever the others say: a number that
+        is not known is neither small nor large.
+        """
+        outcomes = [comparison.holds(result) for comparison in self.comparisons]
+        return all(outcomes)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.comparisons))
+
+
+def _parse(text: str, method: str) -> Comparison:
+    match = _TERM.fullmatch(text)
+    if match is None:
+        raise StudyError(f'"{text.strip()}" is no condition; {_SHAPE}')
+    name, comparison, number = match.groups()
+    metric = _check_given(name, method)
+    try:
+        limit = _limit(number, metric)
+    except ValueError as error:
+        raise StudyError(f'the number of the condition "{text.strip()}" {error}') from None
+    return Comparison(name, comparison, limit, number)
+
+
+def _check_given(name: str, method: str) -> Metric:
+    """The description of a metric; raises StudyError if there is none or `method` has no such."""
+    metric = next((metric for metric in METRICS if metric.matches(name)), None)
+    if metric is None:
+        close = _nearest(name, (metric.name for metric in METRICS))
+        raise StudyError(
+            f'"{name}" is no metric{close or "; docs/reference/metrics.md lists them"}'
+        )
+    if method not in metric.given_by.split(", "):
+        raise StudyError(
+            f"{name} is not given by {method}, only by {metric.given_by}; "
+            "use another method or another metric"
+        )
+    return metric
+
+
+def _limit(text: str, metric: Metric) -> Number:
+    """The number in the metric's unit; ValueError says what is wrong, after its subject."""
+    dimension = _DIMENSIONS.get(metric.unit)
+    counted = dimension is None and metric.unit != "1"
+    number = text.removesuffix(metric.unit).rstrip() if counted else text
+    if _NUMBER.fullmatch(number):
+        if not math.isfinite(float(number)):
+            raise ValueError("is not finite")
+        return int(number) if number.isdigit() else float(number)
+    if dimension is not None:
+        return dimension.parse(text)
+    expected = f"a number of {metric.unit}" if counted else "a plain number"
+    raise ValueError(f"is not understood; {metric.name} is {expected}, 0 or more")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name[:200], list(known), n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""
