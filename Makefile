@@ -93,11 +93,12 @@ fuzz: build/packages/develop
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus || exit 1; done
 
 # The pages that are written from the code; tests fail when they are stale.
-docs: docs/reference/scenario.md docs/reference/metrics.md
+docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md
 
 docs/reference/scenario.md: module := daqloom.scenario.reference
 docs/reference/metrics.md: module := daqloom.metrics
-docs/reference/scenario.md docs/reference/metrics.md: .venv/daqloom
+docs/reference/study.md: module := daqloom.study.reference
+docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md: .venv/daqloom
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 

@@ -12,11 +12,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import xarray
+
     from daqloom.scenario import Scenario
 
     __version__: str
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "load", "open_study"]
 
 
 def load(
@@ -32,6 +34,19 @@ def load(
     from daqloom.scenario import load as load_scenario
 
     return load_scenario(scenario, overrides)
+
+
+def open_study(
+    path: str | PathLike[str], *, store: str | PathLike[str] = "daqloom-store", quick: bool = False
+) -> xarray.Dataset:
+    """What a store holds of the study in the file `path`, as an `xarray.Dataset`.
+
+    See `daqloom.study.dataset.open_study` for dimensions, variables and units. Raises
+    `daqloom.study.StudyError`, whose text is one sentence for a person.
+    """
+    from daqloom.study.dataset import open_study as open_dataset
+
+    return open_dataset(path, store=store, quick=quick)
 
 
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist

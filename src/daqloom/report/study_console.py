@@ -68,7 +68,7 @@ def print_summary(study: Study, progress: Progress, store: Store) -> None:
         print(f"daqloom: {sentence}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     print(
-        f"{study.title}: {progress.finished} answers from {progress.computed} runs computed and "
+        f"{study.title}: {progress.finished - len(progress.failures)} answers from {progress.computed} runs computed and "
         f"{progress.reused} reused{failed}"
     )
 

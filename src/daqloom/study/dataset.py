@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,12 @@ from daqloom.study.store import Store
 if TYPE_CHECKING:
     import xarray
 
-DEFAULT_STORE = Path("daqloom-store")
-
 
 def open_study(
-    path: Path | str, *, store: Path | str = DEFAULT_STORE, quick: bool = False
+    path: str | PathLike[str],
+    *,
+    store: str | PathLike[str] = "daqloom-store",
+    quick: bool = False,
 ) -> xarray.Dataset:
     """What `store` holds of the study in the file `path`.
 

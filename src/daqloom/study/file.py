@@ -60,11 +60,11 @@ class Repeat(_Table):
     """[repeat]: the whole again with other random numbers."""
 
     seeds: int | tuple[int, ...] = Field(
-        default=1, description="how many, or which; a number n stands for 1 to n"
+        default=1, description="how many seeds, or which; a number n stands for 1 to n"
     )
 
 
-class _File(_Table):
+class StudyFile(_Table):
     title: str = Field(default="", max_length=200, description="one line for lists and reports")
     description: str = Field(default="", max_length=10_000, description="what the study is for")
     scenario: str = Field(description="name of a scenario, or path from the study's folder")
@@ -150,7 +150,7 @@ def load_study(path: Path, *, quick: bool = False) -> Study:
     except (ValueError, RecursionError) as error:
         raise StudyError(str(error)) from None
     try:
-        return _study(path, _File.model_validate(_quick(document) if quick else document))
+        return _study(path, StudyFile.model_validate(_quick(document) if quick else document))
     except ValidationError as error:
         raise StudyError(f"{path}: {_sentence(error)}") from None
     except StudyError as error:
@@ -172,7 +172,7 @@ def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _study(path: Path, file: _File) -> Study:
+def _study(path: Path, file: StudyFile) -> Study:
     named = file.scenario
     if named.endswith(".toml") or "/" in named:
         named = str(path.parent / named)
@@ -293,4 +293,4 @@ def _sentence(error: ValidationError) -> str:
 
 def _known(location: tuple[int | str, ...]) -> list[str]:
     tables: dict[str, type[_Table]] = {"search": Search, "repeat": Repeat}
-    return list(tables.get(str(location[0]), _File).model_fields)
+    return list(tables.get(str(location[0]), StudyFile).model_fields)

@@ -1,0 +1,92 @@
+"""Writes docs/reference/study.md from the models: `python -m daqloom.study.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from daqloom.study.file import Repeat, Search, StudyFile
+
+HEAD = """\
+# Study files
+
+<!-- Written by `python -m daqloom.study.reference`; edit src/daqloom/study/file.py instead. -->
+
+A study is a TOML file: a scenario, methods, and what varies. `daqloom study plan FILE` says what it
+would compute, `daqloom study run FILE` computes what the store does not hold yet. Quantities are
+written as in a scenario. Every key that is not listed here or in [scenario.md](scenario.md) is
+refused.
+"""
+
+TABLES = """
+## `[set]`, `[grid]`, `[[zip]]`
+
+`[set]` changes keys of the scenario everywhere. `[grid]` gives a key several values, and every axis
+is combined with every other; `[[zip]]` gives several keys lists that run side by side, one axis for
+each such table. Values are
+
+- a list: `"event.size" = ["1 MB", "5 MB"]`,
+- a range by step: `{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }`, the end included if a step
+  falls on it,
+- a range by count: `{ from = "1 MB", to = "8 MB", count = 4, spacing = "log" }`; spacing is
+  `linear` if left out.
+
+## `[quick]`
+
+Tables and keys that replace those above when `--quick` is given, key by key: `[quick.set]`,
+`[quick.grid]`, `[quick.search]`, `[quick.repeat]`.
+"""
+
+
+def reference() -> str:
+    """The page's text."""
+    lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
+    lines += [*_rows(StudyFile, {"title", "description"}, head=False), TABLES]
+    for name, model, sentence in (
+        ("search", Search, "Every point is searched by halving, once for every seed."),
+        ("repeat", Repeat, "A seed is one repetition; methods without random numbers run once."),
+    ):
+        lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
+    return "\n".join(lines)
+
+
+def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Iterator[str]:
+    if head:
+        yield "| key | default | values | meaning |"
+        yield "|---|---|---|---|"
+    for key, field in model.model_fields.items():
+        if key in keys:
+            text = (field.description or "").replace("|", "\\|")
+            meaning = text[:1].upper() + text[1:]
+            yield f"| `{key}` | {_default(field)} | {_values(field)} | {meaning} |"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value == "":
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{value}`"
+
+
+def _values(field: FieldInfo) -> str:
+    annotation: Any = field.annotation
+    if get_origin(annotation) is tuple and get_origin(get_args(annotation)[0]) is Literal:
+        return "list of " + ", ".join(f"`{v}`" for v in get_args(get_args(annotation)[0]))
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if annotation is str:
+        return "text"
+    if annotation is int:
+        return "whole number"
+    return "number or list of numbers" if "seeds" in (field.description or "") else "quantity"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
