@@ -1,0 +1,140 @@
+"""Writing one segment of a store: whole lines, appended by one process to a file of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from daqloom.study.errors import StoreFailure
+from daqloom.study.session import Session
+from daqloom.study.store_folder import cannot_write
+from daqloom.study.store_lines import (
+    DELTA,
+    MOST_LINE_BYTES,
+    SESSION,
+    WHOLE,
+    framed,
+    packed,
+)
+from daqloom.study.store_segment import Place, Segment
+
+SUFFIX = ".cells"
+WHOLE_EVERY = 256
+"""So many records build on one that stands whole; no more are lost with it."""
+
+
+class Writer:
+    """A new segment in the folder `segments`; its first line says who writes.
+
+    Names begin with the time, so that segments sort by age. Raises StudyError or StoreFailure.
+    """
+
+    def __init__(self, segments: Path, session: Session) -> None:
+        host = re.sub(r"[^A-Za-z0-9.-]", "-", session.host)[:32]
+        time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        name = f"{time}-{host}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+        self.segment = Segment(segments / name)
+        self.process = os.getpid()
+        self._end = 0
+        self._patterns: dict[str, _Pattern] = {}
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            segments.mkdir(exist_ok=True)
+            self._file: int | None = os.open(self.segment.path, flags, 0o666)
+        except OSError as error:
+            raise cannot_write(self.segment.path, error) from None
+        try:
+            self._append(framed(SESSION, session.to_json().encode()))
+        except StoreFailure:
+            self.segment.path.unlink(missing_ok=True)
+            raise
+
+    def put(self, key: str, family: str, text: bytes) -> Place:
+        """Appends a record of one line; records of a `family` are alike and packed together.
+
+        Raises StoreFailure; this writer is closed then.
+        """
+        pattern = self._patterns.get(family)
+        name = key.encode()
+        if pattern is None or pattern.used >= WHOLE_EVERY:
+            place = self._append(framed(WHOLE, name, text))
+            self._patterns[family] = _Pattern(place.offset, text)
+            return place
+        pattern.used += 1
+        delta = packed(text, pattern.text)
+        return self._append(framed(DELTA, name, b"%d" % pattern.offset, delta))
+
+    @property
+    def open(self) -> bool:
+        """Whether this process may put: not after a failure, and not in a child of the writer."""
+        return self._file is not None and self.process == os.getpid()
+
+    def sync(self) -> None:
+        """Waits until all is on the disk, visible to other nodes. Raises StoreFailure."""
+        if self._file is None:
+            return
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def close(self) -> None:
+        """Ends the segment, and removes it if it holds no cell. Raises StoreFailure."""
+        if self._file is None:
+            return
+        mine = self.process == os.getpid()
+        try:
+            if mine:
+                self.sync()
+        finally:
+            self._release()
+        if mine and self.segment.lines <= 1:
+            with suppress(OSError):
+                self.segment.path.unlink()
+
+    def _append(self, line: bytes) -> Place:
+        if len(line) > MOST_LINE_BYTES:
+            raise StoreFailure(
+                f"cannot write {self.segment.path}: a record of {len(line)} bytes is longer than "
+                f"{MOST_LINE_BYTES}; store it without its series"
+            )
+        assert self._file is not None
+        written = 0
+        try:
+            while written < len(line):  # once, but for a disk that is about to be full
+                written += os.write(self._file, line[written:])
+            self._end += len(line)
+            return self.segment.append(line)
+        except OSError as error:
+            raise self._failure(error) from None
+        except BaseException:  # Ctrl-C: how much was written is not known
+            self._release()
+            raise
+
+    def _failure(self, error: OSError) -> StoreFailure:
+        """Takes back what was written in part, and ends the segment: nothing may follow it."""
+        with suppress(OSError):
+            if self._file is not None:
+                os.ftruncate(self._file, self._end)
+        self._release()
+        failure = cannot_write(self.segment.path, error)
+        return failure if isinstance(failure, StoreFailure) else StoreFailure(str(failure))
+
+    def _release(self) -> None:
+        file, self._file = self._file, None
+        with suppress(OSError):
+            if file is not None:
+                os.close(file)
+
+
+class _Pattern:
+    """A whole record that others build on."""
+
+    __slots__ = ("offset", "text", "used")
+
+    def __init__(self, offset: int, text: bytes) -> None:
+        self.offset, self.text, self.used = offset, text, 0

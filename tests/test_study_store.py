@@ -1,0 +1,626 @@
+"""The store of studies: nothing put is lost, and nothing damaged is believed."""
+
+import errno
+import functools
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import daqloom
+from daqloom.result import Result
+from daqloom.scenario import Scenario
+from daqloom.study.cell import Cell, cell_of
+from daqloom.study.errors import StoreFailure, StudyError
+from daqloom.study.store import Store
+from daqloom.study.store_lines import DELTA, WHOLE, DamageError, framed, packed, unframed, unpacked
+from daqloom.study.store_writer import WHOLE_EVERY
+
+SCENARIO = Scenario(name="small")
+
+
+@functools.cache
+def cell(seed: int, method: str = "simulate") -> Cell:
+    return cell_of(SCENARIO, method, seed)
+
+
+def result(seed: int, method: str = "simulate", **more: Any) -> Result:
+    """A result whose numbers tell which cell it belongs to."""
+    more.setdefault("warnings", [])  # as they come back; a tuple would not be equal
+    return Result(
+        scenario=SCENARIO.name,
+        scenario_hash=SCENARIO.hash(),
+        method=method,
+        seed=seed,
+        version="1.2.3",
+        metrics={"events_built": seed, "collection_latency_s": {"mean": 1 / (seed + 3)}},
+        **more,
+    )
+
+
+def fill(path: Path, seeds: range) -> None:
+    with Store.open(path, create=True) as store:
+        for seed in seeds:
+            store.put(cell(seed), result(seed))
+
+
+def segments(path: Path) -> list[Path]:
+    return sorted((path / "segments").iterdir())
+
+
+def right_ones(store: Store, seeds: range) -> int:
+    """How many of the cells are there; none may be there with another's numbers."""
+    found = 0
+    for seed in seeds:
+        kept = store.get(cell(seed).key)
+        if kept is not None:
+            assert kept == result(seed)
+            found += 1
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def test_what_was_put_is_there_with_its_origin(path: Path) -> None:
+    with Store.open(path, create=True, command="daqloom study run mine.toml") as store:
+        store.put(cell(7), result(7, warnings=["a note, with “signs” and\nlines"]))
+        assert cell(7).key in store
+    with Store.open(path, create=False) as store:
+        assert store.keys() == [cell(7).key]
+        assert len(store) == 1
+        record = store.record(cell(7).key)
+    assert record is not None
+    assert record.result == result(7, warnings=["a note, with “signs” and\nlines"])
+    assert (record.key, record.method, record.seed) == (cell(7).key, "simulate", 7)
+    assert record.scenario == SCENARIO.model_dump(mode="json")
+    assert datetime.fromisoformat(record.time).utcoffset() is not None
+    assert record.session is not None
+    assert record.session.command == "daqloom study run mine.toml"
+    assert record.session.daqloom == daqloom.__version__
+    assert record.session.host
+    assert datetime.fromisoformat(record.session.started) <= datetime.fromisoformat(record.time)
+
+
+def test_a_cell_that_was_not_put_is_absent(path: Path) -> None:
+    fill(path, range(3))
+    with Store.open(path, create=False) as store:
+        assert cell(5).key not in store
+        assert store.get(cell(5).key) is None
+        assert store.record(cell(5).key) is None
+        assert store.damaged == []
+
+
+def test_methods_are_kept_apart(path: Path) -> None:
+    with Store.open(path, create=True) as store:
+        for seed in (1, 2):
+            for method in ("analyse", "simulate"):
+                store.put(cell(seed, method), result(seed, method))
+        assert len(store) == 3  # the closed forms draw nothing: one cell for both seeds
+        assert store.get(cell(1).key) == result(1)
+        assert store.get(cell(1, "analyse").key) == result(2, "analyse")
+
+
+def test_time_series_are_kept_only_when_told(path: Path) -> None:
+    series = {"tor_occupancy": {"time_s": [0.5, 1.5], "max_bytes": [10, 20]}}
+    with Store.open(path, create=True) as store:
+        store.put(cell(1), result(1, series=series))
+        store.put(cell(2), result(2, series=series), series=True)
+    with Store.open(path, create=False) as store:
+        without, kept = store.get(cell(1).key), store.get(cell(2).key)
+    assert without is not None
+    assert without.series == {}
+    assert kept is not None
+    assert kept.series == series
+
+
+def test_the_later_of_two_results_counts(path: Path) -> None:
+    with Store.open(path, create=True) as store:
+        store.put(cell(1), result(1))
+        store.put(cell(1), result(1, warnings=["again"]))
+    with Store.open(path, create=False) as store:
+        assert len(store) == 1
+        assert store.get(cell(1).key) == result(1, warnings=["again"])
+
+
+def test_records_are_small(path: Path) -> None:
+    fill(path, range(1000))
+    [segment] = segments(path)
+    record = len(json.dumps(SCENARIO.model_dump(mode="json")) + result(1).to_json(indent=None))
+    assert segment.stat().st_size < 1000 * record / 5
+    lines = segment.read_bytes().splitlines()
+    assert len(lines) == 1001
+    # A record stands whole at the beginning and after each WHOLE_EVERY that build on it.
+    whole = [line for line in lines if line[9:].startswith(WHOLE)]
+    assert len(whole) == -(-1000 // (WHOLE_EVERY + 1))
+
+
+def test_a_store_that_is_only_read_is_not_written(path: Path) -> None:
+    fill(path, range(2))
+    before = {p: p.stat().st_mtime_ns for p in path.rglob("*")} | {path: path.stat().st_mtime_ns}
+    with Store.open(path, create=True) as store:
+        assert right_ones(store, range(2)) == 2
+        store.refresh()
+    after = {p: p.stat().st_mtime_ns for p in path.rglob("*")} | {path: path.stat().st_mtime_ns}
+    assert after == before
+
+
+def test_a_process_that_puts_nothing_leaves_no_segment(path: Path) -> None:
+    with Store.open(path, create=True) as store:
+        store.prepare()
+        assert len(segments(path)) == 1
+    assert segments(path) == []
+
+
+def test_others_cells_are_seen_after_refresh(path: Path) -> None:
+    with Store.open(path, create=True) as one, Store.open(path, create=False) as two:
+        for seed in range(0, 10, 2):
+            one.put(cell(seed), result(seed))
+            assert cell(seed).key not in two
+            two.refresh()
+            assert two.get(cell(seed).key) == result(seed)
+            two.put(cell(seed + 1), result(seed + 1))
+        one.refresh()
+        assert right_ones(one, range(10)) == right_ones(two, range(10)) == 10
+        assert one.damaged == two.damaged == []
+    assert len(segments(path)) == 2
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_two_processes_write_at_once(path: Path, way: str) -> None:
+    context = multiprocessing.get_context(way)
+    parts = [range(0, 500), range(500, 1000)]
+    writers = [context.Process(target=fill, args=(path, part)) for part in parts]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(1000)) == len(store) == 1000
+        assert store.damaged == []
+
+
+def test_a_child_of_the_writer_writes_to_its_own_segment(path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    with Store.open(path, create=True) as store:
+        store.put(cell(0), result(0))
+
+        def put_in_child() -> None:
+            for seed in range(1, 5):
+                store.put(cell(seed), result(seed))
+            store.close()
+
+        child = context.Process(target=put_in_child)
+        child.start()
+        for seed in range(5, 10):
+            store.put(cell(seed), result(seed))
+        child.join()
+        assert child.exitcode == 0
+        store.refresh()
+        assert right_ones(store, range(10)) == 10
+    assert len(segments(path)) == 2
+
+
+def test_a_killed_writer_leaves_all_that_it_had_put(path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    mine, its = context.Pipe()
+
+    def put_until_killed() -> None:
+        with Store.open(path, create=True) as store:
+            for seed in range(1_000_000):
+                store.put(cell(seed), result(seed))
+                its.send(seed)
+
+    writer = context.Process(target=put_until_killed)
+    writer.start()
+    its.close()
+    while mine.recv() < 300:
+        pass
+    assert writer.pid is not None
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    last = 300
+    while mine.poll():
+        try:
+            last = mine.recv()
+        except EOFError:
+            break
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(last + 1)) == last + 1
+        assert store.damaged == []
+
+
+def test_a_torn_end_loses_only_its_own_cell(path: Path) -> None:
+    fill(path, range(6))
+    [segment] = segments(path)
+    text = segment.read_bytes()
+    ends = [at + 1 for at, byte in enumerate(text) if byte == ord("\n")]
+    assert len(ends) == 7  # the session and six cells
+    for length in range(ends[-3], len(text)):
+        segment.write_bytes(text[:length])
+        whole = sum(end <= length for end in ends) - 1
+        with Store.open(path, create=False) as store:
+            assert right_ones(store, range(6)) == len(store) == whole
+            assert store.damaged == []  # the end of a process is no damage
+
+
+def test_a_line_is_seen_once_its_writer_has_ended_it(path: Path) -> None:
+    fill(path, range(3))
+    [segment] = segments(path)
+    text = segment.read_bytes()
+    segment.write_bytes(text[:-10])
+    with Store.open(path, create=False) as store:
+        store.refresh()
+        assert len(store) == 2
+        with segment.open("ab") as file:
+            file.write(text[-10:])
+        store.refresh()
+        assert right_ones(store, range(3)) == 3
+        assert store.damaged == []
+
+
+@pytest.mark.parametrize("to", ["bit", "newline"])
+def test_a_changed_byte_is_never_believed(path: Path, to: str) -> None:
+    """Whichever byte it is: each cell is as it was put or absent, and then that is said."""
+    fill(path, range(2))
+    [segment] = segments(path)
+    text = segment.read_bytes()
+    for at, byte in enumerate(text):
+        other = byte ^ (1 << at % 8) if to == "bit" else ord("\n")
+        if other == byte:
+            continue
+        segment.write_bytes(text[:at] + bytes([other]) + text[at + 1 :])
+        with Store.open(path, create=False) as store:
+            found = right_ones(store, range(2))
+            if at == len(text) - 1:  # as if the writer had been killed there
+                assert (found, store.damaged) == (1, [])
+                continue
+            [sentence] = store.damaged
+            assert str(segment) in sentence
+            in_session = at < text.index(b"\n")
+            assert found == 2 if in_session else found < 2
+
+
+def test_a_damaged_cell_can_be_put_again(path: Path) -> None:
+    fill(path, range(4))
+    [segment] = segments(path)
+    text = bytearray(segment.read_bytes())
+    text[-40] ^= 1
+    segment.write_bytes(text)
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(4)) == 3
+        store.put(cell(3), result(3))
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(4)) == 4
+
+
+def test_damage_that_comes_after_opening_is_found_too(path: Path) -> None:
+    fill(path, range(4))
+    [segment] = segments(path)
+    with Store.open(path, create=False) as store:
+        text = bytearray(segment.read_bytes())
+        text[-40] ^= 1
+        segment.write_bytes(text)
+        assert cell(3).key in store
+        assert store.get(cell(3).key) is None
+        assert cell(3).key not in store
+        assert len(store.damaged) == 1
+        segment.unlink()
+        store.close()
+        assert right_ones(store, range(4)) == 0
+        [sentence] = store.damaged
+        assert "4 lines are damaged" in sentence
+
+
+def test_a_segment_that_cannot_be_read_is_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(path, range(2))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fstat", refuse)
+        with Store.open(path, create=False) as store:
+            assert right_ones(store, range(2)) == 0
+            [sentence] = store.damaged
+            assert "cannot be read" in sentence
+    store.refresh()
+    assert right_ones(store, range(2)) == 2
+    assert store.damaged == []
+    store.close()
+
+
+def foreign(path: Path, *lines: bytes) -> Store:
+    """A store that someone else wrote, with sound checksums."""
+    Store.open(path, create=True).close()
+    (path / "segments").mkdir()
+    (path / "segments" / "foreign.cells").write_bytes(b"".join(lines))
+    return Store.open(path, create=False)
+
+
+KEY = cell(1).key.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b"[" * 100_000,
+        b'{"scenario": NaN}',
+        b'{"scenario": {}, "method": "simulate", "seed": 1, "time": "", "result": {}}',
+        b'{"scenario": {}, "method": "simulate", "seed": "1", "time": "", "result": {}}',
+        b'{"scenario": {}, "method": "simulate", "seed": ' + b"9" * 5000 + b"}",
+        b"\xff\xfe",
+    ],
+)
+def test_a_record_that_says_nothing_is_absent(path: Path, text: bytes) -> None:
+    with foreign(path, framed(WHOLE, KEY, text)) as store:
+        assert store.get(cell(1).key) is None
+        assert len(store.damaged) == 1
+        assert len(store) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"no line of a store\n",
+        framed(WHOLE, b"../../etc/passwd", b"{}"),
+        framed(WHOLE, KEY.upper(), b"{}"),
+        framed(DELTA, KEY, b"0", b"AAAA"),
+        framed(DELTA, KEY, b"-1", b"AAAA"),
+        framed(DELTA, KEY, "²".encode(), b"AAAA"),
+        framed(DELTA, KEY, b"9" * 6000, b"AAAA"),
+        framed(b"session", b"{}"),
+        framed(b"session", b"[" * 100_000),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_named(path: Path, line: bytes) -> None:
+    store = foreign(path, line)
+    assert len(store) == 0
+    [sentence] = store.damaged
+    assert sentence.isprintable()
+
+
+def test_a_delta_is_not_unpacked_against_another_record(path: Path) -> None:
+    first, second = framed(WHOLE, KEY, b'{"a": 1}'), framed(WHOLE, KEY[::-1], b'{"b": 2}')
+    delta = framed(DELTA, cell(2).key.encode(), b"%d" % len(first), packed(b"{}", b'{"a": 1}'))
+    with foreign(path, first, second, delta) as store:
+        assert store.get(cell(2).key) is None
+        assert "cannot be unpacked" in store.damaged[0]
+
+
+def test_a_record_does_not_unpack_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daqloom.study.store_lines.MOST_LINE_BYTES", 1000)
+    assert unpacked(packed(b"a" * 1000, b"b"), b"b") == b"a" * 1000
+    with pytest.raises(DamageError, match="too much"):
+        unpacked(packed(b"a" * 1001, b"b"), b"b")
+
+
+def test_a_line_of_later_versions_is_passed_over(path: Path) -> None:
+    store = foreign(path, framed(b"comment", b"from the future"))
+    assert (len(store), store.damaged) == (0, [])
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_without_end_is_not_read_into_memory(
+    path: Path, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(path, range(2))
+    [segment] = segments(path)
+    longest = max(map(len, segment.read_bytes().splitlines(keepends=True)))
+    monkeypatch.setattr("daqloom.study.store_segment.MOST_LINE_BYTES", longest)
+    with segment.open("ab") as file:
+        file.write(b"x" * (5 * longest) + end)
+    fill(path, range(2, 4))
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(4)) == 4
+        assert ["longer than any" in sentence for sentence in store.damaged] == [True]
+
+
+def test_a_checksum_covers_all_of_a_line() -> None:
+    line = framed(WHOLE, KEY, b"{}")
+    assert unframed(line) == (WHOLE, KEY + b" {}")
+    for wrong in (line[:-1], line[1:], line.upper(), b" " + line, line + b"\n", b"", b"\n"):
+        with pytest.raises(DamageError):
+            unframed(wrong)
+
+
+def test_a_large_store_opens_without_reading_values(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 100_000
+    whole = b'{"of": "no use"}'
+    first = framed(WHOLE, KEY, whole)
+    lines = [framed(DELTA, b"%032x" % n, b"0", packed(b"{}", whole)) for n in range(3)]
+    tails = [line.split(b" ", 3)[3].rstrip() for line in lines]
+    deltas = (framed(DELTA, b"%032x" % n, tails[n % 3]) for n in range(count))
+    unread = pytest.fail
+    monkeypatch.setattr("daqloom.study.store.read", unread)
+    monkeypatch.setattr("daqloom.study.store_segment.unpacked", unread)
+    store = foreign(path, first, *deltas)
+    assert len(store) == count + 1
+    assert store.damaged == []
+    assert f"{count - 1:032x}" in store
+
+
+def test_there_must_be_a_store_to_read(path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no store"):
+        Store.open(path, create=False)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_file_is_no_store(path: Path, create: bool) -> None:
+    path.write_text("something")
+    for wrong in (path, path / "below"):
+        with pytest.raises(StudyError, match="is a file"):
+            Store.open(wrong, create=create)
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_folder_with_other_things_is_no_store(path: Path, create: bool) -> None:
+    path.mkdir()
+    (path / "thesis.tex").write_text("do not touch")
+    with pytest.raises(StudyError, match="no store"):
+        Store.open(path, create=create)
+    assert [p.name for p in path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_becomes_a_store_when_told(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(StudyError, match=r"format\.json is missing"):
+        Store.open(path, create=False)
+    (path / ".format-left-by-a-killed-process").touch()
+    fill(path, range(1))
+    assert json.loads((path / "format.json").read_text()) == {"daqloom-store": 1}
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000])
+def test_a_name_that_no_folder_can_have(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StudyError):
+        Store.open(tmp_path / name, create=True)
+
+
+def test_a_newer_store_is_not_touched(path: Path) -> None:
+    fill(path, range(1))
+    (path / "format.json").write_text('{"daqloom-store": 2}')
+    with pytest.raises(StudyError, match="format 2, and this daqloom knows up to 1"):
+        Store.open(path, create=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"daqloom-store": true}', '{"daqloom-store": 0}', "[" * 4000]
+)
+def test_a_folder_of_another_format_is_no_store(path: Path, text: str) -> None:
+    path.mkdir()
+    (path / "format.json").write_text(text)
+    with pytest.raises(StudyError, match="not what a store has there"):
+        Store.open(path, create=True)
+
+
+def test_a_store_that_cannot_be_written_can_be_read(path: Path) -> None:
+    fill(path, range(2))
+    store = Store.open(path, create=False)
+    shutil.rmtree(path / "segments")
+    (path / "segments").touch()  # no folder: for root as for others, nothing can be put there
+    with pytest.raises(StudyError, match="cannot write"):
+        store.prepare()
+    with pytest.raises(StudyError, match="cannot write"):
+        store.put(cell(3), result(3))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_store(path: Path) -> None:
+    fill(path, range(2))
+    folders = [path, path / "segments"]
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        with Store.open(path, create=True) as store:
+            assert right_ones(store, range(2)) == 2
+            with pytest.raises(StudyError, match="cannot write"):
+                store.put(cell(3), result(3))
+        with pytest.raises(StudyError, match="cannot write"):
+            Store.open(path / "new", create=True)
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+
+
+@pytest.fixture(params=[errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def reason(request: pytest.FixtureRequest) -> int:
+    code: int = request.param
+    return code
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, room: int, reason: int) -> None:
+    """From now on, `room` bytes can be written, then none."""
+    write = os.write
+
+    def limited(file: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(reason, os.strerror(reason))
+        done = write(file, data[:room])
+        room -= done
+        return done
+
+    monkeypatch.setattr(os, "write", limited)
+
+
+@pytest.mark.parametrize("room", [0, 1, 100])
+@pytest.mark.parametrize("truncates", [True, False])
+def test_a_full_disk_loses_nothing_that_was_put(
+    path: Path, room: int, truncates: bool, reason: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(path, create=True) as store:
+        for seed in range(3):
+            store.put(cell(seed), result(seed))
+        with monkeypatch.context() as disk:
+            fill_disk(disk, room, reason)
+            if not truncates:
+                disk.setattr(os, "ftruncate", refuse)
+            with pytest.raises(StoreFailure, match="nothing stored so far is lost"):
+                store.put(cell(3), result(3))
+            with pytest.raises(StoreFailure):  # and nothing is left of the segment that it began
+                store.put(cell(3), result(3))
+        assert len(segments(path)) == 1
+        assert segments(path)[0].read_bytes().endswith(b"\n") or not truncates
+        assert right_ones(store, range(4)) == 3
+        store.put(cell(3), result(3))  # there is room again
+        assert right_ones(store, range(4)) == 4
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(4)) == 4
+        assert store.damaged == []
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.EIO, "no")
+
+
+def test_a_write_in_two_parts_is_a_whole_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:1000]))
+    fill(path, range(3))
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(3)) == 3
+
+
+def test_a_disk_that_fails_late_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.open(path, create=True)
+    store.put(cell(0), result(0))
+    store.sync()
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(StoreFailure):
+        store.close()
+    store.close()
+
+
+def test_an_interrupted_put_does_no_harm(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def interrupted(file: int, data: bytes) -> int:
+        write(file, data)
+        raise KeyboardInterrupt
+
+    with Store.open(path, create=True) as store:
+        store.put(cell(0), result(0))
+        with monkeypatch.context() as keys:
+            keys.setattr(os, "write", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.put(cell(1), result(1))
+        store.put(cell(2), result(2))
+        assert right_ones(store, range(3)) == 2
+        store.refresh()
+        assert right_ones(store, range(3)) == 3
