@@ -1,0 +1,150 @@
+"""The generalised extreme value distribution (GEV): likelihood, quantiles, fit, goodness of fit.
+
+G(x) = exp(-(1 + xi z)^(-1/xi)), z = (x - mu) / sigma (Coles, An Introduction to Statistical
+Modeling of Extreme Values, 2001, eq. 3.2). xi > 0 is a heavy tail, xi < 0 one that ends at
+mu - sigma / xi; scipy.stats.genextreme writes c = -xi.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LEAST_SHAPE = -1.0
+"""Below it the likelihood has no maximum (Coles 2001, section 3.3.2)."""
+
+GUMBEL = 1e-12
+"""|xi| below which the limit xi = 0 is taken."""
+
+
+LARGEST = 700.0
+"""Exponents above it overflow; a search may wander there, never to stay."""
+
+
+class Gev(NamedTuple):
+    """Location mu and scale sigma in the unit of the data, shape xi."""
+
+    location: float
+    scale: float
+    shape: float
+
+
+def reduced(x: Array, gev: Gev) -> Array:
+    """y = ln(1 + xi z) / xi, shape of `x`, so that G = exp(-exp(-y)). NaN beyond a lower end."""
+    z = (x - gev.location) / gev.scale
+    if abs(gev.shape) < GUMBEL:
+        return z
+    return np.log1p(gev.shape * z) / gev.shape
+
+
+def log_likelihood(x: Array, gev: Gev) -> float:
+    """Coles 2001, eqs. 3.7 and 3.9; -inf where a value lies outside the support."""
+    if not (gev.scale > 0 and gev.shape > LEAST_SHAPE):
+        return -math.inf
+    with np.errstate(all="ignore"):
+        y = reduced(x, gev)
+        total = float(-(1 + gev.shape) * y.sum() - np.exp(-y).sum()) - x.size * math.log(gev.scale)
+    return total if math.isfinite(total) else -math.inf
+
+
+def cdf(x: Array, gev: Gev) -> Array:
+    """G at `x`; every value has to lie within the support."""
+    return cast(Array, np.exp(-np.exp(-reduced(x, gev))))
+
+
+def growth(probability: float, shape: float) -> float:
+    """(x_p - mu) / sigma of the level exceeded with `probability` (Coles 2001, eq. 3.4)."""
+    y = -math.log(-math.log1p(-probability))
+    return y if abs(shape) < GUMBEL else math.expm1(min(shape * y, LARGEST)) / shape
+
+
+def quantile(probability: float, gev: Gev) -> float:
+    """The level exceeded with `probability`, in the unit of the data."""
+    return gev.location + gev.scale * growth(probability, gev.shape)
+
+
+def draw(gev: Gev, count: int, random: np.random.Generator) -> Array:
+    """`count` independent values, by inversion of G."""
+    y = -np.log(random.standard_exponential(count))
+    z = y if abs(gev.shape) < GUMBEL else np.expm1(gev.shape * y) / gev.shape
+    return gev.location + gev.scale * z
+
+
+def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
+    """The GEV of greatest likelihood with xi > -1; `x` needs some spread.
+
+    `start` is where to search from; without one, or if it does not admit `x`, the moments of `x`.
+    """
+    if start is None or log_likelihood(x, start) == -math.inf:
+        start = _from_moments(x)
+    unit = start.scale
+
+    def loss(point: Array) -> float:
+        location, log_scale, shape = point
+        at = Gev(start.location + unit * location, unit * math.exp(min(log_scale, LARGEST)), shape)
+        return -log_likelihood(x, at)
+
+    best = descend(loss, np.array([0.0, 0.0, start.shape]))
+    best = descend(loss, best, 0.01)  # a second simplex: the first may have collapsed
+    scale = unit * math.exp(best[1])
+    return Gev(float(start.location + unit * best[0]), float(scale), float(best[2]))
+
+
+def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) -> Array:
+    """The minimum near `start` by the simplex of Nelder and Mead, at home with walls of inf.
+
+    `reach` is the edge of the first simplex.
+    """
+    from scipy.optimize import minimize
+
+    simplex = np.vstack([start, start + reach * np.eye(start.size)])
+    options = {"xatol": 1e-4, "fatol": 1e-6, "initial_simplex": simplex, "maxiter": 1000}
+    with np.errstate(invalid="ignore"):  # inf - inf between two vertices outside the support
+        return cast(Array, minimize(loss, start, method="Nelder-Mead", options=options).x)
+
+
+def _from_moments(x: Array) -> Gev:
+    """Gumbel by its mean and variance: admits every sample, and is near enough to begin."""
+    scale = math.sqrt(6) / math.pi * float(x.std())
+    return Gev(float(x.mean()) - float(np.euler_gamma) * scale, scale, 0.0)
+
+
+def covariance(x: Array, gev: Gev) -> Array | None:
+    """Inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the maximum.
+
+    By second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the
+    likelihood has no regular peak, as at an edge of the support.
+    """
+    unit = np.array([gev.scale, gev.scale, 1.0])
+    step = 1e-3 / math.sqrt(x.size / 100)
+
+    def at(offset: Array) -> float:
+        return log_likelihood(x, Gev(*(np.array(gev) + step * unit * offset)))
+
+    axes = np.eye(3)
+    information = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            corners = (
+                at(axes[i] + axes[j])
+                - at(axes[i] - axes[j])
+                - at(axes[j] - axes[i])
+                + at(-axes[i] - axes[j])
+            )
+            information[i, j] = -corners / (4 * step * step)
+    if not np.all(np.isfinite(information)) or np.linalg.eigvalsh(information)[0] <= 0:
+        return None
+    return cast(Array, np.linalg.inv(information) * np.outer(unit, unit))
+
+
+def anderson_darling(x: Array, gev: Gev) -> float:
+    """A² of `x` against `gev` (Anderson and Darling 1954): the tails count more than in KS."""
+    u = np.clip(cdf(np.sort(x), gev), 1e-300, 1 - 1e-16)
+    weights = 2 * np.arange(1, x.size + 1) - 1
+    return float(-x.size - np.mean(weights * (np.log(u) + np.log1p(-u[::-1]))))

@@ -1,0 +1,395 @@
+"""How high a peak gets in a time longer than was run.
+
+The peak of a 4 s run is an extreme value that grows with the length of the run. Cut the run (or
+several) into blocks, fit the generalised extreme value distribution to the blocks' maxima, and read
+from it the level that is exceeded once in an hour (Coles, An Introduction to Statistical Modeling
+of Extreme Values, 2001, chapter 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daqloom.study.errors import StudyError
+from daqloom.study.gev import (
+    LARGEST,
+    Array,
+    Gev,
+    anderson_darling,
+    covariance,
+    descend,
+    draw,
+    growth,
+    log_likelihood,
+    maximum_likelihood,
+    quantile,
+)
+
+LEAST_BLOCKS = 20
+"""Fewer maxima do not tell three parameters."""
+
+FARTHEST = 100.0
+"""A level of a period longer than this many times the observed time is a guess."""
+
+LEAST_REGULAR = -0.5
+"""Shapes below it have no usual standard errors (Smith 1985; Coles 2001, section 3.3.2)."""
+
+TIED = 0.2
+"""Share of maxima of one same value from which on a limit, not chance, set them."""
+
+CRITICAL = 3.841458820694124
+"""The 95 % point of chi-squared with one degree of freedom."""
+
+TWO_SIDED = math.sqrt(CRITICAL)
+"""The same of the normal distribution, 1.96."""
+
+PERIODS = {
+    "second": ("once a second", 1.0),
+    "minute": ("once a minute", 60.0),
+    "hour": ("once an hour", 3600.0),
+    "day": ("once a day", 86400.0),
+    "week": ("once a week", 604800.0),
+    "year": ("once a year", 365.25 * 86400.0),
+}
+"""What a sentence calls a period, and its length in seconds."""
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Anderson-Darling A² and the share of samples of the fit itself that fit worse."""
+
+    statistic: float
+    p_value: float
+    replicas: int
+
+
+@dataclass(frozen=True, eq=False)
+class GevFit:
+    """A GEV fitted to the maxima of equally long blocks; location and scale in their unit."""
+
+    location: float
+    scale: float
+    shape: float
+    """xi: above 0 a heavy tail, below 0 a bounded one (scipy's c is -xi)."""
+    covariance: Array
+    """Of (location, scale, shape), shape (3, 3); NaN where the likelihood has no regular peak."""
+    log_likelihood: float
+    maxima: Array
+    """What was fitted, shape (blocks,)."""
+    goodness: Goodness | None
+    """None where it was not asked for (no replicas)."""
+    warnings: tuple[str, ...]
+
+    @property
+    def gev(self) -> Gev:
+        """The three parameters."""
+        return Gev(self.location, self.scale, self.shape)
+
+    @property
+    def shape_interval(self) -> tuple[float, float]:
+        """Shape ± 1.96 standard errors (95 %)."""
+        error = TWO_SIDED * math.sqrt(self.covariance[2, 2])
+        return self.shape - error, self.shape + error
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is exceeded once in `period_s`, with its 95 % interval, in the unit of the maxima."""
+
+    value: float
+    low: float
+    high: float
+    """inf where the data do not bound it from above; both NaN where the likelihood has no peak."""
+    period_s: float
+    warnings: tuple[str, ...] = field(default=())
+
+
+def block_maxima(values: ArrayLike, blocks: int) -> Array:
+    """The maxima of `blocks` equal stretches of a series of bin maxima, shape (blocks,).
+
+    `values`, shape (bins,), is the series without its warm-up. A block is bins // blocks bins
+    long; the first bins % blocks bins, nearest to the warm-up, are left out. Blocks have to be much
+    longer than a burst lasts, or neighbours share one. Raises StudyError.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim != 1 or not np.all(np.isfinite(series)):
+        raise StudyError("block maxima: expected a series of finite numbers; look for gaps in it")
+    if not 1 <= blocks <= series.size:
+        raise StudyError(
+            f"block maxima: cannot cut {series.size} bins into {blocks} blocks;"
+            " use fewer blocks, narrower bins or a longer run"
+        )
+    length = series.size // blocks
+    tail = series[series.size - blocks * length :]
+    return cast(Array, tail.reshape(blocks, length).max(axis=1))
+
+
+def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
+    """Fits a GEV to `maxima`, shape (blocks,), by maximum likelihood.
+
+    The covariance is the inverse of the observed information. The goodness of fit is a parametric
+    bootstrap: `replicas` samples drawn from the fit (with `seed`) are fitted in their turn, because
+    A² is smaller against parameters fitted to the sample itself; 0 leaves it out.
+    Maxima without any spread give a scale of 0 and a warning. Raises StudyError.
+    """
+    x = np.asarray(maxima, dtype=np.float64)
+    if x.ndim != 1 or not np.all(np.isfinite(x)):
+        raise StudyError("return level: expected a series of finite block maxima")
+    if x.size < LEAST_BLOCKS:
+        raise StudyError(
+            f"return level: {x.size} block maxima are too few for a fit, at least {LEAST_BLOCKS}"
+            " are needed; run for longer, repeat with more seeds, or cut into shorter blocks"
+        )
+    if np.ptp(x) <= 1e-9 * np.max(np.abs(x)):
+        zero = np.zeros((3, 3))
+        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),))
+    return _fit(x, replicas, seed)
+
+
+def _fit(x: Array, replicas: int, seed: int) -> GevFit:
+    best = maximum_likelihood(x)
+    information = covariance(x, best)
+    fit = GevFit(
+        location=best.location,
+        scale=best.scale,
+        shape=best.shape,
+        covariance=np.full((3, 3), math.nan) if information is None else information,
+        log_likelihood=log_likelihood(x, best),
+        maxima=x,
+        goodness=_goodness(x, best, replicas, seed) if replicas else None,
+        warnings=(),
+    )
+    return replace(fit, warnings=_doubts(fit))
+
+
+def _goodness(x: Array, gev: Gev, replicas: int, seed: int) -> Goodness:
+    random = np.random.default_rng(seed)
+    observed = anderson_darling(x, gev)
+    worse = 0
+    for _ in range(replicas):
+        sample = draw(gev, x.size, random)
+        worse += anderson_darling(sample, maximum_likelihood(sample, start=gev)) >= observed
+    return Goodness(observed, (1 + worse) / (1 + replicas), replicas)
+
+
+def _all_equal(x: Array) -> str:
+    return (
+        f"all {x.size} block maxima are equal: a limit or a fixed pattern sets the peak, not"
+        " chance, and nothing is known of longer runs"
+    )
+
+
+def _doubts(fit: GevFit) -> tuple[str, ...]:
+    """Why not to trust `fit`, a sentence each."""
+    return tuple(
+        doubt for doubt in (_ties(fit), _tail(fit), _neighbours(fit), _misfit(fit)) if doubt
+    )
+
+
+def _ties(fit: GevFit) -> str | None:
+    x = fit.maxima
+    if np.ptp(x) <= 1e-3 * np.max(np.abs(x)):
+        return f"all {x.size} block maxima are nearly equal (within 0.1 %): is the buffer full?"
+    values, counts = np.unique(x, return_counts=True)
+    if counts.max() >= max(3, TIED * x.size):
+        return (
+            f"{counts.max()} of {x.size} block maxima are the same ({values[counts.argmax()]:g}):"
+            " a limit or a fixed pattern sets them, not chance"
+        )
+    return None
+
+
+def _tail(fit: GevFit) -> str | None:
+    low, high = fit.shape_interval
+    if math.isnan(low) and fit.shape > 0:
+        return (
+            "the likelihood has no regular peak, so errors and intervals are unknown; use more or"
+            " longer blocks"
+        )
+    if math.isnan(low) or fit.shape < LEAST_REGULAR:
+        return (
+            f"the maxima crowd against an upper end (shape {fit.shape:.2f}), where errors and"
+            " intervals do not hold: is it a limit of the system? If not, use longer blocks"
+        )
+    if low >= 0:
+        return None
+    ends = f", at the fitted shape at {fit.location - fit.scale / fit.shape:.4g}"
+    return (
+        f"the tail may be bounded (shape {fit.shape:.2f}, {low:.2f} to {high:.2f}): there may be a"
+        f" greatest peak that no run exceeds{ends if fit.shape < 0 else ''}"
+    )
+
+
+def _neighbours(fit: GevFit) -> str | None:
+    """Of independent maxima the correlation of neighbours is normal with variance 1/n."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(fit.maxima)
+    if np.ptp(ranks[:-1]) == 0 or np.ptp(ranks[1:]) == 0:
+        return None
+    correlation = float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1])
+    if correlation * math.sqrt(fit.maxima.size) <= 3.0:
+        return None
+    return (
+        f"neighbouring blocks are alike (rank correlation {correlation:.2f}): the intervals are too"
+        " narrow; use longer blocks"
+    )
+
+
+def _misfit(fit: GevFit) -> str | None:
+    if fit.goodness is None or fit.goodness.p_value >= 0.05:
+        return None
+    return (
+        f"the maxima do not follow an extreme value distribution (p = {fit.goodness.p_value:.3f});"
+        " use longer blocks"
+    )
+
+
+def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
+    """The level that the maximum of a block of `block_s` exceeds once in `period_s` on average.
+
+    It is the quantile exceeded with p = block_s / period_s (Coles 2001, eq. 3.4). The interval
+    (95 %) is that of the profile likelihood (section 3.3.4) and not of the delta method (3.3.3):
+    what the data leave open lies mostly above the estimate, which a symmetric interval hides.
+    Raises StudyError for a period no longer than a block.
+    """
+    if not (0 < block_s < math.inf and block_s < period_s < math.inf):
+        raise StudyError(
+            f"return level: a period of {period_s:g} s is not longer than a block of {block_s:g} s;"
+            " ask for a longer period or read the level off the series itself"
+        )
+    warnings = fit.warnings + _too_far(fit, block_s, period_s)
+    if fit.scale == 0:
+        return Level(fit.location, fit.location, fit.location, period_s, warnings)
+    probability = block_s / period_s
+    value = quantile(probability, fit.gev)
+    if np.isnan(fit.covariance[0, 0]):
+        return Level(value, math.nan, math.nan, period_s, warnings)
+    profile = _Profile(fit, probability, value)
+    low, high = profile.end(-1.0), profile.end(1.0)
+    if high == math.inf:
+        warnings += ("the data do not bound the level from above; use more blocks",)
+    return Level(value, low, high, period_s, warnings)
+
+
+def _too_far(fit: GevFit, block_s: float, period_s: float) -> tuple[str, ...]:
+    observed = fit.maxima.size * block_s
+    if period_s <= FARTHEST * observed:
+        return ()
+    return (
+        f"{period_s:g} s is {period_s / observed:.0f} times the {observed:g} s observed: the level"
+        " rests on the shape of the tail alone; run for longer",
+    )
+
+
+class _Profile:
+    """Greatest likelihood over scale and shape where the level is given (Coles 2001, 2.6.6)."""
+
+    def __init__(self, fit: GevFit, probability: float, value: float) -> None:
+        self._fit = fit
+        self._probability = probability
+        self._value = value
+        self._nuisance = np.array([0.0, fit.shape])
+
+    def _gev(self, level: float, nuisance: Array) -> Gev:
+        """Nuisance: ln(scale / fitted scale), shape."""
+        scale = self._fit.scale * math.exp(min(nuisance[0], LARGEST))
+        shape = float(nuisance[1])
+        return Gev(level - scale * growth(self._probability, shape), scale, shape)
+
+    def deviance(self, level: float) -> float:
+        """Twice the log-likelihood lost if the level were `level`."""
+
+        def loss(nuisance: Array) -> float:
+            return -log_likelihood(self._fit.maxima, self._gev(level, nuisance))
+
+        self._nuisance = descend(loss, min(self._starts(level), key=loss), 0.03)
+        return 2 * (self._fit.log_likelihood + loss(self._nuisance))
+
+    def _starts(self, level: float) -> list[Array]:
+        """The last point, a Gumbel (whose support has no end), the fit stretched to the level."""
+        starts = [self._nuisance, np.array([0.0, 0.0])]
+        reach = self._value - self._fit.location
+        above = (level - self._fit.location) / reach if reach else 0.0
+        if above > 0:
+            starts.append(np.array([math.log(above), self._fit.shape]))
+        return starts
+
+    def end(self, side: float) -> float:
+        """Where the deviance reaches 3.84, below (-1) or above (+1) the estimate; inf if nowhere.
+
+        The root of the deviance is nearly linear in the distance, hence few steps are needed.
+        """
+        from scipy.optimize import brentq
+
+        self._nuisance = np.array([0.0, self._fit.shape])
+        excess: dict[float, float] = {0.0: -TWO_SIDED}
+
+        def beyond(distance: float) -> float:
+            if distance not in excess:
+                deviance = self.deviance(self._value + side * distance)
+                excess[distance] = math.sqrt(max(deviance, 0.0)) - TWO_SIDED
+            return excess[distance]
+
+        inside, outside = 0.0, self._fit.scale
+        for _ in range(60):
+            if beyond(outside) > 0:
+                root = brentq(beyond, inside, outside, xtol=1e-3 * self._fit.scale)
+                return self._value + side * float(root)
+            inside, outside = outside, 1.3 * outside * TWO_SIDED / (beyond(outside) + TWO_SIDED)
+            outside = min(max(outside, 1.2 * inside), 10 * inside)
+        return side * math.inf
+
+
+def describe(level: Level, unit: str = "B", period: str | None = None) -> str:
+    """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
+
+    `unit` is that of the level, without a prefix; bytes are spoken of as a buffer. `period` is one
+    of PERIODS and has to be the level's; None takes it from the level. Raises StudyError.
+    """
+    often = _once(level.period_s, period)
+    prefix, factor = _prefix(level.value, unit)
+    decimals = _decimals(level.value / factor)
+
+    def say(value: float) -> str:
+        return f"{value / factor:.{decimals}f}"
+
+    spread = f"{say(level.low)} to {say(level.high)} {prefix}{unit}, 95 %"
+    if level.high == math.inf:
+        spread = f"at least {say(level.low)} {prefix}{unit}, 95 %"
+    elif math.isnan(level.high):
+        spread = "error unknown"
+    what, verb = ("buffer", "overflows") if unit == "B" else ("level", "is exceeded")
+    peak = f"{say(level.value)} {prefix}{unit}"
+    return f"A {what} of {peak} ({spread}) {verb} less than {often}."
+
+
+def _once(period_s: float, name: str | None) -> str:
+    if name is not None and name not in PERIODS:
+        raise StudyError(f'return level: unknown period "{name}"; use one of {", ".join(PERIODS)}')
+    for known, (words, length) in PERIODS.items():
+        if math.isclose(length, period_s) and name in (None, known):
+            return words
+    if name is not None:
+        raise StudyError(f"return level: the level is that of {period_s:g} s, not of one {name}")
+    return f"once in {period_s:g} s"
+
+
+def _prefix(value: float, unit: str) -> tuple[str, float]:
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)):
+        if abs(value) >= factor:
+            return prefix, factor
+    for prefix, factor in (("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
+        if abs(value) >= factor and unit != "B":
+            return prefix, factor
+    return "", 1.0
+
+
+def _decimals(number: float) -> int:
+    """So many that three digits stand, but no more than two."""
+    return min(2, max(0, 2 - math.floor(math.log10(abs(number))))) if number else 0
