@@ -54,8 +54,10 @@ PYTHON: dict[str, set[str]] = {
     "measure": TOPOLOGY | {"_engine"},
     "study": TOPOLOGY | METHODS,
     "report": TOPOLOGY | METHODS | {"study"},
-    "console": FOUNDATION | METHODS | {"report"},
-    "cli": TOPOLOGY | METHODS | {"study", "report", "console"},
+    "console": FOUNDATION | METHODS | {"study", "report"},
+    "cli_study": TOPOLOGY | METHODS | {"study", "report", "console"},
+    "cli_report": TOPOLOGY | METHODS | {"study", "report", "console"},
+    "cli": TOPOLOGY | METHODS | {"study", "report", "console", "cli_study", "cli_report"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

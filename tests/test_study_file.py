@@ -140,3 +140,10 @@ def test_a_search_that_makes_no_sense_is_refused(
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
 def test_shipped_studies_load(path: Path, quick: bool) -> None:
     assert load_study(path, quick=quick).points >= 1
+
+
+def test_the_reference_page_is_written_from_the_models() -> None:
+    from daqloom.study.reference import reference
+
+    page = Path(__file__).parent.parent / "docs" / "reference" / "study.md"
+    assert page.read_text() == reference()

@@ -65,6 +65,8 @@ class Repeat(_Table):
 
 
 class StudyFile(_Table):
+    """The tables of a study's file."""
+
     title: str = Field(default="", max_length=200, description="one line for lists and reports")
     description: str = Field(default="", max_length=10_000, description="what the study is for")
     scenario: str = Field(description="name of a scenario, or path from the study's folder")

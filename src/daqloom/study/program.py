@@ -112,8 +112,10 @@ def _search_by_vote(study: Study, search: Search, task: Task) -> Program:
         value, seed = next(ballots)
         while True:
             result = yield _cell(study, task, seed, {search.key: value_of(search, value)})
-            tried.setdefault(value, result)
-            value, seed = ballots.send(study.condition.holds(result))
+            holds = study.condition.holds(result)
+            if holds or value not in tried:
+                tried[value] = result
+            value, seed = ballots.send(holds)
     except StopIteration as end:
         boundary: Boundary = end.value
         return Outcome(None if boundary.value is None else tried[boundary.value], boundary)

@@ -1,0 +1,79 @@
+"""What the machinery of studies costs: planning, analytic cells, and a cell's own overhead.
+
+One process. JSON on standard output: seconds on the processor and on the clock.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from daqloom.study.executor import InProcess
+from daqloom.study.file import load_study
+from daqloom.study.plan import plan
+from daqloom.study.runner import run
+from daqloom.study.store import Store
+
+GRID = """
+scenario = "atlas-lab"
+methods = ["analyse"]
+[grid]
+"event.rate" = {{ from = "1 kHz", to = "10 kHz", count = {count} }}
+"event.size" = {{ from = "1 MB", to = "8 MB", count = {count} }}
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        report = {
+            "plan_1e5_cells": planned(Path(folder), 317),
+            "run_1e4_analytic_cells": computed(Path(folder), 100),
+        }
+    print(json.dumps(report, indent=2))
+
+
+def planned(folder: Path, count: int) -> dict[str, float]:
+    study = study_of(folder, count)
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = plan(study, None)
+    return spent(wall, cpu) | {"cells": found.cells_left}
+
+
+def computed(folder: Path, count: int) -> dict[str, float]:
+    study = study_of(folder, count)
+    with Store.open(folder / "store", create=True) as store:
+        wall, cpu = time.perf_counter(), time.process_time()
+        progress = run(study, store, InProcess(store))
+        first = spent(wall, cpu)
+        analysed = sum(store_cpu(store, key) for key in store.keys())
+        wall, cpu = time.perf_counter(), time.process_time()
+        run(study, store, InProcess(store))
+        again = spent(wall, cpu)
+    overhead_s = (first["cpu_s"] - analysed) / progress.computed
+    return first | {
+        "cells": progress.computed,
+        "overhead_s_per_cell": overhead_s,
+        "reuse_s_per_cell": again["cpu_s"] / progress.computed,
+    }
+
+
+def store_cpu(store: Store, key: str) -> float:
+    """Processor time of the method itself, as its result says."""
+    result = store.get(key)
+    assert result is not None
+    return float(result.engine["cpu_s"])
+
+
+def study_of(folder: Path, count: int):
+    path = folder / "grid.toml"
+    path.write_text(GRID.format(count=count))
+    return load_study(path)
+
+
+def spent(wall: float, cpu: float) -> dict[str, float]:
+    return {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
