@@ -86,6 +86,7 @@ def run(
         study = load_study(file, quick=quick)
         share = _part(part)
         with Store.open(store, create=True) as opened:
+            opened.prepare()
             executor = _executor(opened, store, workers, scheduler)
             try:
                 with watch(study) as report:

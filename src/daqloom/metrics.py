@@ -6,6 +6,7 @@ from it (`python -m daqloom.metrics`), and `Result` refuses a name that is not i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -150,8 +151,13 @@ ENGINE: tuple[Metric, ...] = (
 def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
     """Dotted names in `metrics` (one level of nesting) that `METRICS` does not describe."""
     for path in flatten(metrics):
-        if not any(metric.matches(path) for metric in METRICS):
+        if not _described(path):
             yield path
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _described(path: str) -> bool:
+    return any(metric.matches(path) for metric in METRICS)
 
 
 def flatten(metrics: Mapping[str, object]) -> dict[str, object]:

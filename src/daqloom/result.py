@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ class ResultError(ValueError):
     """A result that says something a result cannot say. The message is one sentence."""
 
 
+@functools.cache
 def _version() -> str:
     import daqloom
 

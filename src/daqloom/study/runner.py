@@ -94,7 +94,7 @@ class _Run:
             if error is None:
                 self.progress.computed += 1
                 if key not in self.store:
-                    self.store.refresh()  # a worker has put it
+                    self.store.refresh()  # a worker has put it; it put others of its batch, too
                 result = self.store.get(key)
                 if result is None:
                     error = "its result was stored, and cannot be read back"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,7 @@ class DaskExecutor:
 
     def __init__(self, store: Path, *, workers: int = 0, address: str | None = None) -> None:
         self._store = store.absolute()
+        self._command = shlex.join(sys.argv)
         self._futures: dict[Future[Any], list[str]] = {}
         self._batches: dict[str, list[Cell]] = {}
         self._client, self._cluster = _connect(workers, address)
@@ -75,7 +78,7 @@ class DaskExecutor:
         cells = self._batches.pop(method, [])
         if not cells:
             return
-        future = self._client.submit(compute_batch, cells, self._store, pure=False)
+        future = self._client.submit(compute_batch, cells, self._store, self._command, pure=False)
         self._futures[future] = [cell.key for cell in cells]
         if self._done is None:
             self._done = as_completed([future])
@@ -86,14 +89,17 @@ class DaskExecutor:
         return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
 
-def compute_batch(cells: list[Cell], store: Path) -> dict[str, str | None]:
+def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str | None]:
     """Computes cells and stores them, in a worker: key → None, or why there is no result."""
-    return {cell.key: compute(cell, _open(store)) for cell in cells}
+    opened = _open(store, command)
+    answers = {cell.key: compute(cell, opened) for cell in cells}
+    opened.sync()  # other nodes read it now
+    return answers
 
 
 @functools.cache
-def _open(path: Path) -> Store:
-    return Store.open(path, create=False)
+def _open(path: Path, command: str) -> Store:
+    return Store.open(path, create=False, command=command)
 
 
 def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
