@@ -33,12 +33,14 @@ struct TcpConfig {
 
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
-    /// When a timer that is set to `deadline` strikes. Linux rounds the present down and the
-    /// duration up to ticks and adds one: a tick late on average, by half a tick at least.
-    [[nodiscard]] base::Time strikes(base::Time deadline) const {
-        return timer_tick == base::Time::zero()
-                   ? deadline
-                   : timer_tick * ((deadline.ps + timer_tick.ps / 2) / timer_tick.ps + 1);
+    /// When a timer strikes that is set at `now` for `delay`. Linux rounds the present down and the
+    /// duration up to ticks, and adds one.
+    [[nodiscard]] base::Time strikes(base::Time now, base::Time delay) const {
+        if (timer_tick == base::Time::zero()) {
+            return now + delay;
+        }
+        const std::int64_t tick = timer_tick.ps;
+        return timer_tick * (now.ps / tick + (delay.ps + tick - 1) / tick + 1);
     }
     /// SACK blocks that fit beside the timestamps (RFC 2018).
     [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }

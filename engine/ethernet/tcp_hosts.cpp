@@ -12,8 +12,7 @@ void TcpHosts::on_delayed_ack(EndpointIndex index, Time now) {
         return;  // an earlier event has taken its place
     }
     endpoint.ack_event = Time::never();
-    const Time due = endpoint.receiver.ack_due();
-    if (due <= now && config_.strikes(due) <= now) {
+    if (endpoint.receiver.ack_due() <= now) {
         send_ack(index, endpoint.receiver.next(), endpoint.receiver.marked(), now);
         endpoint.receiver.on_acknowledged();
     }
@@ -26,8 +25,7 @@ void TcpHosts::on_sender_timer(EndpointIndex index, Time now) {
         return;
     }
     endpoint.sender_event = Time::never();
-    const Time due = endpoint.sender.timer();
-    if (due <= now && config_.strikes(due) <= now) {
+    if (endpoint.sender.timer() <= now) {
         const std::uint64_t timeouts = endpoint.sender.counters().timeouts();
         Outlet outlet{*this, index, now};
         endpoint.sender.on_timer(now, config_, outlet);

@@ -223,21 +223,15 @@ class TcpHosts {
     void keep_sender_timer(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.sender.timer() < endpoint.sender_event) {
-            const base::Time at = config_.strikes(endpoint.sender.timer());
-            if (at < endpoint.sender_event) {
-                endpoint.sender_event = at;
-                events_.push({at, kSenderTimer, index});
-            }
+            endpoint.sender_event = endpoint.sender.timer();
+            events_.push({endpoint.sender_event, kSenderTimer, index});
         }
     }
     void keep_delayed_ack(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.receiver.ack_due() < endpoint.ack_event) {
-            const base::Time at = config_.strikes(endpoint.receiver.ack_due());
-            if (at < endpoint.ack_event) {
-                endpoint.ack_event = at;
-                events_.push({at, kDelayedAck, index});
-            }
+            endpoint.ack_event = endpoint.receiver.ack_due();
+            events_.push({endpoint.ack_event, kDelayedAck, index});
         }
     }
 

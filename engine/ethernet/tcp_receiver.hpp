@@ -76,7 +76,7 @@ class TcpReceiver {
         marked_ = marked;
         if (turned && unacknowledged_ > 0) {
             unacknowledged_ = length;
-            ack_due_ = now + config.delayed_ack;
+            ack_due_ = config.strikes(now, config.delayed_ack);
             return Reaction::acknowledge_before_and_delay;
         }
         unacknowledged_ += length;
@@ -89,7 +89,7 @@ class TcpReceiver {
     }
 
     void arm(base::Time now, const TcpConfig& config) {
-        ack_due_ = std::min(ack_due_, now + config.delayed_ack);
+        ack_due_ = std::min(ack_due_, config.strikes(now, config.delayed_ack));
     }
 
     void accept_out_of_order(std::uint64_t seq, std::uint64_t end, const TcpConfig& config);

@@ -217,7 +217,7 @@ void TcpSender::mark_losses_by_time(Time now, const TcpConfig& config) {
         }
     }
     if (latest > Time::zero()) {
-        reorder_due_ = latest;
+        reorder_due_ = config.strikes(now, latest - now);
     }
 }
 

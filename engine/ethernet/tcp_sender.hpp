@@ -259,7 +259,7 @@ class TcpSender {
             timer_at_ = base::Time::never();
             return;
         }
-        retransmission_at_ = now + backed_off_rto(config);
+        retransmission_at_ = config.strikes(now, backed_off_rto(config));
         choose_timer(now, config);
     }
 
@@ -274,7 +274,7 @@ class TcpSender {
             const bool single = in_flight() <= config.mss;
             const base::Time margin = single ? config.rto_min : config.probe_margin;
             timer_kind_ = Timer::probe;
-            timer_at_ = std::min(now + srtt_ * 2 + margin, retransmission_at_);
+            timer_at_ = std::min(config.strikes(now, srtt_ * 2 + margin), retransmission_at_);
         }
     }
 

@@ -207,18 +207,20 @@ TEST(TcpTimers, WithoutTimestampsTheBackOffStaysUntilAnRttIsKnown) {  // RFC 629
 
 TEST(TcpTimers, StrikeOnTicksOneLateOnAverage) {
     TcpConfig config;
-    EXPECT_EQ(config.strikes(microseconds(1234)), microseconds(1234));
+    EXPECT_EQ(config.strikes(microseconds(1234), microseconds(10)), microseconds(1244));
     config.timer_tick = milliseconds(4);
+    // Between the first tick and the second: one tick of duration, and one more.
+    EXPECT_EQ(config.strikes(microseconds(4001), microseconds(1)), milliseconds(12));
+    EXPECT_EQ(config.strikes(microseconds(7999), milliseconds(4)), milliseconds(12));
+    EXPECT_EQ(config.strikes(microseconds(7999), microseconds(4001)), milliseconds(16));
     Time late;
     for (int i = 0; i < 4000; ++i) {
-        const Time deadline = microseconds(2 * i + 1);
-        const Time strikes = config.strikes(deadline);
-        EXPECT_EQ(strikes.ps % milliseconds(4).ps, 0);
-        EXPECT_GE(strikes - deadline, milliseconds(2));
-        EXPECT_LE(strikes - deadline, milliseconds(6));
-        late += strikes - deadline;
+        // All phases, and durations of all remainders.
+        const Time now = microseconds(2 * i + 1);
+        const Time delay = microseconds(7 * i % 4000 + 200'001);
+        late += config.strikes(now, delay) - (now + delay);
     }
-    EXPECT_EQ(late / 4000, milliseconds(4));
+    EXPECT_NEAR(late.seconds() / 4000, 4e-3, 1e-5);
 }
 
 }  // namespace
