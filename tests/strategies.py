@@ -102,6 +102,7 @@ def documents() -> st.SearchStrategy[dict]:
                 {
                     "congestion": st.sampled_from(["newreno", "cubic", "dctcp", "static"]),
                     "timestamps": st.booleans(),
+                    "quick_acks": st.booleans(),
                     "rack": st.booleans(),
                     "tail_loss_probe": st.booleans(),
                     "delayed_ack": st.sampled_from(["0 s", "500 us", "40 ms"]),

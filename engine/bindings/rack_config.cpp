@@ -172,6 +172,7 @@ void bind_tcp(nb::module_& module) {
         .def_rw("initial_window", &TcpConfig::initial_window)
         .def_rw("receive_window_bytes", &TcpConfig::receive_window)
         .def_rw("ack_every", &TcpConfig::ack_every)
+        .def_rw("quick_acks", &TcpConfig::quick_acks)
         .def_rw("tso_burst_bytes", &TcpConfig::tso_burst)
         .def_rw("dctcp_gain", &TcpConfig::dctcp_gain)
         .def_rw("rack", &TcpConfig::rack)

@@ -82,6 +82,7 @@ inline TcpConfig any_tcp(ByteSource& from) {
         from.one_of({base::Time::zero(), base::microseconds(500), base::milliseconds(40)});
     tcp.rto_min = from.one_of({base::milliseconds(200), base::milliseconds(1)});
     tcp.tso_burst = from.coin() ? 16'384 : 0;
+    tcp.quick_acks = from.coin();
     tcp.rack = from.coin();
     tcp.tail_loss_probe = from.coin();
     tcp.restart_after_idle = from.coin();

@@ -30,6 +30,7 @@ RackConfig small(std::uint32_t sources, std::uint32_t builders, Bytes event) {
     config.source_link = {gigabits_per_second(25), microseconds(1), {}};
     config.uplink = {gigabits_per_second(100), microseconds(1), {}};
     config.access_link = {gigabits_per_second(10), microseconds(1), {}};
+    config.tcp.quick_acks = false;  // the first request's acknowledgement would delay its reply
     config.duration = milliseconds(50);
     return without_chance(config);
 }
@@ -67,6 +68,17 @@ TEST_F(RackLatency, OfASmallEventIsRequestAndReplyOverEveryWire) {
     EXPECT_EQ(rack.latency().min(), expected);
     EXPECT_EQ(rack.latency().max(), expected);
     EXPECT_EQ(rack.report().events_built, 49U);  // at 1, 2, … 49 ms; the one at 50 ms is too late
+}
+
+// A source acknowledges the first request before it answers: the reply waits on the first wire. It
+// then expects to answer the others as soon, and its replies acknowledge them.
+TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
+    RackConfig config = small(1, 1, 1'000);
+    config.tcp.quick_acks = true;
+    Rack& rack = run(config);
+    const Time others = way(100 + kHeaders, config) + way(1'000 + kHeaders, config);
+    EXPECT_EQ(rack.latency().max(), others + on_wire(kHeaders, config.source_link));
+    EXPECT_EQ(rack.latency().min(), others);
 }
 
 // The slowest wire is the last: n frames leave it back to back once the first has reached it.

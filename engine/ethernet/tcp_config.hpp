@@ -25,6 +25,7 @@ struct TcpConfig {
     base::Time timer_tick;  // of the kernel's clock, on which timers strike; zero: they are exact
     base::Bytes tso_burst = 0;       // room to wait for while ACKs are due; 0: no wait
     double dctcp_gain = 1.0 / 16.0;  // g of RFC 8257
+    bool quick_acks = true;          // without delay where no answer is expected, as Linux
     bool rack = true;                // RFC 8985; without it three SACKed segments (RFC 6675)
     bool tail_loss_probe = true;     // RFC 8985
     bool restart_after_idle = true;  // window halves per idle RTO (RFC 2861)

@@ -14,7 +14,7 @@ void TcpHosts::on_delayed_ack(EndpointIndex index, Time now) {
     endpoint.ack_event = Time::never();
     if (endpoint.receiver.ack_due() <= now) {
         send_ack(index, endpoint.receiver.next(), endpoint.receiver.marked(), now);
-        endpoint.receiver.on_acknowledged();
+        endpoint.receiver.on_delay_over();
     }
     keep_delayed_ack(index);
 }

@@ -127,6 +127,7 @@ class TcpHosts {
         HostIndex peer_host;
         alignas(64) TcpSender sender;
     };
+    static_assert(sizeof(TcpReceiver) == 64);  // one cache line
 
     /// Where an endpoint's segments leave.
     struct Outlet {
@@ -152,7 +153,12 @@ class TcpHosts {
     }
 
     void take_data(const Frame& frame, base::Time now) {
-        TcpReceiver& receiver = endpoints_[frame.to].receiver;
+        Endpoint& endpoint = endpoints_[frame.to];
+        TcpReceiver& receiver = endpoint.receiver;
+        // No time-out is below the least: the sender's cache lines are touched after a pause only.
+        if (receiver.silence(now) > config_.rto_min) [[unlikely]] {
+            receiver.watch_silence(now, endpoint.sender.retransmission_timeout());
+        }
         const bool marked = (frame.flags & kCongestionExperienced) != 0;
         const std::uint64_t begin = unwrap(frame.seq, receiver.next());
         const auto reaction = receiver.on_segment(begin, frame.payload, marked, now, config_);
@@ -172,7 +178,7 @@ class TcpHosts {
         flags |= config_.congestion == CongestionControl::dctcp ? kEcnCapable : 0U;
         flags |= again ? kRetransmission : 0U;
         send(from, {offset, endpoint.receiver.next(), length, 0, kNoSack, flags}, now);
-        endpoint.receiver.on_acknowledged();
+        endpoint.receiver.on_answer(now, config_);
     }
 
     void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now,

@@ -156,6 +156,7 @@ RackReport lost_tail(std::uint32_t segments, bool probe, Time tick, Time& latenc
     config.access_loss = {.probability = 0, .period = segments};
     config.tcp.tail_loss_probe = probe;
     config.tcp.timer_tick = tick;
+    config.tcp.quick_acks = false;  // else no segment waits for its companion
     config.duration = seconds(1);
     const auto rack = make(config);
     rack->run(config.duration);
@@ -297,6 +298,7 @@ TEST(TcpLimits, DctcpCannotHelpFirstWindowsThatExceedTheBuffer) {
     constexpr std::uint32_t kBuffer = 1000;  // packets
     RackConfig config = one_event(kFlows, Bytes{kFlows} * 100 * 1448);
     config.request_size = 1;
+    config.tcp.quick_acks = false;  // acknowledgements of the requests would be dropped, too
     config.access_link.delay = milliseconds(2);
     config.tcp.congestion = CongestionControl::dctcp;
     config.tor.model = BufferModel::drop_tail;

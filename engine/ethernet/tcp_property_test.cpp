@@ -70,6 +70,7 @@ Conditions draw(std::uint64_t seed, base::RandomStream& random) {
     c.tcp.rack = (seed & 4) == 0;
     c.tcp.tail_loss_probe = (seed & 8) == 0;
     c.tcp.timestamps = (seed & 16) == 0;
+    c.tcp.quick_acks = (seed & 32) == 0;
     c.tcp.mss = one_of(Bytes{1}, Bytes{100}, Bytes{1448}, Bytes{8948});
     c.tcp.initial_window = one_of(1U, 2U, 10U);
     c.tcp.static_window = c.tcp.mss * one_of(1, 2, 3, 16);

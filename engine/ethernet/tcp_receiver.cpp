@@ -2,7 +2,7 @@
 
 namespace daqloom::ethernet {
 
-void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end,
+void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base::Time now,
                                       const TcpConfig& config) {
     const std::uint64_t window_end = next_ + static_cast<std::uint64_t>(config.receive_window);
     if (seq > end || end > window_end) {
@@ -11,6 +11,9 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end,
     StreamRange fresh{std::max(seq, next_), end};
     duplicate_ = end <= next_;
     if (duplicate_) {
+        // The peer has missed acknowledgements (Linux's tcp_enter_quickack_mode).
+        quick_ = kQuickAcks;
+        ping_pong_ = false;
         return;
     }
     for (const StreamRange& island : islands_) {
@@ -27,6 +30,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end,
     });
     if (fresh.begin <= next_) {
         next_ = fresh.end;
+        heard_at_ = now;
     } else {
         islands_.insert(islands_.begin(), fresh);
     }

@@ -45,12 +45,40 @@ class TcpReceiver {
             return count_segment(length, turned, marked, now, config);
         }
         marked_ = marked;
-        accept_out_of_order(seq, end, config);
+        unacknowledged_ += static_cast<std::int32_t>(length);
+        accept_out_of_order(seq, end, now, config);
         return Reaction::acknowledge;
+    }
+
+    /// A segment comes, while this end's retransmission time-out is `rto`. After a longer silence
+    /// the peer may have closed its window, which acknowledgements open again. To be called before
+    /// `on_segment`.
+    void watch_silence(base::Time now, base::Time rto) {
+        if (silence(now) > rto) {
+            quick_ = kQuickAcks;
+        }
+    }
+    /// Since data came in order.
+    [[nodiscard]] base::Time silence(base::Time now) const { return now - heard_at_; }
+
+    /// Data leave. So soon after others came they are taken for the answer, and the next answer is
+    /// expected to carry an acknowledgement again (Linux's ping-pong mode).
+    void on_answer(base::Time now, const TcpConfig& config) {
+        ping_pong_ = ping_pong_ || silence(now) < config.delayed_ack;
+        on_acknowledged();
+    }
+
+    /// The delay of an acknowledgement is over, and no answer came to carry it.
+    void on_delay_over() {
+        ping_pong_ = false;
+        on_acknowledged();
     }
 
     /// An acknowledgement leaves, on its own or with data.
     void on_acknowledged() {
+        if (quick_ > 0 && unacknowledged_ > 0) {
+            quick_ -= 1;
+        }
         unacknowledged_ = 0;
         duplicate_ = false;
         ack_due_ = base::Time::never();
@@ -74,30 +102,45 @@ class TcpReceiver {
     Reaction count_segment(base::Bytes length, bool turned, bool marked, base::Time now,
                            const TcpConfig& config) {
         marked_ = marked;
+        heard_at_ = now;
         if (turned && unacknowledged_ > 0) {
-            unacknowledged_ = length;
+            unacknowledged_ = static_cast<std::int32_t>(length);
             ack_due_ = config.strikes(now, config.delayed_ack);
             return Reaction::acknowledge_before_and_delay;
         }
-        unacknowledged_ += length;
+        unacknowledged_ += static_cast<std::int32_t>(length);
         // RFC 5681, 4.2: an acknowledgement for at least every second full-sized segment.
-        if (unacknowledged_ > static_cast<base::Bytes>(config.ack_every - 1) * config.mss) {
+        if (unacknowledged_ > static_cast<base::Bytes>(config.ack_every - 1) * config.mss ||
+            (config.quick_acks && acknowledges_quickly(length, config))) {
             return Reaction::acknowledge;
         }
         arm(now, config);
         return Reaction::none;
     }
 
+    /// As Linux: where no answer is expected, the first segments singly, and a small segment, which
+    /// ends what the peer had to send; of two small ones the second in any case.
+    [[nodiscard]] bool acknowledges_quickly(base::Bytes length, const TcpConfig& config) const {
+        const bool small = length < config.mss;
+        return ping_pong_ ? small && unacknowledged_ > length : small || quick_ > 0;
+    }
+
     void arm(base::Time now, const TcpConfig& config) {
         ack_due_ = std::min(ack_due_, config.strikes(now, config.delayed_ack));
     }
 
-    void accept_out_of_order(std::uint64_t seq, std::uint64_t end, const TcpConfig& config);
+    void accept_out_of_order(std::uint64_t seq, std::uint64_t end, base::Time now,
+                             const TcpConfig& config);
+
+    static constexpr std::uint8_t kQuickAcks = 16;  // Linux's TCP_MAX_QUICKACKS
 
     std::uint64_t next_ = 0;
     std::uint64_t previous_ = 0;
-    base::Bytes unacknowledged_ = 0;
     base::Time ack_due_ = base::Time::never();
+    base::Time heard_at_ = base::seconds(-1'000'000);  // when data last came in order
+    std::int32_t unacknowledged_ = 0;                  // bytes; no window is larger
+    std::uint8_t quick_ = kQuickAcks;                  // segments still to be acknowledged singly
+    bool ping_pong_ = false;                           // an answer is expected soon
     bool marked_ = false;
     bool duplicate_ = false;
     std::vector<StreamRange> islands_;  // received beyond the gap; most recently changed first

@@ -17,7 +17,10 @@ using Reaction = TcpReceiver::Reaction;
 constexpr Bytes kMss = 1000;
 
 struct Receiver {
-    Receiver() { config.mss = kMss; }
+    Receiver() {
+        config.mss = kMss;
+        config.quick_acks = false;
+    }
 
     Reaction take(std::uint64_t seq, Bytes length = kMss, bool marked = false) {
         const Reaction reaction = tcp.on_segment(seq, length, marked, now, config);
@@ -149,6 +152,82 @@ TEST(TcpReceiver, EchoesMarksOnlyAsTheyComeForOtherControls) {
     Receiver receiver;
     EXPECT_EQ(receiver.take(0), Reaction::none);
     EXPECT_EQ(receiver.take(1000, kMss, true), Reaction::acknowledge);
+}
+
+// Quick acknowledgements, as Linux has them.
+
+struct QuickReceiver : Receiver {
+    QuickReceiver() { config.quick_acks = true; }
+
+    /// The next `count` segments in order; how many were acknowledged at once.
+    int acknowledged_of(int count, Bytes length = kMss) {
+        int acknowledged = 0;
+        for (int i = 0; i < count; ++i) {
+            acknowledged += take(tcp.next(), length) == Reaction::acknowledge ? 1 : 0;
+        }
+        return acknowledged;
+    }
+};
+
+TEST(TcpReceiver, AcknowledgesTheFirst16SegmentsSingly) {
+    QuickReceiver receiver;
+    EXPECT_EQ(receiver.acknowledged_of(16), 16);
+    EXPECT_EQ(receiver.acknowledged_of(10), 5);
+}
+
+TEST(TcpReceiver, AcknowledgesSinglyAgainAfterASilenceOfMoreThanARetransmissionTimeout) {
+    QuickReceiver receiver;
+    receiver.acknowledged_of(16);
+    receiver.now = milliseconds(210);
+    receiver.tcp.watch_silence(receiver.now, milliseconds(210));
+    EXPECT_EQ(receiver.acknowledged_of(2), 1);
+    receiver.now = milliseconds(421);
+    receiver.tcp.watch_silence(receiver.now, milliseconds(210));
+    EXPECT_EQ(receiver.acknowledged_of(18), 17);
+}
+
+TEST(TcpReceiver, DelaysAcknowledgementsWhileAnswersFollowWithinTheirDelay) {
+    QuickReceiver receiver;
+    receiver.tcp.on_answer(receiver.now, receiver.config);  // nothing came that it could answer
+    EXPECT_EQ(receiver.take(0), Reaction::acknowledge);
+    receiver.now = milliseconds(40);
+    receiver.tcp.on_answer(receiver.now, receiver.config);  // too late to be waited for
+    EXPECT_EQ(receiver.take(1000), Reaction::acknowledge);
+    receiver.now = milliseconds(79);
+    receiver.tcp.on_answer(receiver.now, receiver.config);
+    EXPECT_EQ(receiver.acknowledged_of(10), 5);
+    EXPECT_EQ(receiver.take(12'000, 100), Reaction::none);  // the end of a message
+    // No answer came: the next end of a message is not delayed.
+    receiver.tcp.on_delay_over();
+    EXPECT_EQ(receiver.take(12'100, 100), Reaction::acknowledge);
+}
+
+TEST(TcpReceiver, AcknowledgesTheEndOfAMessageThatNoAnswerIsExpectedTo) {
+    QuickReceiver receiver;
+    receiver.acknowledged_of(16);
+    EXPECT_EQ(receiver.take(16'000, 999), Reaction::acknowledge);
+    EXPECT_EQ(receiver.take(16'999, 1000), Reaction::none);
+}
+
+TEST(TcpReceiver, AcknowledgesTheSecondOfTwoSmallSegmentsEvenIfAnAnswerIsExpected) {
+    QuickReceiver receiver;
+    receiver.acknowledged_of(1);
+    receiver.tcp.on_answer(receiver.now, receiver.config);
+    EXPECT_EQ(receiver.acknowledged_of(4, 100), 2);
+}
+
+TEST(TcpReceiver, AcknowledgesSinglyAfterADuplicate) {
+    QuickReceiver receiver;
+    receiver.acknowledged_of(16);
+    receiver.tcp.on_answer(receiver.now, receiver.config);
+    receiver.take(0);  // its own acknowledgement is the first of the sixteen
+    EXPECT_EQ(receiver.acknowledged_of(17), 16);
+    // What came twice beyond a gap tells of no acknowledgement that was lost.
+    receiver.take(50'000);
+    receiver.take(50'000);
+    receiver.take(33'000, 17'000);
+    EXPECT_EQ(receiver.tcp.next(), 51'000U);
+    EXPECT_EQ(receiver.acknowledged_of(2), 1);
 }
 
 TEST(Frame, SequenceNumbersAreUnwrappedAroundTheNearestOffset) {

@@ -67,6 +67,13 @@ class Transport(Part):
         le=1000,
         description="full-sized segments after which an acknowledgement is due",
     )
+    quick_acks: bool = Field(
+        default=True,
+        description=(
+            "acknowledge without delay where no answer is expected to carry it: the end of a "
+            "message, and 16 segments after a pause or a duplicate, as Linux"
+        ),
+    )
     rack: bool = Field(
         default=True,
         description=(

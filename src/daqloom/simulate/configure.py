@@ -112,6 +112,7 @@ def _set_transport(tcp: _engine.TcpConfig, scenario: Scenario) -> None:
     tcp.timer_tick_s = transport.timer_tick
     tcp.delayed_ack_s = transport.delayed_ack
     tcp.ack_every = transport.ack_every
+    tcp.quick_acks = transport.quick_acks
     tcp.rack = transport.rack
     tcp.tail_loss_probe = transport.tail_loss_probe
     tcp.tso_burst_bytes = transport.tso_burst
