@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom.cli_report import report
+from daqloom.cli_study import app as study_app
 from daqloom.console import check_writable, plain_failures, print_result, progress
 
 if TYPE_CHECKING:
@@ -235,3 +237,7 @@ def demo(
         from daqloom.report.demo import run
 
         run(output, Console())
+
+
+app.add_typer(study_app, name="study")
+app.command()(report)

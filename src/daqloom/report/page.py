@@ -30,6 +30,14 @@ table {{ border-collapse: collapse; margin: 1rem 0; }}
 th, td {{ padding: .25rem .9rem; text-align: right; border-bottom: 1px solid #d9d9d9; }}
 th:first-child, td:first-child {{ text-align: left; padding-left: 0; }}
 thead th {{ border-bottom: 2px solid #6b6b6b; }}
+img {{ max-width: 100%; height: auto; display: block; margin: .6rem 0; }}
+.scroll {{ max-height: 32rem; overflow: auto; margin: 1rem 0; }}
+.scroll table {{ margin: 0; }}
+.scroll td {{ white-space: nowrap; }}
+.told {{ overflow-wrap: anywhere; }}
+.told td {{ text-align: left; vertical-align: top; }}
+.told thead {{ display: none; }}
+.scroll thead th {{ position: sticky; top: 0; background: white; }}
 </style>
 </head>
 <body>
@@ -47,10 +55,12 @@ document.head.append(script);
 for (const place of document.querySelectorAll(".figure")) {{
   const figure = JSON.parse(place.firstElementChild.textContent);
   place.replaceChildren();
+  const flat = ["toImage", "zoom2d", "pan2d", "autoScale2d"];
+  const solid = ["toImage", "orbitRotation", "pan3d", "zoom3d", "resetCameraDefault3d"];
   Plotly.newPlot(place, figure.data, figure.layout, {{
     responsive: true,
     displaylogo: false,
-    modeBarButtons: [["toImage", "zoom2d", "pan2d", "autoScale2d"]],
+    modeBarButtons: [figure.layout.scene ? solid : flat],
   }});
 }}
 </script>
@@ -79,6 +89,15 @@ def section(heading: str, text: str, figure: Figure) -> str:
     return (
         f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(text)}</p>\n"
         f'<div class="figure"><script type="application/json">{data}</script></div>'
+    )
+
+
+def picture(heading: str, text: str, png: bytes, described: str) -> str:
+    """A heading, a sentence and a picture; `described` is for those who cannot see it."""
+    data = base64.b64encode(png).decode()
+    return (
+        f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(text)}</p>\n"
+        f'<img alt="{html.escape(described)}" src="data:image/png;base64,{data}">'
     )
 
 

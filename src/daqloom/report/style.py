@@ -80,3 +80,22 @@ def _three_digits(value: float) -> str:
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def prefixed(unit: str, largest: float) -> tuple[float, str]:
+    """Divisor and unit in which numbers up to `largest` read well: `(1e6, "MB")`.
+
+    Shares ("1") become per cent, bit/s Gb/s; counts keep their unit.
+    """
+    if unit == "1":
+        return 0.01, "%"
+    unit = "b/s" if unit == "bit/s" else unit
+    if unit not in ("s", "B", "Hz", "b/s"):
+        return 1.0, unit
+    if unit == "s":
+        scale, name = _unit_of_seconds(abs(largest)) if largest else (1.0, "s")
+        return scale, name
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(largest) >= scale * (1 - 1e-9):
+            return scale, prefix + unit
+    return 1.0, unit

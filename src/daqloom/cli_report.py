@@ -1,0 +1,62 @@
+"""The `daqloom report` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from daqloom.console import check_writable, plain_failures
+
+
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study's TOML file.")],
+    store: Annotated[
+        Path, typer.Option("--store", metavar="DIR", help="Where `daqloom study run` kept results.")
+    ] = Path("daqloom-store"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The quick form that the file describes.")
+    ] = False,
+    show: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="The metric to draw, such as event_rate_hz."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the report; by default FILE's name-report."),
+    ] = None,
+) -> None:
+    """Write the figures and the table of a study.
+
+    From what the store holds: report.html, which opens in any browser without a network; the
+    figures as PNG and PDF; all numbers as results.parquet.
+
+    \b
+    Examples:
+      daqloom report studies/atlas-min-buffer.toml --quick
+      daqloom report mine.toml --show collection_latency_s.p99 --output figures
+    """
+    with plain_failures("files that are complete stay in the output folder"):
+        folder = output or Path(f"{file.stem}-report")
+        check_writable(folder / "report.html", "--output")
+        from daqloom.report import study_provenance, study_report
+        from daqloom.study.dataset import to_dataset
+        from daqloom.study.file import load_study
+        from daqloom.study.runner import replay
+
+        study = load_study(file, quick=quick)
+        with study_provenance.witnessed(store) as opened:
+            dataset = to_dataset(study, replay(study, opened))
+            origins = study_provenance.rows(opened.origins)
+        about = [("study", str(file)), ("scenario", f"{study.base.name}, {study.base.hash()}")]
+        paths = study_report.write(
+            dataset,
+            folder,
+            show=show,
+            description=study.description,
+            mark=study_report.operating_point_of(study.base),
+            provenance=[*about, *origins],
+        )
+        for path in paths:
+            print(path)

@@ -1,0 +1,323 @@
+"""Figures of a study to turn, zoom and hover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.report.study_figures import plane_of
+from daqloom.report.study_view import (
+    METHOD_COLOURS,
+    METHOD_LABELS,
+    Quantity,
+    axes_of,
+    axis_quantity,
+    chosen,
+    hold,
+    is_log_spaced,
+    is_numeric,
+    key_name,
+    methods_of,
+    on_axis,
+    operating_point,
+    saturated,
+    shown_variable,
+    spread,
+    step_text,
+    variable_quantity,
+    wants_log,
+)
+from daqloom.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+    from xarray import DataArray, Dataset
+
+MOST_SLICES = 6
+
+
+def surface(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> Figure:
+    """The formula as a surface over the first two numeric axes, every other method as points.
+
+    Without a formula the first method is the surface. Steps of a third axis are switched on in the
+    legend, the first one at the start; further axes are held. Raises StudyError where there are no
+    two numeric axes of two steps or more.
+    """
+    from plotly.graph_objects import Figure
+
+    variable = shown_variable(dataset, variable)
+    point = operating_point(dataset, mark)
+    plane = plane_of(dataset)
+    if plane is None:
+        raise StudyError("a surface needs two axes of numbers with two steps or more")
+    third, held = _third(dataset, plane, point)
+    figure = Figure()
+    drawing = _Surface(dataset.isel(held), variable, plane, point)
+    steps = chosen(dataset.sizes[third], MOST_SLICES) if third else [None]
+    for place, step in enumerate(steps):
+        at = {} if step is None or third is None else {third: step}
+        name = ""
+        if step is not None and third is not None:
+            name = step_text(dataset, third, dataset[third].values[step])
+        drawing.add(figure, at, name, place)
+    drawing.mark(figure)
+    figure.update_layout(**drawing.layout(key_name(third) if third else ""))
+    return figure
+
+
+def surface_held(
+    dataset: Dataset, mark: Mapping[str, float] | None = None
+) -> tuple[str | None, dict[str, int]]:
+    """The axis that the legend of `surface` switches, and the steps of those that are held."""
+    plane = plane_of(dataset)
+    return _third(dataset, plane, operating_point(dataset, mark)) if plane else (None, {})
+
+
+def _third(
+    dataset: Dataset, plane: tuple[str, str], point: Mapping[str, float]
+) -> tuple[str | None, dict[str, int]]:
+    rest = [a for a in axes_of(dataset) if a not in plane]
+    rest.sort(key=lambda a: (dataset.sizes[a] == 1, is_numeric(dataset, a)))
+    third = rest.pop(0) if rest and dataset.sizes[rest[0]] > 1 else None
+    return third, hold(dataset, rest, point)
+
+
+class _Surface:
+    def __init__(
+        self,
+        dataset: Dataset,
+        variable: str,
+        plane: tuple[str, str],
+        point: Mapping[str, float],
+    ) -> None:
+        self.dataset, self.plane, self.point = dataset, plane, point
+        self.values = spread(dataset[variable])
+        self.full = saturated(dataset, point)
+        self.x, self.y = (axis_quantity(dataset, axis) for axis in plane)
+        self.z = variable_quantity(dataset, variable)
+        methods = methods_of(dataset, variable)
+        methods.sort(key=lambda method: method != "analyse")
+        self.under, self.over = methods[:1], methods[1:]
+        solid = self.values.mean.where(~self.full) / self.z.divisor
+        known = solid.values[np.isfinite(solid.values)]
+        self.log = wants_log(known, 1000)
+        self.floor = float(known.min()) if self.log else 0.0
+        # The highest of what links carry; hollow points may lie far above.
+        self.height = float(known.max(initial=0.0)) * 1.08 or 1.0
+
+    def add(self, figure: Figure, at: dict[str, int], name: str, place: int) -> None:
+        for method in self.under:
+            self._under(figure, method, at, name, place)
+        for method in self.over:
+            self._over(figure, method, at, name, place)
+
+    def _under(
+        self, figure: Figure, method: str, at: dict[str, int], name: str, place: int
+    ) -> None:
+        from plotly.graph_objects import Surface
+
+        mean = self._table(self.values.mean, method, at)
+        mean = np.where(self._flat(self.full, at), np.nan, mean)  # links are full
+        figure.add_trace(
+            Surface(
+                x=_thin(self.x.values / self.x.divisor),
+                y=_thin(self.y.values / self.y.divisor),
+                z=_thin(mean),
+                surfacecolor=_thin(np.log10(mean) if self.log else mean),
+                colorscale="Viridis",
+                opacity=0.85,
+                showscale=False,
+                contours={"x": _grid(), "y": _grid()},
+                name=_called(METHOD_LABELS.get(method, method), name),
+                showlegend=True,
+                visible=True if place == 0 else "legendonly",
+                hovertemplate=self._hover(),
+            )
+        )
+
+    def _over(self, figure: Figure, method: str, at: dict[str, int], name: str, place: int) -> None:
+        from plotly.graph_objects import Scatter3d
+
+        mean, error = (
+            self._table(part, method, at).ravel() for part in (self.values.mean, self.values.error)
+        )
+        full = self._flat(self.full, at).ravel()
+        x, y = np.meshgrid(self.x.values / self.x.divisor, self.y.values / self.y.divisor)
+        label = METHOD_LABELS.get(method, method)
+        for hollow in (False, True):
+            kept = np.isfinite(mean) & (full == hollow)
+            if not kept.any():
+                continue
+            bars = {"type": "data", "array": _thin(error[kept]), "visible": True, "thickness": 1.5}
+            figure.add_trace(
+                Scatter3d(
+                    x=_thin(x.ravel()[kept]),
+                    y=_thin(y.ravel()[kept]),
+                    z=_thin(mean[kept]),
+                    error_z=bars if error[kept].any() else None,
+                    mode="markers",
+                    marker={
+                        "size": 4,
+                        "symbol": "circle-open" if hollow else "circle",
+                        "color": _colour(method),
+                    },
+                    name=_called(label + (", links are full" if hollow else ""), name),
+                    visible=True if place == 0 and not hollow else "legendonly",
+                    hovertemplate=self._hover(),
+                )
+            )
+
+    def mark(self, figure: Figure) -> None:
+        """A post at the operating point."""
+        from plotly.graph_objects import Scatter3d
+
+        at = [on_axis(self.dataset, axis, self.point) for axis in self.plane]
+        if at[0] is None or at[1] is None:
+            return
+        x, y = at[0] / self.x.divisor, at[1] / self.y.divisor
+        figure.add_trace(
+            Scatter3d(
+                x=[x, x],
+                y=[y, y],
+                z=[self.floor, self.height],
+                mode="lines",
+                line={"color": style.BLACK, "width": 6},
+                name=f"operating point, {self.x.text(at[0])} × {self.y.text(at[1])}",
+                hoverinfo="name",
+            )
+        )
+
+    def layout(self, legend: str) -> dict[str, Any]:
+        # No label at 0: it would lie on the last one of the y axis.
+        kinds: dict[str, Any] = {"range": [0, self.height], "tickvals": _ticks(self.height)}
+        if self.log:
+            kinds = {"type": "log", "dtick": 1, "tickformat": ",.6~g"}
+            kinds["range"] = [float(np.log10(self.floor)), float(np.log10(self.height))]
+        return {
+            "template": "plotly_white",
+            "font": {"family": "system-ui, sans-serif", "size": 13, "color": style.BLACK},
+            "margin": {"l": 0, "r": 0, "t": 10, "b": 0},
+            "legend": {"x": 0.8, "y": 0.92, "title": {"text": _escape(legend)}},
+            "scene": {
+                "domain": {"x": [0, 0.79]},
+                "xaxis": {"title": {"text": _escape(self.x.label)}},
+                "yaxis": {"title": {"text": _escape(self.y.label)}},
+                "zaxis": {"title": {"text": _escape(self.z.label)}} | kinds,
+                "camera": {"eye": {"x": -1.5, "y": -1.6, "z": 0.75}},
+                "aspectmode": "manual",
+                "aspectratio": {"x": 1.25, "y": 1.25, "z": 0.85},
+            },
+        }
+
+    def _table(self, values: DataArray, method: str, at: dict[str, int]) -> Any:
+        return self._flat(values.sel({"method": method}), at) / self.z.divisor
+
+    def _flat(self, values: DataArray, at: dict[str, int]) -> Any:
+        return values.isel(at).transpose(self.plane[1], self.plane[0]).values
+
+    def _hover(self) -> str:
+        parts = ((self.x, "x", ".4g"), (self.y, "y", ".4g"), (self.z, "z", ".4g"))
+        lines = [f"{_escape(q.name)} %{{{v}:{form}}} {q.unit}" for q, v, form in parts]
+        return "<br>".join(lines)
+
+
+def curves(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> Figure:
+    """Means with standard errors along the first axis, one curve per method and step of a second.
+
+    Further axes are held. Raises StudyError where there is no axis.
+    """
+    from plotly.graph_objects import Figure, Scatter
+
+    from daqloom.report.study_figures import NAMED_COLOURS, roles
+
+    variable = shown_variable(dataset, variable)
+    point = operating_point(dataset, mark)
+    used = roles(dataset, point)
+    held = used.held | hold(dataset, [used.panel] if used.panel else [], point)
+    part = dataset.isel(held)
+    values, full = spread(part[variable]), saturated(part, point)
+    x, y = axis_quantity(dataset, used.x), variable_quantity(dataset, variable)
+    steps = chosen(dataset.sizes[used.colour], len(NAMED_COLOURS)) if used.colour else [None]
+    figure = Figure()
+    for colour, step in zip(NAMED_COLOURS, steps, strict=False):
+        at = {} if step is None or used.colour is None else {used.colour: step}
+        name = ""
+        if step is not None and used.colour is not None:
+            name = step_text(dataset, used.colour, dataset[used.colour].values[step])
+        hollow = full.isel(at).values
+        for method in methods_of(part, variable):
+            mean, error = (
+                (each.sel({"method": method}).isel(at) / y.divisor).values
+                for each in (values.mean, values.error)
+            )
+            formula = method == "analyse"
+            shade = colour if used.colour else METHOD_COLOURS.get(method, style.PURPLE)
+            symbols = np.where(hollow, "circle-open", "circle").tolist()
+            figure.add_trace(
+                Scatter(
+                    x=_along(x, is_numeric(dataset, used.x)),
+                    y=_thin(mean),
+                    error_y={"type": "data", "array": _thin(error)} if error.any() else None,
+                    mode="lines" if formula and not hollow.any() else "lines+markers",
+                    line={"color": shade, "dash": "dash" if formula else "solid"},
+                    marker={"symbol": symbols, "size": 8},
+                    name=_called(METHOD_LABELS.get(method, method), name),
+                    hovertemplate=f"%{{y:.4g}} {y.unit}",
+                )
+            )
+    at_x = on_axis(dataset, used.x, point)
+    if at_x is not None:
+        figure.add_vline(at_x / x.divisor, line={"dash": "dot", "width": 1, "color": style.GREY})
+    figure.update_layout(
+        template="plotly_white",
+        font={"family": "system-ui, sans-serif", "size": 14, "color": style.BLACK},
+        margin={"l": 70, "r": 20, "t": 20, "b": 55},
+        hovermode="x unified",
+    )
+    figure.update_xaxes(title=_escape(x.label))
+    if is_numeric(dataset, used.x) and is_log_spaced(x.values):
+        figure.update_xaxes(type="log", tickvals=_thin(x.values / x.divisor))
+    figure.update_yaxes(title=_escape(y.label), rangemode="tozero")
+    if wants_log(values.mean.where(~full).values):
+        figure.update_yaxes(type="log", dtick=1)
+    return figure
+
+
+def _along(x: Quantity, numeric: bool) -> Any:
+    return _thin(x.values / x.divisor) if numeric else [_escape(str(v)) for v in x.values]
+
+
+def _called(label: str, step: str) -> str:
+    return f"{label}, {_escape(step)}" if step else label
+
+
+def _colour(method: str) -> str:
+    """Points of a simulation stand out from the blue and green of a surface."""
+    return style.ORANGE if method == "simulate" else METHOD_COLOURS.get(method, style.PURPLE)
+
+
+def _escape(text: str) -> str:
+    """Plotly reads some HTML in labels."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _grid() -> dict[str, Any]:
+    return {"show": True, "color": "rgba(255, 255, 255, 0.35)", "width": 1}
+
+
+def _ticks(highest: float) -> list[float]:
+    """About five round numbers above 0."""
+    from matplotlib.ticker import MaxNLocator
+
+    return [float(tick) for tick in MaxNLocator(5).tick_values(0, highest) if 0 < tick <= highest]
+
+
+def _thin(values: Any) -> Any:
+    return np.asarray(values).astype("float32")

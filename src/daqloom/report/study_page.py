@@ -1,0 +1,105 @@
+"""The page of a study: figures, table, provenance, in one file that opens without a network."""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from daqloom.report import study_interactive, study_table
+from daqloom.report.page import page, picture, section, table
+from daqloom.report.study_figures import plane_of, search_caption
+from daqloom.report.study_view import (
+    METHOD_LABELS,
+    axes_of,
+    held_text,
+    key_name,
+    methods_of,
+    saturated,
+    shown_variable,
+    variable_quantity,
+)
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+MOST_ROWS = 2000
+
+
+def render(
+    dataset: Dataset,
+    pictures: Sequence[tuple[str, str, bytes]],
+    *,
+    variable: str | None = None,
+    description: str = "",
+    mark: Mapping[str, float] | None = None,
+    provenance: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The page's text. `pictures` are heading, caption and PNG each."""
+    variable = shown_variable(dataset, variable)
+    title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
+    parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
+    parts += [f"<p>{html.escape(text)}</p>" for text in _state(dataset, variable)]
+    parts += [
+        picture(heading, caption, png, f"{heading}: {variable_quantity(dataset, variable).name}")
+        for heading, caption, png in pictures
+    ]
+    parts += _turned(dataset, variable, mark)
+    parts += _results(dataset, variable, mark)
+    if provenance:
+        told = table(("what", "value"), provenance)
+        parts += ["<h2>Where the numbers come from</h2>", f'<div class="told">{told}</div>']
+    return page(title, _subtitle(dataset), parts)
+
+
+def _subtitle(dataset: Dataset) -> str:
+    axes = [f"{dataset.sizes[axis]} × {key_name(axis)}" for axis in axes_of(dataset)]
+    seeds = dataset.sizes["seed"]
+    return ", ".join(
+        [
+            f"scenario {dataset.attrs.get('scenario', 'unknown')}",
+            *axes,
+            f"{seeds} seed" + ("s" if seeds > 1 else ""),
+        ]
+    )
+
+
+def _state(dataset: Dataset, variable: str) -> list[str]:
+    """What was searched, and what is not computed yet."""
+    sentences = [text for text in (search_caption(dataset),) if text]
+    for method in methods_of(dataset, variable):
+        known = dataset[variable].sel({"method": method}).notnull().any("seed")
+        if not bool(known.all()):
+            label = METHOD_LABELS.get(method, method)
+            sentences.append(f"The {label} gives {int(known.sum())} of {known.size} points.")
+    return sentences
+
+
+def _turned(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -> list[str]:
+    if not axes_of(dataset):
+        return []
+    if plane_of(dataset) is None:
+        text = "The same to zoom and hover. Click a name in the legend to hide its curve."
+        return [section("To explore", text, study_interactive.curves(dataset, variable, mark))]
+    third, held = study_interactive.surface_held(dataset, mark)
+    text = "Drag to turn; click a name in the legend to show or hide it."
+    text += f" The legend has the steps of {key_name(third)}." if third else ""
+    text += f" Drawn for {held_text(dataset, held)}." if held else ""
+    figure = study_interactive.surface(dataset, variable, mark)
+    return [
+        section("To explore", text, figure).replace('"figure"', '"figure" style="height:620px"')
+    ]
+
+
+def _results(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -> list[str]:
+    rows = list(itertools.islice(study_table.rows(dataset, variable, mark), MOST_ROWS + 1))
+    parts = ["<h2>Results</h2>"]
+    if bool(saturated(dataset, mark).any()):
+        parts.append("<p>* asks for more events than the links carry.</p>")
+    if study_table.MODEL in axes_of(dataset):
+        parts.append("<p>Cost is relative to the shallow switch.</p>")
+    if len(rows) > MOST_ROWS:
+        parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all.</p>")
+    shown = table(study_table.head(dataset, variable), rows[:MOST_ROWS])
+    return [*parts, f'<div class="scroll">{shown}</div>']

@@ -1,0 +1,94 @@
+"""Where a study's numbers come from: commands, machines, versions, times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from daqloom.result import Result
+from daqloom.study.session import Session
+from daqloom.study.store import Store
+
+Rows = list[tuple[str, str]]
+
+
+@dataclass
+class Origin:
+    """What one process computed of a study."""
+
+    session: Session | None
+    version: str
+    runs: int
+    first: str
+    last: str
+
+
+class WitnessedStore(Store):
+    """A store that remembers where all that it was asked for came from."""
+
+    def __init__(self, path: Path, command: str | None = None) -> None:
+        super().__init__(path, command)
+        self._seen: set[str] = set()
+        self._origins: dict[tuple[Session | None, str], Origin] = {}
+
+    def get(self, key: str) -> Result | None:
+        """As of `Store`."""
+        record = self.record(key)
+        if record is None:
+            return None
+        if key not in self._seen:
+            self._seen.add(key)
+            version = record.result.version
+            where = (record.session, version)
+            origin = self._origins.setdefault(
+                where, Origin(record.session, version, 0, record.time, record.time)
+            )
+            origin.runs += 1
+            origin.first = min(origin.first, record.time)
+            origin.last = max(origin.last, record.time)
+        return record.result
+
+    @property
+    def origins(self) -> list[Origin]:
+        """The oldest first."""
+        return sorted(self._origins.values(), key=lambda origin: origin.first)
+
+
+def witnessed(path: Path) -> WitnessedStore:
+    """Opens the store at `path` to read. Raises StudyError."""
+    opened = WitnessedStore.open(path, create=False)
+    assert isinstance(opened, WitnessedStore)
+    return opened
+
+
+def rows(origins: Iterable[Origin]) -> Rows:
+    """Name and value, for the end of a report; equal machines and commands told once."""
+    found = list(origins)
+    if not found:
+        return []
+    times = min(o.first for o in found), max(o.last for o in found)
+    sessions = [o.session for o in found if o.session is not None]
+    table = [
+        ("runs", f"{sum(o.runs for o in found):,} by {len(found)} processes"),
+        ("computed", f"{times[0]} to {times[1]}"),
+        ("daqloom", _told(o.version for o in found)),
+        ("commands", _told(s.command for s in sessions)),
+        ("machines", _told(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
+        ("Python", _told(s.python for s in sessions)),
+    ]
+    return [(name, value) for name, value in table if value]
+
+
+MOST_TOLD = 5
+
+
+def _told(values: Iterable[str]) -> str:
+    different = list(dict.fromkeys(values))
+    return "; ".join(_few(different))
+
+
+def _few(values: list[str]) -> Iterator[str]:
+    yield from values[:MOST_TOLD]
+    if len(values) > MOST_TOLD:
+        yield f"and {len(values) - MOST_TOLD} more"

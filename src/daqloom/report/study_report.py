@@ -1,0 +1,98 @@
+"""The report of a study: a page, figures for print and a table for other programs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom.report import study_figures, study_page
+from daqloom.report.output import written_whole
+from daqloom.report.study_view import EVENT_KEYS, axes_of, key_name, methods_of, shown_variable
+from daqloom.study.dataset import to_parquet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from daqloom.scenario import Scenario
+
+DPI_OF_FILES = 200
+DPI_OF_PAGE = 110
+
+
+def write(
+    dataset: Dataset,
+    folder: Path,
+    *,
+    show: str | None = None,
+    description: str = "",
+    mark: Mapping[str, float] | None = None,
+    provenance: Sequence[tuple[str, str]] = (),
+) -> list[Path]:
+    """Writes the report into `folder` and gives the paths, the page first.
+
+    `show` names the metric (by default as `shown_variable` has it), `mark` the operating point,
+    `provenance` are names and values for the end of the page. Raises StudyError where there is
+    nothing to show, OutputError where `folder` cannot be written.
+    """
+    variable = shown_variable(dataset, show)
+    drawn = figures(dataset, variable, mark)
+    pictures = [(heading, caption, _png(figure)) for _, heading, caption, figure in drawn]
+    text = study_page.render(
+        dataset,
+        pictures,
+        variable=variable,
+        description=description,
+        mark=mark,
+        provenance=provenance,
+    )
+    paths = [folder / "report.html"]
+    with written_whole(paths[0]) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+    for name, _, _, figure in drawn:
+        for ending in ("png", "pdf"):
+            paths.append(folder / f"{name}.{ending}")
+            with written_whole(paths[-1]) as scratch:
+                # Without a date: the same results give the same bytes.
+                about = {"CreationDate": None} if ending == "pdf" else {}
+                figure.savefig(scratch, dpi=DPI_OF_FILES, metadata=about)
+    paths.append(folder / "results.parquet")
+    with written_whole(paths[-1]) as scratch:
+        to_parquet(dataset, scratch)
+    return paths
+
+
+def figures(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> list[tuple[str, str, str, Figure]]:
+    """All figures that suit the study: name of the file, heading, caption, figure."""
+    variable = shown_variable(dataset, variable)
+    found: list[tuple[str, str, str, Figure]] = []
+    axes = axes_of(dataset)
+    if axes:
+        caption = study_figures.lines_caption(dataset, variable, mark)
+        drawn = study_figures.lines(dataset, variable, mark)
+        x = study_figures.roles(dataset, mark or {}).x
+        found.append(("lines", f"Along {key_name(x)}", caption, drawn))
+    if study_figures.plane_of(dataset):
+        caption = study_figures.heat_map_caption(dataset, mark)
+        found.append(("map", "Map", caption, study_figures.heat_map(dataset, variable, mark)))
+    random = [m for m in methods_of(dataset, variable) if m != "analyse"]
+    if axes and random and dataset.sizes["seed"] > 1:
+        caption = study_figures.box_plots_caption(dataset, mark)
+        drawn = study_figures.box_plots(dataset, variable, mark)
+        found.append(("seeds", "Spread of the seeds", caption, drawn))
+    return found
+
+
+def operating_point_of(scenario: Scenario) -> dict[str, float]:
+    """Event rate and size of a scenario."""
+    return dict(zip(EVENT_KEYS, (scenario.event.rate, scenario.event.size), strict=True))
+
+
+def _png(figure: Figure) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=DPI_OF_PAGE)
+    return stream.getvalue()

@@ -1,0 +1,147 @@
+"""The table of a study's results: a row for each point, methods side by side."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report.study_view import (
+    METHOD_LABELS,
+    Quantity,
+    axes_of,
+    key_name,
+    methods_of,
+    saturated,
+    shown_variable,
+    spread,
+    step_text,
+    variable_quantity,
+)
+from daqloom.scenario.switches import DEFAULTS
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
+
+MODEL = "switch.tor.model"
+NOTHING = "–"
+BESIDE = (
+    "event_rate_hz",
+    "drop_fraction",
+    "retransmission_timeouts",
+    "collection_latency_s.p99",
+)
+"""Metrics of runs that stand beside the one shown."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    head: str
+    quantity: Quantity
+    mean: Any  # by the steps of the axes
+    error: Any
+
+    def cell(self, index: tuple[int, ...]) -> str:
+        mean, error = float(self.mean[index]), float(self.error[index])
+        if not error > 0:
+            return self.quantity.number(mean)
+        mean, error = mean / self.quantity.divisor, error / self.quantity.divisor
+        decimals = min(6, max(0, 1 - math.floor(math.log10(error))))  # two digits of the error
+        return f"{mean:,.{decimals}f} ± {error:,.{decimals}f}"
+
+
+def head(dataset: Dataset, variable: str | None = None) -> list[str]:
+    """Names of the columns, with units."""
+    axes = axes_of(dataset)
+    names = [key_name(axis) for axis in axes]
+    if MODEL in axes:
+        names.insert(axes.index(MODEL) + 1, "relative cost")
+    names += [column.head for column in _columns(dataset, variable)]
+    return [*names, *(["simulation ÷ formula"] if _compared(dataset, variable) is not None else [])]
+
+
+def rows(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> Iterator[list[str]]:
+    """One for each point that has a result; means over seeds ± their standard error.
+
+    An asterisk follows the values of points that ask for more events than the links carry.
+    """
+    axes = axes_of(dataset)
+    columns = _columns(dataset, variable)
+    full = saturated(dataset, mark).values
+    ratio = _compared(dataset, variable)
+    sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
+    for index in itertools.product(*map(range, sizes)):
+        at = dict(zip(axes, index, strict=True))
+        cells = [column.cell(index) for column in columns]
+        if all(cell == NOTHING for cell in cells):
+            continue
+        names = [_step(dataset, axis, step) for axis, step in at.items()]
+        if MODEL in axes:
+            cost = relative_cost(str(dataset[MODEL].values[at[MODEL]]))
+            names.insert(axes.index(MODEL) + 1, NOTHING if cost is None else f"{cost:g}")
+        if bool(full[index]):
+            cells[0] += " *"
+        compared = [] if ratio is None else [_plain(float(ratio[index]))]
+        yield [*names, *cells, *compared]
+
+
+def relative_cost(model: str) -> float | None:
+    """Price of a product beside that of the shallow switch; None for what is no product.
+
+    ATLAS HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much.
+    """
+    cost: float | None = DEFAULTS.get(model, {}).get("cost")
+    return cost
+
+
+def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
+    variable = shown_variable(dataset, variable)
+    columns = []
+    for name in dict.fromkeys((variable, *BESIDE)):
+        if name not in dataset:
+            continue
+        quantity, found = variable_quantity(dataset, name), spread(dataset[name])
+        methods = methods_of(dataset, name)
+        for method in methods:
+            label = METHOD_LABELS.get(method, method)
+            told = f", {label}" if name == variable or len(methods) > 1 else ""
+            unit = f" ({quantity.unit})" if quantity.unit else ""
+            place = {"method": method}
+            columns.append(
+                _Column(
+                    f"{quantity.name}{told}{unit}",
+                    quantity,
+                    _table(dataset, found.mean.sel(place)),
+                    _table(dataset, found.error.sel(place)),
+                )
+            )
+    return columns
+
+
+def _compared(dataset: Dataset, variable: str | None) -> Any:
+    """Simulation divided by formula at every point; None where they do not both give it."""
+    variable = shown_variable(dataset, variable)
+    if not {"analyse", "simulate"} <= set(methods_of(dataset, variable)):
+        return None
+    mean = spread(dataset[variable]).mean
+    formula = mean.sel({"method": "analyse"}, drop=True)
+    run = mean.sel({"method": "simulate"}, drop=True)
+    return _table(dataset, run / formula.where(formula != 0))
+
+
+def _table(dataset: Dataset, values: DataArray) -> Any:
+    return values.transpose(*axes_of(dataset)).values
+
+
+def _step(dataset: Dataset, axis: str, step: int) -> str:
+    return step_text(dataset, axis, dataset[axis].values[step])
+
+
+def _plain(value: float) -> str:
+    return f"{value:#.3g}" if np.isfinite(value) else NOTHING

@@ -1,0 +1,272 @@
+"""What of a study's dataset is shown, and how it is called: shared by its figures and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
+
+USUAL = "buffer_peak_bytes.tor"
+RATE, BOUND = "event.rate", "event_rate_bound_hz"
+EVENT_KEYS = (RATE, "event.size")
+
+LOG_FROM = 60
+"""Ratio of the largest to the least value from which on an axis is logarithmic."""
+
+METHOD_LABELS = {"analyse": "formula", "simulate": "simulation", "measure": "measurement"}
+METHOD_MARKERS = {"analyse": "o", "simulate": "s", "measure": "D"}
+METHOD_DASHES: dict[str, Any] = {"analyse": "--", "simulate": "-", "measure": ":"}
+METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": style.ORANGE}
+
+_KEYS = {
+    "switch.tor.model": "top-of-rack switch",
+    "switch.tor.buffer": "buffer of the top-of-rack switch",
+    "builders.outstanding_fragments": "fragments requested in parallel",
+}
+_METRICS = {
+    USUAL: "most held by the top-of-rack switch",
+    "buffer_peak_bytes.core": "most held by the core switch",
+    "event_rate_hz": "events built",
+    BOUND: "bound of the event rate",
+    "drop_fraction": "packets dropped",
+    "collection_latency_s.p99": "collection latency, 99 %",
+    "collection_latency_s.p50": "collection latency, median",
+}
+
+
+def axes_of(dataset: Dataset) -> list[str]:
+    """The study's axes, in the order of its file."""
+    first = next((v for v in dataset.data_vars.values() if "method" in v.dims), None)
+    dims = dataset.sizes if first is None else first.dims
+    return [str(dim) for dim in dims if dim not in ("method", "seed")]
+
+
+def is_numeric(dataset: Dataset, axis: str) -> bool:
+    """Whether an axis' steps are numbers; else they are names, such as models of switches."""
+    kind = dataset[axis].dtype.kind
+    return kind in "iuf"
+
+
+def shown_variable(dataset: Dataset, show: str | None = None) -> str:
+    """The variable that a report is about.
+
+    `boundary` after a search, else `show`, else the peak of the top-of-rack switch, else the first
+    metric. Raises StudyError where there is no such variable, or none at all.
+    """
+    known = [str(name) for name, v in dataset.data_vars.items() if v.dtype.kind in "iuf"]
+    filled = [name for name in known if bool(np.isfinite(dataset[name]).any())]
+    if show is not None:
+        if show not in known:
+            raise StudyError(
+                f'there is no metric "{show[:80]}" in this study; known are {", ".join(known)}'
+            )
+        return show
+    for name in ("boundary", USUAL, *filled):
+        if name in filled:
+            return name
+    raise StudyError(
+        "there is no result of this study yet; compute some with `daqloom study run FILE`"
+    )
+
+
+def methods_of(dataset: Dataset, variable: str) -> list[str]:
+    """The methods that give `variable` anywhere."""
+    given = dataset[variable].notnull()
+    return [str(m) for m in dataset["method"].values if bool(given.sel({"method": m}).any())]
+
+
+def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Event rate and size of the study's own scenario, SI numbers, as far as they are known.
+
+    `mark` wins over the dataset's attribute `operating_point`.
+    """
+    given = dataset.attrs.get("operating_point", {}) if mark is None else mark
+    return {key: float(given[key]) for key in EVENT_KEYS if key in given}
+
+
+def on_axis(dataset: Dataset, axis: str, point: Mapping[str, float]) -> float | None:
+    """Where the operating point lies on a numeric axis; None where it does not."""
+    if axis not in point or not is_numeric(dataset, axis):
+        return None
+    values = dataset[axis].values
+    inside = values.min() <= point[axis] <= values.max()
+    return point[axis] if inside else None
+
+
+def saturated(dataset: Dataset, point: Mapping[str, float] | None = None) -> DataArray:
+    """Where the event rate is above the bound that `analyse` gives: dims are the axes.
+
+    No buffer helps there: what such a point shows depends on how long it ran. False where it is not
+    known, and where the rate itself is searched.
+    """
+    import xarray
+
+    axes = axes_of(dataset)
+    shape = [dataset.sizes[axis] for axis in axes]
+    nowhere = xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
+    searched = "boundary" in dataset and dataset["boundary"].attrs.get("key") == RATE
+    if BOUND not in dataset or searched:
+        return nowhere
+    rate: Any
+    if RATE in dataset.coords:
+        rate = dataset[RATE].drop_vars(RATE)
+    elif RATE in (known := operating_point(dataset, point)):
+        rate = known[RATE]
+    else:
+        return nowhere
+    bound = dataset[BOUND].max(["method", "seed"], skipna=True)
+    bound = bound.drop_vars(list(dataset.coords), errors="ignore")
+    above: DataArray = rate > bound * (1 + 1e-9)
+    return above.broadcast_like(nowhere).transpose(*axes)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean over seeds and its standard error, s/√n; 0 where fewer than two seeds are known."""
+
+    mean: DataArray
+    error: DataArray
+
+
+def spread(values: DataArray) -> Spread:
+    """Over the dimension `seed`; what is not known is left out."""
+    count = values.notnull().sum("seed")
+    total = values.fillna(0).sum("seed")
+    mean = (total / count.where(count > 0)).rename("mean")
+    squares = ((values - mean) ** 2).sum("seed", skipna=True)
+    variance = squares / (count - 1).where(count > 1)
+    error = ((variance / count) ** 0.5).fillna(0)
+    return Spread(mean, error)
+
+
+def has_error(dataset: Dataset, variable: str) -> bool:
+    """Whether any point has two seeds or more that differ."""
+    return bool((spread(dataset[variable]).error > 0).any())
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A variable or an axis in the unit it is shown in."""
+
+    name: str
+    unit: str
+    divisor: float = 1.0
+    values: Any = field(default=None, compare=False)
+
+    @property
+    def label(self) -> str:
+        """For an axis of a figure: `event rate (kHz)`."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def text(self, value: float) -> str:
+        """A number with its unit: `12 kHz`."""
+        if not np.isfinite(value):
+            return "–"
+        number = f"{value / self.divisor:.4g}"
+        return number + ("" if not self.unit else f" {self.unit}")
+
+    def number(self, value: float) -> str:
+        """A number for a table: three digits, a dash where there is none."""
+        if not np.isfinite(value):
+            return "–"
+        scaled = value / self.divisor
+        if abs(scaled) >= 100 or scaled == 0 or (scaled == round(scaled) and not self.unit):
+            return f"{scaled:,.0f}"
+        return f"{scaled:#.3g}"
+
+
+def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
+    """An axis, by name and unit."""
+    values = dataset[axis].values
+    if not is_numeric(dataset, axis):
+        return Quantity(key_name(axis), "", 1.0, values)
+    divisor, unit = style.prefixed(
+        str(dataset[axis].attrs.get("units", "")), float(np.abs(values).max(initial=0))
+    )
+    return Quantity(key_name(axis), unit, divisor, values)
+
+
+def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
+    """A variable, by name and the unit in which the middle one of its values reads well."""
+    values = np.abs(dataset[variable].values)
+    known = values[np.isfinite(values) & (values > 0)]
+    unit = str(dataset[variable].attrs.get("units", ""))
+    divisor, unit = style.prefixed(unit, float(np.median(known)) if known.size else 0.0)
+    return Quantity(variable_name(dataset, variable), unit, divisor)
+
+
+def key_name(key: str) -> str:
+    """A key of the scenario in words: `event.rate` → `event rate`."""
+    return _KEYS.get(key) or key.replace(".", " ").replace("_", " ")
+
+
+def variable_name(dataset: Dataset, variable: str) -> str:
+    """A variable in words."""
+    if variable == "boundary":
+        about = dataset[variable].attrs
+        return f"{about.get('find', '')} {key_name(str(about.get('key', 'value')))}".strip()
+    if variable in _METRICS:
+        return _METRICS[variable]
+    root, _, inner = variable.partition(".")
+    for suffix in ("_bytes", "_bps", "_hz", "_s"):
+        root = root.removesuffix(suffix)
+    words = root.replace("_", " ")
+    return f"{words}, {inner.replace('_', ' ')}" if inner else words
+
+
+def step_text(dataset: Dataset, axis: str, value: Any) -> str:
+    """One step of an axis: `5 MB`, `qfx5120-48y`."""
+    return axis_quantity(dataset, axis).text(value) if is_numeric(dataset, axis) else str(value)
+
+
+def chosen(count: int, most: int) -> list[int]:
+    """At most `most` of `count` steps, evenly spread, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+
+
+def hold(dataset: Dataset, axes: Sequence[str], point: Mapping[str, float]) -> dict[str, int]:
+    """For axes that a figure has no room for: the step nearest to the operating point, or the
+    middle one; the first of names."""
+    held = {}
+    for axis in axes:
+        values = dataset[axis].values
+        if not is_numeric(dataset, axis):
+            held[axis] = 0
+        elif axis in point:
+            held[axis] = int(np.abs(values - point[axis]).argmin())
+        else:
+            held[axis] = len(values) // 2
+    return held
+
+
+def held_text(dataset: Dataset, held: Mapping[str, int]) -> str:
+    """`event size 5 MB, top-of-rack switch qfx5120-48y`."""
+    return ", ".join(
+        f"{key_name(axis)} {step_text(dataset, axis, dataset[axis].values[step])}"
+        for axis, step in held.items()
+    )
+
+
+def is_log_spaced(values: Any) -> bool:
+    """Whether steps are spread over ratios rather than differences."""
+    numbers = np.sort(np.asarray(values, dtype=float))
+    if numbers.size < 3 or numbers[0] <= 0 or numbers[-1] / numbers[0] < 8:
+        return False
+    ratios, gaps = np.diff(np.log(numbers)), np.diff(numbers)
+    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean())
+
+
+def wants_log(values: Any, ratio: float = LOG_FROM) -> bool:
+    """Whether the known `values` span so much that a logarithmic axis shows more of them."""
+    known = values[np.isfinite(values)]
+    return bool(known.size and known.min() > 0 and known.max() / known.min() > ratio)
