@@ -67,8 +67,9 @@ def print_summary(study: Study, progress: Progress, store: Store) -> None:
     for sentence in store.damaged:
         print(f"daqloom: {sentence}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
+    answers = progress.finished - len(progress.failures)
     print(
-        f"{study.title}: {progress.finished - len(progress.failures)} answers from {progress.computed} runs computed and "
+        f"{study.title}: {answers} answers from {progress.computed} runs computed and "
         f"{progress.reused} reused{failed}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from daqloom.scenario import ScenarioError
 from daqloom.study.axis import dimension_of_key
@@ -94,8 +95,10 @@ def cost_s(cell: Cell) -> float:
 def _number(cell: Cell, key: str) -> float:
     if key in cell.changes:
         return _parsed(key, cell.changes[key])
-    value: float = functools.reduce(getattr, key.split("."), cell.base)  # type: ignore[arg-type]
-    return value
+    value: Any = cell.base
+    for part in key.split("."):
+        value = getattr(value, part)
+    return float(value)
 
 
 @functools.lru_cache(maxsize=100_000)
