@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray
+from typer.testing import CliRunner
 
+from daqloom.cli import app
 from daqloom.report import study_figures, study_interactive, study_provenance, study_table, style
 from daqloom.report.study_page import render
 from daqloom.report.study_report import figures, operating_point_of, write
@@ -25,6 +27,10 @@ from daqloom.report.study_view import (
 )
 from daqloom.scenario import load
 from daqloom.study.errors import StudyError
+from daqloom.study.executor import InProcess
+from daqloom.study.file import load_study
+from daqloom.study.runner import replay, run
+from daqloom.study.store import Store
 
 PEAK = "buffer_peak_bytes.tor"
 RATES = ("event.rate", [3e3, 6e3, 9e3, 12e3], "Hz")
@@ -498,3 +504,57 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         [path.read_bytes() for path in write(study(RATES), tmp_path / name)] for name in "ab"
     )
     assert first == second
+
+
+# The command
+
+STUDY = """
+title = "Formula only"
+scenario = "laptop"
+methods = ["analyse"]
+[grid]
+"event.rate" = ["1 kHz", "2 kHz"]
+"""
+
+
+@pytest.fixture
+def computed(tmp_path):
+    """A study's file and a store that holds all of it."""
+    file, store = tmp_path / "mine.toml", tmp_path / "store"
+    file.write_text(STUDY)
+    made = load_study(file)
+    with Store.open(store, create=True, command="daqloom study run mine.toml") as opened:
+        run(made, opened, InProcess(opened))
+    return file, store
+
+
+def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
+    file, store = computed
+    folder = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["report", str(file), "--store", str(store), "--output", str(folder)]
+    )
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        str(folder / name) for name in ("report.html", "lines.png", "lines.pdf", "results.parquet")
+    ]
+    page = (folder / "report.html").read_text()
+    told = page.split("Where the numbers come from")[1]
+    assert "daqloom study run mine.toml" in told
+    assert "2 by 1 process" in told
+
+
+def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
+    done = CliRunner().invoke(app, ["report", str(computed[0]), "--store", str(tmp_path / "none")])
+    assert done.exit_code == 2
+    assert "no store" in done.stderr
+    assert not (tmp_path / "mine-report").exists()
+
+
+def test_a_store_is_asked_for_each_record_once_in_the_count(computed):
+    file, store = computed
+    with study_provenance.witnessed(store) as opened:
+        for _ in range(2):
+            list(replay(load_study(file), opened))
+        [origin] = opened.origins
+    assert origin.runs == 2

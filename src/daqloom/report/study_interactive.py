@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_figures import plane_of
+from daqloom.report.study_frame import NAMED_COLOURS, plane_of, roles
 from daqloom.report.study_view import (
     METHOD_COLOURS,
     METHOD_LABELS,
@@ -234,8 +234,6 @@ def curves(
     Further axes are held. Raises StudyError where there is no axis.
     """
     from plotly.graph_objects import Figure, Scatter
-
-    from daqloom.report.study_figures import NAMED_COLOURS, roles
 
     variable = shown_variable(dataset, variable)
     point = operating_point(dataset, mark)

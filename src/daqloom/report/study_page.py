@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from daqloom.report import study_interactive, study_table
 from daqloom.report.page import page, picture, section, table
-from daqloom.report.study_figures import plane_of, search_caption
+from daqloom.report.study_figures import search_caption
+from daqloom.report.study_frame import plane_of
 from daqloom.report.study_view import (
     METHOD_LABELS,
     axes_of,

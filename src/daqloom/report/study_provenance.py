@@ -69,8 +69,9 @@ def rows(origins: Iterable[Origin]) -> Rows:
         return []
     times = min(o.first for o in found), max(o.last for o in found)
     sessions = [o.session for o in found if o.session is not None]
+    plural = "es" if len(found) > 1 else ""
     table = [
-        ("runs", f"{sum(o.runs for o in found):,} by {len(found)} processes"),
+        ("runs", f"{sum(o.runs for o in found):,} by {len(found)} process{plural}"),
         ("computed", f"{times[0]} to {times[1]}"),
         ("daqloom", _told(o.version for o in found)),
         ("commands", _told(s.command for s in sessions)),

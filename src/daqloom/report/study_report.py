@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.report import study_figures, study_page
 from daqloom.report.output import written_whole
+from daqloom.report.study_frame import plane_of, roles
 from daqloom.report.study_view import EVENT_KEYS, axes_of, key_name, methods_of, shown_variable
 from daqloom.study.dataset import to_parquet
 
@@ -74,9 +75,9 @@ def figures(
     if axes:
         caption = study_figures.lines_caption(dataset, variable, mark)
         drawn = study_figures.lines(dataset, variable, mark)
-        x = study_figures.roles(dataset, mark or {}).x
+        x = roles(dataset, mark or {}).x
         found.append(("lines", f"Along {key_name(x)}", caption, drawn))
-    if study_figures.plane_of(dataset):
+    if plane_of(dataset):
         caption = study_figures.heat_map_caption(dataset, mark)
         found.append(("map", "Map", caption, study_figures.heat_map(dataset, variable, mark)))
     random = [m for m in methods_of(dataset, variable) if m != "analyse"]

@@ -1,0 +1,131 @@
+"""What figures of a study have in common: the roles of axes, panels, scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.report.study_view import (
+    METHOD_MARKERS,
+    Quantity,
+    axes_of,
+    chosen,
+    hold,
+    is_numeric,
+    wants_log,
+)
+from daqloom.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray, Dataset
+
+NAMED_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK, style.GREY)
+ONE_PANEL = (7.2, 4.2)
+"""Inches."""
+Mark = Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which axis is drawn how. `held` are steps of the axes that find no room."""
+
+    x: str
+    colour: str | None
+    panel: str | None
+    held: dict[str, int]
+
+
+def roles(dataset: Dataset, point: Mapping[str, float]) -> Roles:
+    """Numbers go along x; names go into colours before numbers do; then panels, at most."""
+    axes = axes_of(dataset)
+    if not axes:
+        raise StudyError("the study has no axis: there is nothing to draw along")
+    x = next((a for a in axes if is_numeric(dataset, a) and dataset.sizes[a] > 1), axes[0])
+    rest = sorted((a for a in axes if a != x), key=lambda a: is_numeric(dataset, a))
+    single = [a for a in rest if dataset.sizes[a] == 1]
+    rest = [a for a in rest if dataset.sizes[a] > 1]
+    colour, panel = [*rest, None, None][:2]
+    held = hold(dataset, [*rest[2:], *single], point)
+    return Roles(x, colour, panel, held)
+
+
+def plane_of(dataset: Dataset) -> tuple[str, str] | None:
+    """The first two axes of numbers with two steps or more."""
+    axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
+    return (axes[0], axes[1]) if len(axes) > 1 else None
+
+
+def marker_of(method: str) -> str:
+    """The sign of a method's points."""
+    return METHOD_MARKERS.get(method, "^")
+
+
+def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
+    """Whether a formula does not depend on an axis: one line says it for all steps."""
+    if method is not None:
+        values = values.sel({"method": method})
+    if str(values["method"].values) != "analyse" or axis is None:
+        return False
+    first = values.isel({axis: 0})
+    return bool(((values == first) | (values.isnull() & first.isnull())).all())
+
+
+def log_scale(axis: Any, steps: Any) -> None:
+    """A logarithmic axis, with the study's own steps as ticks."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    few = [float(steps[i]) for i in chosen(len(steps), 8)]
+    axis.set_major_locator(FixedLocator(few))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+
+
+def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
+    """From zero, or logarithmic where the values span orders of magnitude.
+
+    `reach` are ends of error bars, where there are any.
+    """
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return
+    if wants_log(known):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    elif known.min() >= 0:
+        ends = known if reach is None or not np.isfinite(reach).any() else reach
+        axes.set_ylim(0, 1.05 * float(np.nanmax(ends)) or 1)
+
+
+def panels_for(
+    count: int, most_columns: int = 3, wide: float = 3.1, high: float = 2.7
+) -> tuple[Figure, list[Axes]]:
+    """Panels that share their axes."""
+    from matplotlib.figure import Figure
+
+    columns = 2 if count == 4 else min(count, most_columns)
+    rows = -(-count // columns)
+    size = ONE_PANEL if count == 1 else (max(wide * columns + 1.6, 6.4), high * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for spare in grid[count:]:
+        spare.remove()
+    for place in grid[max(0, count - columns) : count]:
+        place.tick_params(labelbottom=True)
+    return figure, list(grid[:count])
+
+
+def point_text(point: Mapping[str, float]) -> str:
+    """The operating point in words: `12 kHz × 5 MB`."""
+    shown = []
+    for key, value in point.items():
+        unit = {"event.rate": "Hz", "event.size": "B"}[key]
+        divisor, name = style.prefixed(unit, value)
+        shown.append(Quantity("", name, divisor).text(value))
+    return " × ".join(shown)
