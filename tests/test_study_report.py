@@ -49,23 +49,23 @@ def study(*axes, seeds=3, methods=("analyse", "simulate"), bound_hz=None, **attr
         "analyse": base[..., None] * np.ones(seeds),
         "simulate": 1.2 * base[..., None] * seeded,
     }
-    dims = ("method", *(name for name, _, _ in axes), "seed")
+    dims = ("by", *(name for name, _, _ in axes), "seed")
     dataset = xarray.Dataset(
         {PEAK: (dims, np.stack([tables[m] for m in methods]), {"units": "B"})},
         coords={name: (name, values, {"units": unit}) for name, values, unit in axes}
-        | {"method": list(methods), "seed": range(1, seeds + 1)},
+        | {"by": list(methods), "seed": range(1, seeds + 1)},
         attrs={"study": "s", "title": "A study", "scenario": "atlas-lab"} | attrs,
     )
     if bound_hz is not None:
         bound = xarray.full_like(dataset[PEAK], np.nan)
-        bound.loc[{"method": "analyse"}] = bound_hz
+        bound.loc[{"by": "analyse"}] = bound_hz
         dataset["event_rate_bound_hz"] = bound.assign_attrs(units="Hz")
     return dataset
 
 
 def searched(*axes, **options):
     dataset = study(*axes, bound_hz=20e3, **options)
-    boundary = (dataset[PEAK] / 1e4).where(dataset["method"] == "simulate")
+    boundary = (dataset[PEAK] / 1e4).where(dataset["by"] == "simulate")
     about = {
         "units": "Hz",
         "key": "event.rate",
@@ -95,9 +95,9 @@ def curve(axes, label_less_index):
 def test_the_mean_over_seeds_and_its_standard_error():
     # Seeds 10.8, 12, 13.2 MB: s = 1.2 MB, s/√3.
     found = spread(study()[PEAK])
-    assert found.mean.sel({"method": "simulate"}).item() == pytest.approx(12e6)
-    assert found.error.sel({"method": "simulate"}).item() == pytest.approx(1.2e6 / 3**0.5)
-    assert found.error.sel({"method": "analyse"}).item() == 0
+    assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
+    assert found.error.sel({"by": "simulate"}).item() == pytest.approx(1.2e6 / 3**0.5)
+    assert found.error.sel({"by": "analyse"}).item() == 0
 
 
 def test_the_spread_leaves_out_what_is_not_known():
@@ -105,7 +105,7 @@ def test_the_spread_leaves_out_what_is_not_known():
     dataset[PEAK][1, 0, 0] = np.nan  # 12 and 13.2 MB are left: s = 0.6·√2, s/√2 = 0.6 MB
     dataset[PEAK][1, 1, 1:] = np.nan
     dataset[PEAK][1, 2, :] = np.nan
-    found = spread(dataset[PEAK].sel({"method": "simulate"}))
+    found = spread(dataset[PEAK].sel({"by": "simulate"}))
     assert found.mean.values[:2] == pytest.approx([12.6e6, 21.6e6])
     assert np.isnan(found.mean.values[2])
     assert found.error.values == pytest.approx([0.6e6, 0, 0, 4.8e6 / 3**0.5])
@@ -231,14 +231,14 @@ def test_every_panel_has_room_for_its_solid_points(bound_hz):
 
 def test_hollow_points_far_above_are_left_out():
     dataset = study(RATES, bound_hz=9e3)
-    dataset[PEAK].loc[{"method": "simulate", "event.rate": 12e3}] = 500e6
+    dataset[PEAK].loc[{"by": "simulate", "event.rate": 12e3}] = 500e6
     [axes] = study_figures.lines(dataset).axes
     assert 36 < axes.get_ylim()[1] < 80
 
 
 def test_a_formula_that_does_not_depend_on_the_colour_is_drawn_once():
     dataset = study(RATES, MODELS)
-    dataset[PEAK].loc[{"method": "analyse"}] = 1e7
+    dataset[PEAK].loc[{"by": "analyse"}] = 1e7
     [axes] = study_figures.lines(dataset).axes
     assert len(axes.containers) == 3  # two switches simulated, one formula
 
@@ -309,7 +309,7 @@ def test_every_shape_of_study_is_drawn(axes, make, seeds):
 @pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 0), (1, 2)])
 def test_holes_in_the_results_are_drawn_around(place):
     dataset = study(RATES, SIZES)
-    dataset[PEAK][{"method": place[0], "event.rate": place[1]}] = np.nan
+    dataset[PEAK][{"by": place[0], "event.rate": place[1]}] = np.nan
     for _, _, _, figure in figures(dataset):
         figure.draw_without_rendering()
     gives = "formula gives 9 of 12" if place[0] == 0 else "simulation gives 9 of 12"

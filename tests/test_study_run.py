@@ -260,10 +260,10 @@ def test_a_search_finds_the_boundary_of_every_seed(tmp_path: Path) -> None:
 def test_the_dataset_has_units_and_a_table(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
     opened = open_study(tmp_path / "mine.toml", store=tmp_path / "store")
-    assert opened["buffer_peak_bytes.tor"].dims == ("method", "event.rate", "event.size", "seed")
+    assert opened["buffer_peak_bytes.tor"].dims == ("by", "event.rate", "event.size", "seed")
     assert opened["event.rate"].attrs["units"] == "Hz"
     assert not np.isnan(opened["buffer_peak_bytes.tor"]).any()
-    analysed = opened["buffer_peak_bytes.tor"].sel({"method": "analyse"})
+    analysed = opened["buffer_peak_bytes.tor"].sel(by="analyse")
     assert np.all(analysed.sel(seed=1) == analysed.sel(seed=2))
     to_parquet(opened, tmp_path / "rows.parquet")
     import pyarrow.parquet as pq

@@ -97,7 +97,7 @@ class _Boxes:
         """Label, colour, whether all seeds agree, and values by step and seed."""
         named = next((a for a in (used.colour, used.panel) if a and a not in held), None)
         for method in methods:
-            of_method = values.sel({"method": method})
+            of_method = values.sel({"by": method})
             label = METHOD_LABELS.get(method, method)
             if named is None or same_along(of_method, None, named):
                 of_method = of_method if named is None else of_method.isel({named: 0})

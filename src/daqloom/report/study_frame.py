@@ -69,8 +69,8 @@ def marker_of(method: str) -> str:
 def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
     """Whether a formula does not depend on an axis: one line says it for all steps."""
     if method is not None:
-        values = values.sel({"method": method})
-    if str(values["method"].values) != "analyse" or axis is None:
+        values = values.sel({"by": method})
+    if str(values["by"].values) != "analyse" or axis is None:
         return False
     first = values.isel({axis: 0})
     return bool(((values == first) | (values.isnull() & first.isnull())).all())

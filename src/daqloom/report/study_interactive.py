@@ -215,7 +215,7 @@ class _Surface:
         }
 
     def _table(self, values: DataArray, method: str, at: dict[str, int]) -> Any:
-        return self._flat(values.sel({"method": method}), at) / self.z.divisor
+        return self._flat(values.sel({"by": method}), at) / self.z.divisor
 
     def _flat(self, values: DataArray, at: dict[str, int]) -> Any:
         return values.isel(at).transpose(self.plane[1], self.plane[0]).values
@@ -252,7 +252,7 @@ def curves(
         hollow = full.isel(at).values
         for method in methods_of(part, variable):
             mean, error = (
-                (each.sel({"method": method}).isel(at) / y.divisor).values
+                (each.sel({"by": method}).isel(at) / y.divisor).values
                 for each in (values.mean, values.error)
             )
             formula = method == "analyse"

@@ -110,7 +110,7 @@ class _Lines:
         self.alike = {m for m in self.methods if same_along(self.values.mean, m, self.roles.colour)}
         of_rate = variable == "boundary" and dataset[variable].attrs.get("key") == RATE
         if of_rate and BOUND in dataset:
-            self.bound = dataset[BOUND].isel(held).max(["method", "seed"])
+            self.bound = dataset[BOUND].isel(held).max(["by", "seed"])
 
     def draw(self) -> Figure:
         import matplotlib as mpl
@@ -166,8 +166,8 @@ class _Lines:
             axes.plot(self.x.values / self.x.divisor, values, **BOUND_LOOK)
 
     def _line(self, axes: Axes, where: dict[str, Any], method: str, colour: Any) -> None:
-        mean = self.values.mean.sel({"method": method}).isel(where).values / self.y.divisor
-        error = self.values.error.sel({"method": method}).isel(where).values / self.y.divisor
+        mean = self.values.mean.sel({"by": method}).isel(where).values / self.y.divisor
+        error = self.values.error.sel({"by": method}).isel(where).values / self.y.divisor
         hollow = self.hollow.isel(where).values
         x = self.x.values / self.x.divisor if self.numeric else np.arange(len(mean))
         solid = np.where(hollow, np.nan, mean)

@@ -57,7 +57,7 @@ def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -
     methods = methods_of(dataset, variable)
     mean = spread(dataset[variable].isel(held)).mean / quantity.divisor
     full = saturated(dataset, point).isel(held).transpose(plane[1], plane[0]).values
-    tables = {m: mean.sel({"method": m}).transpose(plane[1], plane[0]).values for m in methods}
+    tables = {m: mean.sel({"by": m}).transpose(plane[1], plane[0]).values for m in methods}
     ratio = {"analyse", "simulate"} <= tables.keys()
     with mpl.rc_context(style.RC):
         figure, places = panels_for(len(methods) + ratio, most_columns=3, wide=3.6, high=3.9)

@@ -70,7 +70,7 @@ def _state(dataset: Dataset, variable: str) -> list[str]:
     """What was searched, and what is not computed yet."""
     sentences = [text for text in (search_caption(dataset),) if text]
     for method in methods_of(dataset, variable):
-        known = dataset[variable].sel({"method": method}).notnull().any("seed")
+        known = dataset[variable].sel({"by": method}).notnull().any("seed")
         if not bool(known.all()):
             label = METHOD_LABELS.get(method, method)
             sentences.append(f"The {label} gives {int(known.sum())} of {known.size} points.")

@@ -112,7 +112,7 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
             label = METHOD_LABELS.get(method, method)
             told = f", {label}" if name == variable or len(methods) > 1 else ""
             unit = f" ({quantity.unit})" if quantity.unit else ""
-            place = {"method": method}
+            place = {"by": method}
             columns.append(
                 _Column(
                     f"{quantity.name}{told}{unit}",
@@ -130,8 +130,8 @@ def _compared(dataset: Dataset, variable: str | None) -> Any:
     if not {"analyse", "simulate"} <= set(methods_of(dataset, variable)):
         return None
     mean = spread(dataset[variable]).mean
-    formula = mean.sel({"method": "analyse"}, drop=True)
-    run = mean.sel({"method": "simulate"}, drop=True)
+    formula = mean.sel({"by": "analyse"}, drop=True)
+    run = mean.sel({"by": "simulate"}, drop=True)
     return _table(dataset, run / formula.where(formula != 0))
 
 

@@ -44,9 +44,9 @@ _METRICS = {
 
 def axes_of(dataset: Dataset) -> list[str]:
     """The study's axes, in the order of its file."""
-    first = next((v for v in dataset.data_vars.values() if "method" in v.dims), None)
+    first = next((v for v in dataset.data_vars.values() if "by" in v.dims), None)
     dims = dataset.sizes if first is None else first.dims
-    return [str(dim) for dim in dims if dim not in ("method", "seed")]
+    return [str(dim) for dim in dims if dim not in ("by", "seed")]
 
 
 def is_numeric(dataset: Dataset, axis: str) -> bool:
@@ -80,7 +80,7 @@ def shown_variable(dataset: Dataset, show: str | None = None) -> str:
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
     """The methods that give `variable` anywhere."""
     given = dataset[variable].notnull()
-    return [str(m) for m in dataset["method"].values if bool(given.sel({"method": m}).any())]
+    return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
 
 
 def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -122,7 +122,7 @@ def saturated(dataset: Dataset, point: Mapping[str, float] | None = None) -> Dat
         rate = known[RATE]
     else:
         return nowhere
-    bound = dataset[BOUND].max(["method", "seed"], skipna=True)
+    bound = dataset[BOUND].max(["by", "seed"], skipna=True)
     bound = bound.drop_vars(list(dataset.coords), errors="ignore")
     above: DataArray = rate > bound * (1 + 1e-9)
     return above.broadcast_like(nowhere).transpose(*axes)

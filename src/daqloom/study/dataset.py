@@ -29,11 +29,12 @@ def open_study(
 ) -> xarray.Dataset:
     """What `store` holds of the study in the file `path`.
 
-    Dimensions: `method`, one for each axis (named by its first key; further keys of a zipped axis
-    are coordinates along it), `seed`. Variables: every metric that a result gives, under its dotted
-    name, with its unit in `attrs["units"]`; with a search also `boundary` (in the key's unit) and
-    `boundary_status`. What was not computed, or is not given by a method, is NaN. Methods that draw
-    no random numbers have the same value for every seed.
+    Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
+    first key; further keys of a zipped axis are coordinates along it), `seed`. Variables: every
+    metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with a
+    search also `boundary` (in the key's unit) and `boundary_status`. What was not computed, or is
+    not given by a method, is NaN. Methods that draw no random numbers have the same value for every
+    seed.
 
     Raises StudyError.
     """
@@ -46,7 +47,7 @@ def to_dataset(study: Study, outcomes: Iterable[tuple[Task, Outcome | None]]) ->
     """The outcomes of a study's tasks as one dataset; see `open_study`."""
     import xarray
 
-    dims = ("method", *(axis.keys[0] for axis in study.axes), "seed")
+    dims = ("by", *(axis.keys[0] for axis in study.axes), "seed")
     shape = (len(study.methods), *study.shape, len(study.seeds))
     table = _Table(study, shape)
     for task, outcome in outcomes:
@@ -107,7 +108,7 @@ def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _coordinates(study: Study) -> dict[str, Any]:
-    coordinates: dict[str, Any] = {"method": list(study.methods), "seed": list(study.seeds)}
+    coordinates: dict[str, Any] = {"by": list(study.methods), "seed": list(study.seeds)}
     for axis in study.axes:
         for key in axis.keys:
             dimension = dimension_of_key(key)
