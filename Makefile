@@ -36,6 +36,9 @@ help:
 
 demo: .venv/daqloom
 	$(bin)/daqloom demo
+	$(bin)/daqloom study run atlas-min-buffer --quick --store demo-output/store
+	$(bin)/daqloom report atlas-min-buffer --quick --store demo-output/store \
+		--output demo-output/atlas-min-buffer
 
 # ---- checks -------------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ build/packages/%: Makefile
 
 # Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
 # recompiles what it touches; folders are listed too, so that a removed file counts as a change.
-sources = $(shell find engine src scenarios -not -name '*_test.cpp' -not -name '*_bench.cpp' \
+sources = $(shell find engine src scenarios studies -not -name '*_test.cpp' -not -name '*_bench.cpp' \
 	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md')
 
 .venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)

@@ -147,3 +147,8 @@ def test_the_reference_page_is_written_from_the_models() -> None:
 
     page = Path(__file__).parent.parent / "docs" / "reference" / "study.md"
     assert page.read_text() == reference()
+
+
+def test_a_study_that_is_not_shipped_is_named_with_those_that_are() -> None:
+    with pytest.raises(StudyError, match=r'no study "atlas-min"; known are .*atlas-min-buffer'):
+        load_study("atlas-min")

@@ -11,7 +11,10 @@ from daqloom.console import check_writable, plain_failures
 
 
 def report(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study's TOML file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY", help="A TOML file, or a name from `daqloom study list`."),
+    ],
     store: Annotated[
         Path, typer.Option("--store", metavar="DIR", help="Where `daqloom study run` kept results.")
     ] = Path("daqloom-store"),
@@ -24,7 +27,7 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the report; by default FILE's name-report."),
+        typer.Option(metavar="DIR", help="Folder for the report; by default STUDY-report."),
     ] = None,
 ) -> None:
     """Write the figures and the table of a study.
@@ -34,7 +37,7 @@ def report(
 
     \b
     Examples:
-      daqloom report studies/atlas-min-buffer.toml --quick
+      daqloom report atlas-min-buffer --quick
       daqloom report mine.toml --show collection_latency_s.p99 --output figures
     """
     with plain_failures("files that are complete stay in the output folder"):
@@ -49,7 +52,7 @@ def report(
         with study_provenance.witnessed(store) as opened:
             dataset = to_dataset(study, replay(study, opened))
             origins = study_provenance.rows(opened.origins)
-        about = [("study", str(file)), ("scenario", f"{study.base.name}, {study.base.hash()}")]
+        about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
         paths = study_report.write(
             dataset,
             folder,

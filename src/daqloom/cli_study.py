@@ -20,7 +20,9 @@ app = typer.Typer(
     help="Sweep, search and repeat: one file, one command, resumable.",
 )
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The study's TOML file.")]
+File = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="A TOML file, or a name from `daqloom study list`.")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="The quick form that the file describes.")]
 Folder = Annotated[
     Path,
@@ -31,13 +33,25 @@ Folder = Annotated[
 STORE = Path("daqloom-store")
 
 
+@app.command("list")
+def list_() -> None:
+    """List the studies that come with daqloom."""
+    with plain_failures():
+        from daqloom.study.file import load_study, shipped_studies
+
+        names = shipped_studies()
+        width = max(map(len, names), default=0)
+        for name in names:
+            print(f"{name:<{width}}  {load_study(name).title}")
+
+
 @app.command()
 def plan(file: File, quick: Quick = False, store: Folder = STORE) -> None:
     """Say what a study computes, what is done already, and how long the rest may take.
 
     \b
     Example:
-      daqloom study plan studies/atlas-min-buffer.toml --quick
+      daqloom study plan atlas-min-buffer --quick
     """
     with plain_failures():
         from daqloom.report.study_console import print_plan
@@ -74,7 +88,7 @@ def run(
 
     \b
     Examples:
-      daqloom study run studies/atlas-min-buffer.toml --quick
+      daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
     with plain_failures("what was computed is in the store; the same command goes on from there"):
@@ -117,13 +131,13 @@ def export_slurm(
     with plain_failures():
         from daqloom.console import check_writable
         from daqloom.report.output import written_whole
-        from daqloom.study.file import load_study
+        from daqloom.study.file import find_study, load_study
         from daqloom.study.slurm import job_array
 
         check_writable(output, "--output")
         load_study(file, quick=quick)
         script = job_array(
-            file, store, elements=elements, quick=quick, hours=hours, memory_mb=memory
+            find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
         )
         with written_whole(output) as scratch:
             scratch.write_text(script)

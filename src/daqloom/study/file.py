@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -143,8 +144,32 @@ class Study:
         return Condition.parse(self.search.where, self.search.method)
 
 
-def load_study(path: Path, *, quick: bool = False) -> Study:
-    """Reads a study's file, in its quick form if asked for. Raises StudyError or ScenarioError."""
+def shipped_studies() -> dict[str, Path]:
+    """The studies that come with daqloom, by name."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "studies"
+    # A source tree keeps them at its root; the build copies them into the package.
+    folder = installed if installed.is_dir() else package.parents[1] / "studies"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_study(study: str | PathLike[str]) -> Path:
+    """The file of a study given by name or path. Raises StudyError if no study has that name."""
+    path = Path(study)
+    if "/" in str(study) or path.suffix == ".toml" or path.exists():
+        return path
+    shipped = shipped_studies()
+    if str(study) in shipped:
+        return shipped[str(study)]
+    raise StudyError(
+        f'there is no study "{str(study)[:80]}"; known are {", ".join(shipped)} '
+        "(a file is a path that ends in .toml)"
+    )
+
+
+def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
+    """Reads a study by name or file, in its quick form if asked for. Raises StudyError."""
+    path = find_study(study)
     try:
         document = tomllib.loads(read_text(path, LARGEST_STUDY_BYTES))
     except tomllib.TOMLDecodeError as error:
