@@ -12,6 +12,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.study.cell import Cell
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
+from daqloom.study.plan import cost_s
 from daqloom.study.program import Outcome, Program, Task, program, tasks
 from daqloom.study.store import Store
 
@@ -25,13 +26,17 @@ class Progress:
     computed: int = 0
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
+    planned_s: float | None = None  # what all cells may cost, as a plan estimates it
+    computed_s: float = 0.0  # the same for those computed
     started_s: float = field(default_factory=time.monotonic)
 
     @property
     def left_s(self) -> float | None:
-        """Estimated time to the end, from the tasks finished so far; None before the first."""
+        """Estimated time to the end: what is left of the plan, at the pace so far; None before."""
+        if self.planned_s is None or self.computed_s == 0:
+            return None
         spent = time.monotonic() - self.started_s
-        return spent / self.finished * (self.tasks - self.finished) if self.finished else None
+        return spent / self.computed_s * max(0.0, self.planned_s - self.computed_s)
 
 
 Report = Callable[[Progress], None]
@@ -43,21 +48,27 @@ def run(
     executor: Executor,
     report: Report = lambda _: None,
     part: tuple[int, int] = (0, 1),
+    planned_s: float | None = None,
 ) -> Progress:
     """Computes all of `study` that `store` does not hold yet; of `part` (i, n), every n-th task.
+
+    `planned_s` is what that may cost (see `plan`), for the estimate of the time left.
 
     A cell that fails ends its own task only; it is named in `failures` and stays out of the store,
     so that the next run tries it again.
     """
     first, step = part
     chosen = list(itertools.islice(tasks(study), first, None, step))
-    return _Run(study, store, executor, report, chosen).run()
+    steps = _Run(study, store, executor, report, chosen)
+    steps.progress.planned_s = planned_s
+    return steps.run()
 
 
 @dataclass
 class _Active:
     task: Task
     program: Program
+    cost_s: float = 0.0  # of the cell it waits for
 
 
 class _Run:
@@ -93,6 +104,7 @@ class _Run:
             result = None
             if error is None:
                 self.progress.computed += 1
+                self.progress.computed_s += waiting[0].cost_s
                 if key not in self.store:
                     self.store.refresh()  # a worker has put it; it put others of its batch, too
                 result = self.store.get(key)
@@ -127,6 +139,7 @@ class _Run:
     def _wait(self, active: _Active, cell: Cell) -> None:
         if cell.key not in self.under_way:
             self.executor.submit(cell)
+        active.cost_s = cost_s(cell)
         self.under_way.setdefault(cell.key, []).append(active)
 
     def _fail(self, active: _Active, sentence: str) -> None:

@@ -111,6 +111,7 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
             "distributed.worker.daemon": True,
             "distributed.admin.log-length": 0,
+            "distributed.worker.preload": ["daqloom.study.worker_setup"],
         }
     )
     from distributed import Client, LocalCluster
