@@ -56,8 +56,11 @@ PYTHON: dict[str, set[str]] = {
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},
     "cli_study": TOPOLOGY | METHODS | {"study", "report", "console"},
+    "cli_compare": TOPOLOGY | METHODS | {"study", "report", "console"},
     "cli_report": TOPOLOGY | METHODS | {"study", "report", "console"},
-    "cli": TOPOLOGY | METHODS | {"study", "report", "console", "cli_study", "cli_report"},
+    "cli": TOPOLOGY
+    | METHODS
+    | {"study", "report", "console", "cli_study", "cli_report", "cli_compare"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom.cli_compare import compare
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
 from daqloom.console import check_writable, plain_failures, print_result, progress
@@ -240,4 +241,5 @@ def demo(
 
 
 app.add_typer(study_app, name="study")
+app.command()(compare)
 app.command()(report)

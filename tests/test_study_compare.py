@@ -1,0 +1,55 @@
+"""Formula and simulation on the same events."""
+
+from pathlib import Path
+
+import pytest
+
+import daqloom
+from daqloom.report.compare_figure import write
+from daqloom.scenario import Scenario
+from daqloom.study import StudyError
+from daqloom.study.compare import compare
+
+EXACT = {
+    # Where the formula's assumptions hold: windows take a whole reply, nothing spreads responses.
+    "transport.congestion": "static",
+    "transport.static_window": "1 MB",
+}
+
+
+def laptop(**changes: str) -> Scenario:
+    return daqloom.load("laptop", EXACT | {k.replace("__", "."): v for k, v in changes.items()})
+
+
+def test_regular_events_leave_nothing_to_explain() -> None:
+    found = compare(laptop(event__arrivals="deterministic"), 0.05, seed=1)
+    assert found.arrivals_factor == pytest.approx(1.0, rel=1e-9)
+    assert found.network_factor == pytest.approx(1.0, rel=0.02)
+
+
+def test_the_factors_multiply_to_the_whole_difference() -> None:
+    found = compare(laptop(event__arrivals="poisson"), 0.1, seed=3)
+    whole = found.simulated_peak / found.regular_peak
+    assert found.arrivals_factor * found.network_factor == pytest.approx(whole)
+    assert found.arrivals_factor > 1  # events at random come closer together at times
+
+
+def test_the_same_seed_gives_the_same_comparison() -> None:
+    first, second = (compare(laptop(), 0.05, seed=5) for _ in range(2))
+    assert first.formula_bytes.tolist() == second.formula_bytes.tolist()
+    assert first.simulated.metrics == second.simulated.metrics
+
+
+def test_the_figure_is_written_whole(tmp_path: Path) -> None:
+    write(tmp_path / "parted.png", "laptop", compare(laptop(), 0.05, seed=1))
+    assert (tmp_path / "parted.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "duration_s", "says"),
+    [("poisson", 1e-3, "events; compare at least 10"), ("lhc", 0.05, "cannot be compared")],
+)
+def test_what_cannot_be_compared_is_refused(arrivals: str, duration_s: float, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        compare(laptop(event__arrivals=arrivals), duration_s, seed=1)
