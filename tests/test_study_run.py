@@ -181,6 +181,23 @@ def test_two_workers_give_the_same_numbers(
     assert capfd.readouterr() == ("", "")
 
 
+def test_workers_listen_to_this_machine_only(
+    tmp_path: Path, dask: Callable[[Path], InProcess]
+) -> None:
+    import psutil
+
+    dask(tmp_path / "store")
+    me = psutil.Process()
+    listening = [
+        connection.laddr.ip
+        for process in (me, *me.children(recursive=True))
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening
+    assert set(listening) == {"127.0.0.1"}
+
+
 def test_a_worker_that_is_killed_costs_its_cell_only(
     study: Study, tmp_path: Path, dask: Callable[[Path], InProcess]
 ) -> None:

@@ -128,7 +128,7 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # None would listen to everybody, on a port often taken
         silence_logs=logging.CRITICAL,
     )
     return Client(cluster), cluster
