@@ -44,6 +44,7 @@ WORLDLY = re.compile(
 FOUNDATION = {"scenario", "result", "metrics"}
 TOPOLOGY = FOUNDATION | {"topology"}
 METHODS = {"analyse", "simulate", "measure"}
+COMMAND = TOPOLOGY | METHODS | {"study", "report", "console", "cli_options"}
 PYTHON: dict[str, set[str]] = {
     "scenario": set(),
     "metrics": set(),
@@ -55,12 +56,9 @@ PYTHON: dict[str, set[str]] = {
     "study": TOPOLOGY | METHODS,
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},
-    "cli_study": TOPOLOGY | METHODS | {"study", "report", "console"},
-    "cli_compare": TOPOLOGY | METHODS | {"study", "report", "console"},
-    "cli_report": TOPOLOGY | METHODS | {"study", "report", "console"},
-    "cli": TOPOLOGY
-    | METHODS
-    | {"study", "report", "console", "cli_study", "cli_report", "cli_compare"},
+    "cli_options": set(),
+    **dict.fromkeys(("cli_study", "cli_compare", "cli_report"), COMMAND),
+    "cli": COMMAND | {"cli_study", "cli_report", "cli_compare"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

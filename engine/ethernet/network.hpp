@@ -110,7 +110,6 @@ class Network {
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
-    [[nodiscard]] const Wiring& wiring(LinkIndex index) const { return links_[index].wiring(); }
     [[nodiscard]] std::size_t links() const { return links_.size(); }
     [[nodiscard]] const SwitchBuffer& buffer(std::uint16_t index) const {
         return switches_[index].buffer;

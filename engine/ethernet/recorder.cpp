@@ -121,7 +121,7 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
     if (captures_[link]) {
         capture(*captures_[link], frame, now);
     }
-    if (rack_.network().wiring(link).to_switch == Wiring::kHost) {
+    if (rack_.network().link(link).wiring().to_switch == Wiring::kHost) {
         heard_[frame.to] = milliseconds(now);
     }
 }

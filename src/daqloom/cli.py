@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom.cli_compare import compare
+from daqloom.cli_options import Name, Set
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
 from daqloom.console import check_writable, plain_failures, print_result, progress
@@ -30,20 +31,6 @@ app = typer.Typer(
 
 FIGURES = (".png", ".pdf", ".svg", ".html")
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="SCENARIO", help="A name from `daqloom scenarios`, or the path of a TOML file."
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the scenario; may be repeated. `daqloom show` prints all keys.",
-    ),
-]
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object and nothing else.")
 ]

@@ -7,24 +7,15 @@ from typing import Annotated
 
 import typer
 
+from daqloom.cli_options import Name, Set
 from daqloom.console import check_writable, plain_failures, progress
 
 FIGURES = (".png", ".pdf", ".svg")
 
 
 def compare(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="A name from `daqloom scenarios`, or the path of a TOML file."
-        ),
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override a key of the scenario; may be repeated."
-        ),
-    ] = None,
+    scenario: Name,
+    set_: Set = None,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Virtual time, from an empty network on.")
     ] = "20 ms",

@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
+from daqloom import cli_options as options
 from daqloom.console import check_writable, plain_failures
 
 
 def report(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="STUDY", help="A TOML file, or a name from `daqloom study list`."),
-    ],
-    store: Annotated[
-        Path, typer.Option("--store", metavar="DIR", help="Where `daqloom study run` kept results.")
-    ] = Path("daqloom-store"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="The quick form that the file describes.")
-    ] = False,
+    file: options.Study,
+    store: options.Store = options.STORE,
+    quick: options.Quick = False,
     show: Annotated[
         str | None,
         typer.Option(metavar="METRIC", help="The metric to draw, such as event_rate_hz."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom import cli_options as options
 from daqloom.console import plain_failures
 
 if TYPE_CHECKING:
@@ -19,18 +20,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Sweep, search and repeat: one file, one command, resumable.",
 )
-
-File = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="A TOML file, or a name from `daqloom study list`.")
-]
-Quick = Annotated[bool, typer.Option("--quick", help="The quick form that the file describes.")]
-Folder = Annotated[
-    Path,
-    typer.Option(
-        "--store", metavar="DIR", help="Where results are kept; shared by any number of studies."
-    ),
-]
-STORE = Path("daqloom-store")
 
 
 @app.command("list")
@@ -46,7 +35,9 @@ def list_() -> None:
 
 
 @app.command()
-def plan(file: File, quick: Quick = False, store: Folder = STORE) -> None:
+def plan(
+    file: options.Study, quick: options.Quick = False, store: options.Store = options.STORE
+) -> None:
     """Say what a study computes, what is done already, and how long the rest may take.
 
     \b
@@ -69,9 +60,9 @@ def plan(file: File, quick: Quick = False, store: Folder = STORE) -> None:
 
 @app.command()
 def run(
-    file: File,
-    quick: Quick = False,
-    store: Folder = STORE,
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
     workers: Annotated[
         int, typer.Option(min=0, metavar="N", help="Processes on this machine; 0: all cores.")
     ] = 0,
@@ -116,13 +107,13 @@ def run(
 
 @app.command("export-slurm")
 def export_slurm(
-    file: File,
+    file: options.Study,
     output: Annotated[Path, typer.Option(metavar="FILE", help="The script to write.")],
     elements: Annotated[int, typer.Option(metavar="N", help="Jobs of the array.")] = 100,
     hours: Annotated[float, typer.Option(help="Time limit of a job.")] = 24.0,
     memory: Annotated[int, typer.Option(metavar="MB", help="Memory of a job.")] = 1000,
-    quick: Quick = False,
-    store: Folder = STORE,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
 ) -> None:
     """Write a Slurm job array that fills the same store, without Dask.
 

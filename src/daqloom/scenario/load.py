@@ -16,6 +16,7 @@ from daqloom.scenario.explain import sentence
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides, merge, parse
+from daqloom.scenario.shipped import shipped
 
 LARGEST_SCENARIO_BYTES = 1 << 20
 
@@ -50,11 +51,11 @@ def find(scenario: str | PathLike[str]) -> Path:
     path = Path(text)
     if "/" in text or text.endswith(".toml") or not isinstance(scenario, str):
         return path
-    shipped = presets()
-    if text in shipped:
-        return shipped[text]
-    nearest = difflib.get_close_matches(text, shipped, n=1)
-    hint = f'did you mean "{nearest[0]}"' if nearest else "known are " + ", ".join(shipped)
+    known = presets()
+    if text in known:
+        return known[text]
+    nearest = difflib.get_close_matches(text, known, n=1)
+    hint = f'did you mean "{nearest[0]}"' if nearest else "known are " + ", ".join(known)
     raise ScenarioError(
         f'there is no scenario "{text[:80]}"; {hint}? (a file is a path that ends in .toml)'
     )
@@ -62,11 +63,7 @@ def find(scenario: str | PathLike[str]) -> Path:
 
 def presets() -> dict[str, Path]:
     """The scenarios that come with daqloom, by name."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "scenarios"
-    # A source tree keeps them at its root; the build copies them into the package.
-    folder = installed if installed.is_dir() else package.parents[1] / "scenarios"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return shipped("scenarios")
 
 
 def _build(

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from daqloom.scenario import Scenario, ScenarioError, load
 from daqloom.scenario.explain import known_keys, nearest
 from daqloom.scenario.inputs import read_text
+from daqloom.scenario.shipped import shipped
 from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, zipped
 from daqloom.study.condition import Condition
 from daqloom.study.errors import StudyError
@@ -146,11 +147,7 @@ class Study:
 
 def shipped_studies() -> dict[str, Path]:
     """The studies that come with daqloom, by name."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "studies"
-    # A source tree keeps them at its root; the build copies them into the package.
-    folder = installed if installed.is_dir() else package.parents[1] / "studies"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return shipped("studies")
 
 
 def find_study(study: str | PathLike[str]) -> Path:
@@ -158,11 +155,11 @@ def find_study(study: str | PathLike[str]) -> Path:
     path = Path(study)
     if "/" in str(study) or path.suffix == ".toml" or path.exists():
         return path
-    shipped = shipped_studies()
-    if str(study) in shipped:
-        return shipped[str(study)]
+    known = shipped_studies()
+    if str(study) in known:
+        return known[str(study)]
     raise StudyError(
-        f'there is no study "{str(study)[:80]}"; known are {", ".join(shipped)} '
+        f'there is no study "{str(study)[:80]}"; known are {", ".join(known)} '
         "(a file is a path that ends in .toml)"
     )
 

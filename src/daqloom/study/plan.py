@@ -7,12 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import Cell
 from daqloom.study.file import Study, search_bounds, search_tolerance
-from daqloom.study.program import Task, program, tasks
+from daqloom.study.program import follow, program, tasks
 from daqloom.study.store import Store
 
 HOPS_PER_S = 20e6
@@ -39,37 +40,27 @@ def plan(study: Study, store: Store | None) -> Plan:
     """Follows every program as far as `store` knows the answers."""
     found = Plan()
     longest = searched_cells(study)
+
+    def known(cell: Cell) -> Result | None:
+        return None if store is None else store.get(cell.key)
+
     for task in tasks(study):
         found.tasks += 1
         try:
-            known, waiting = _follow(study, store, task)
+            done, state = follow(program(study, task), known)
         except ScenarioError as error:
             found.refused += 1
             found.first_refusal = found.first_refusal or str(error)
             continue
-        found.cells_done += known
-        if waiting is None:
+        found.cells_done += done
+        if not isinstance(state, Cell):
             found.tasks_done += 1
             continue
         searched = study.search is not None and study.search.method == task.method
-        left = max(1, longest - known) if searched else 1
+        left = max(1, longest - done) if searched else 1
         found.cells_left += left
-        found.cpu_s += left * cost_s(waiting)
+        found.cpu_s += left * cost_s(state)
     return found
-
-
-def _follow(study: Study, store: Store | None, task: Task) -> tuple[int, Cell | None]:
-    """How many cells are known, and the first that is not."""
-    steps = program(study, task)
-    known = 0
-    try:
-        cell = next(steps)
-        while store is not None and (result := store.get(cell.key)) is not None:
-            known += 1
-            cell = steps.send(result)
-    except StopIteration:
-        return known, None
-    return known, cell
 
 
 def searched_cells(study: Study) -> int:

@@ -7,12 +7,12 @@ with every answer already in the store.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from daqloom.result import Result
-from daqloom.study.bisection import Boundary, bisect, bisect_by_vote
+from daqloom.study.bisection import Boundary, bisect_by_vote
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.file import Search, Study, is_whole, search_bounds, search_tolerance
 from daqloom.study.file import search_value as value_of
@@ -58,9 +58,26 @@ def program(study: Study, task: Task) -> Program:
     """The program of one task. Raises ScenarioError when its point is no valid system."""
     if study.search is None or study.search.method != task.method:
         return _single(study, task)
-    if study.search.votes == 1:
-        return _search(study, study.search, task)
-    return _search_by_vote(study, study.search, task)
+    return _search(study, study.search, task)
+
+
+def follow(
+    steps: Program, known: Callable[[Cell], Result | None], result: Result | None = None
+) -> tuple[int, Cell | Outcome]:
+    """Advances a program as far as `known` has the answers: how many, and the cell or the end.
+
+    `result` is that of the cell which the program waits for; None to begin.
+    """
+    answers = 0
+    try:
+        cell = next(steps) if result is None else steps.send(result)
+        while (answer := known(cell)) is not None:
+            answers += 1
+            cell = steps.send(answer)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return answers, outcome
+    return answers, cell
 
 
 def _cell(study: Study, task: Task, seed: int, more: Mapping[str, Any] | None = None) -> Cell:
@@ -75,28 +92,6 @@ def _single(study: Study, task: Task) -> Program:
 
 
 def _search(study: Study, search: Search, task: Task) -> Program:
-    low, high = search_bounds(search)
-    halves = bisect(
-        low,
-        high,
-        search_tolerance(search),
-        find=search.find,
-        grid=search.spacing,
-        whole=is_whole(search),
-    )
-    tried: dict[float, Result] = {}
-    try:
-        value = next(halves)
-        while True:
-            result = yield _cell(study, task, task.seed, {search.key: value_of(search, value)})
-            tried[value] = result
-            value = halves.send(study.condition.holds(result))
-    except StopIteration as end:
-        boundary: Boundary = end.value
-        return Outcome(None if boundary.value is None else tried[boundary.value], boundary)
-
-
-def _search_by_vote(study: Study, search: Search, task: Task) -> Program:
     low, high = search_bounds(search)
     ballots = bisect_by_vote(
         low,

@@ -13,7 +13,7 @@ from daqloom.study.cell import Cell
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
 from daqloom.study.plan import cost_s
-from daqloom.study.program import Outcome, Program, Task, program, tasks
+from daqloom.study.program import Outcome, Program, Task, follow, program, tasks
 from daqloom.study.store import Store
 
 
@@ -120,18 +120,16 @@ class _Run:
     def _advance(self, active: _Active, result: Result | None) -> None:
         """Gives a program its result (None to begin), and all that the store can answer."""
         try:
-            while True:
-                cell = next(active.program) if result is None else active.program.send(result)
-                result = self._known(cell)
-                if result is None:
-                    self._wait(active, cell)
-                    return
-                self.progress.reused += 1
-        except StopIteration:
-            self.progress.finished += 1
-            self.report(self.progress)
+            reused, state = follow(active.program, self._known, result)
         except ScenarioError as error:
             self._fail(active, str(error))
+            return
+        self.progress.reused += reused
+        if isinstance(state, Cell):
+            self._wait(active, state)
+        else:
+            self.progress.finished += 1
+            self.report(self.progress)
 
     def _known(self, cell: Cell) -> Result | None:
         return None if cell.key in self.under_way else self.store.get(cell.key)
@@ -156,14 +154,8 @@ def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
 
 
 def _replayed(study: Study, store: Store, task: Task) -> Outcome | None:
-    steps = program(study, task)
     try:
-        cell = next(steps)
-        while (result := store.get(cell.key)) is not None:
-            cell = steps.send(result)
-    except StopIteration as end:
-        outcome: Outcome = end.value
-        return outcome
+        _, state = follow(program(study, task), lambda cell: store.get(cell.key))
     except ScenarioError:
         return None
-    return None
+    return None if isinstance(state, Cell) else state

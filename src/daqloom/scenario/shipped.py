@@ -1,0 +1,14 @@
+"""The files that come with daqloom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def shipped(kind: str) -> dict[str, Path]:
+    """The TOML files of a kind (`scenarios`, `studies`), by name."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / kind
+    # A source tree keeps them at its root; the build copies them into the package.
+    folder = installed if installed.is_dir() else package.parents[1] / kind
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
