@@ -55,9 +55,9 @@ def find(scenario: str | PathLike[str]) -> Path:
     if text in known:
         return known[text]
     nearest = difflib.get_close_matches(text, known, n=1)
-    hint = f'did you mean "{nearest[0]}"' if nearest else "known are " + ", ".join(known)
+    hint = f'did you mean "{nearest[0]}"?' if nearest else "known are " + ", ".join(known)
     raise ScenarioError(
-        f'there is no scenario "{text[:80]}"; {hint}? (a file is a path that ends in .toml)'
+        f'there is no scenario "{text[:80]}"; {hint} (a file is a path that ends in .toml)'
     )
 
 

@@ -19,6 +19,7 @@ from daqloom.analyse.occupancy import in_turn, occupancy
 from daqloom.analyse.system import System
 from daqloom.result import Result
 from daqloom.scenario import Scenario
+from daqloom.scenario.quantities import FREQUENCY, TIME
 from daqloom.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.fl
     expected = rate_hz * duration_s
     if expected < FEWEST_EVENTS:
         raise StudyError(
-            f"{duration_s:g} s at event.rate = {rate_hz:g} Hz are {expected:.3g} events; compare "
+            f"{TIME.format(duration_s)} at event.rate = {FREQUENCY.format(rate_hz)} are "
+            f"{expected:.3g} events; compare "
             f"at least {FEWEST_EVENTS}, over a longer --duration"
         )
     if scenario.event.arrivals == "deterministic":
