@@ -11,6 +11,7 @@ import pytest
 import daqloom
 from daqloom.result import Result
 from daqloom.scenario import Scenario
+from daqloom.simulate.course import COURSES, SLICES
 
 pytest.importorskip("daqloom._engine")
 
@@ -72,6 +73,27 @@ def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
     assert max(occupancy["max_bytes"]) <= result.metric("buffer_peak_bytes.tor")
     latency = result.series["collection_latency"]
     assert sum(latency["count"]) == result.metric("events_built")
+
+
+def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
+    result = laptop(**{"event.rate": "10 kHz", "event.size": "100 kB"}).simulate()
+    course = result.series["course"]
+    assert set(course) == {"time_s", *COURSES}
+    assert {len(column) for column in course.values()} == {SLICES}
+    run = result.engine["virtual_s"] - course["time_s"][0]
+    assert course["time_s"][1] - course["time_s"][0] == pytest.approx(run / SLICES)
+    assert max(course["buffer_peak_bytes.tor"]) == max(result.series["tor_occupancy"]["max_bytes"])
+    rates = course["event_rate_hz"]
+    assert sum(rates) / SLICES == pytest.approx(result.metric("event_rate_hz"))
+    latencies = course["collection_latency_s.mean"]
+    weighted = sum(rate * latency for rate, latency in zip(rates, latencies, strict=True))
+    assert weighted / sum(rates) == pytest.approx(result.metric("collection_latency_s.mean"))
+
+
+def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
+    result = laptop().simulate()
+    assert result.metric("events_built") < SLICES
+    assert set(result.series["course"]) == {"time_s", *COURSES} - {"collection_latency_s.mean"}
 
 
 def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:

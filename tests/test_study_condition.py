@@ -145,22 +145,11 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
     assert Condition.parse(str(condition), "simulate") == condition
 
 
-def test_a_number_that_the_result_lacks_is_not_taken_for_zero() -> None:
-    with pytest.raises(StudyError, match=r"this result of small has no collection_latency_s\.p99"):
-        holds("collection_latency_s.p99 <= 2 ms", packets_dropped=0)
-
-
-def test_a_number_that_the_result_lacks_is_missed_even_if_another_decides() -> None:
-    with pytest.raises(StudyError, match=r"has no collection_latency_s\.p99"):
-        holds("packets_dropped == 0 and collection_latency_s.p99 <= 2 ms", packets_dropped=1)
+@pytest.mark.parametrize("comparison", ["<=", "<", "==", "!=", ">", ">="])
+def test_a_number_that_the_result_lacks_satisfies_nothing(comparison: str) -> None:
+    assert not holds(f"collection_latency_s.p99 {comparison} 2 ms", packets_dropped=0)
 
 
 def test_a_name_close_to_one_in_the_result_is_suggested() -> None:
     with pytest.raises(StudyError, match=r'did you mean "link_utilisation\.access\.down"'):
         holds("link_utilisation.acess.down < 0.9", link_utilisation={"access.down": 0.5})
-
-
-def test_a_result_of_another_method_is_told_so() -> None:
-    condition = Condition.parse("packets_dropped == 0", "simulate")
-    with pytest.raises(StudyError, match="not given by analyse"):
-        condition.holds(result(method="analyse"))

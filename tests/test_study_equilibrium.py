@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.study import StudyError
-from daqloom.study.equilibrium import Equilibrium, Settled, extend, stationary
+from daqloom.study.equilibrium import Settled, extend, stationary
 
 SERIES = 400
 LENGTH = 4000
@@ -141,8 +141,7 @@ def durations(duration_s: float, most_s: float, settles_at_s: float) -> tuple[li
     tried = [next(search)]
     try:
         while True:
-            is_stationary = tried[-1] >= settles_at_s
-            tried.append(search.send(Equilibrium(is_stationary, 0.0, (0.0, 0.0), "")))
+            tried.append(search.send(tried[-1] >= settles_at_s))
     except StopIteration as end:
         return tried, end.value
 

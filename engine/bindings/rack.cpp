@@ -170,6 +170,19 @@ nb::dict occupancy(const sim::TimeSeries& series) {
     return columns;
 }
 
+nb::dict built(const Rack& rack) {
+    nb::list events;
+    nb::list latency_s;
+    for (const auto& bin : rack.built_bins()) {
+        events.append(bin.events);
+        latency_s.append(bin.latency.seconds());
+    }
+    nb::dict columns;
+    columns["events"] = events;
+    columns["latency_s"] = latency_s;
+    return columns;
+}
+
 nb::dict report(Run& run) {
     Rack& rack = *run.rack;
     const RackReport counted = rack.report();
@@ -191,6 +204,7 @@ nb::dict report(Run& run) {
     all["latency_s"] = latency_numbers(rack.latency());
     all["latency_histogram"] = latency_histogram(rack.latency());
     all["tor_occupancy"] = occupancy(*rack.network().occupancy(Rack::kTor));
+    all["built"] = built(rack);
     all["sim_events"] = counted.total_sim_events;
     all["packet_hops"] = counted.total_packet_hops;
     all["ack_hops"] = counted.total_ack_hops;

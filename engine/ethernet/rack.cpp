@@ -313,6 +313,10 @@ void Rack::finish(std::uint64_t event, std::uint32_t builder) {
     if (warm_) {
         bytes_built_ += built.size;
         latency_.record(now_ - built.assigned);
+        BuiltBin& bin = built_bins_[static_cast<std::size_t>(
+            (now_ - config_.warmup).ps / network_.occupancy(kTor)->bin_width().ps)];
+        ++bin.events;
+        bin.latency += now_ - built.assigned;
     }
     if (event_observer_ != nullptr) {
         event_observer_->on_built(id_of(event), builder, built.assigned, now_);
@@ -394,6 +398,7 @@ void Rack::on_warm() {
         drops_cold_.push_back(network_.link_drops(i));
     }
     network_.record_occupancy(now_, config_.duration, config_.occupancy_bins);
+    built_bins_.resize(config_.occupancy_bins);
     on_sample();
 }
 

@@ -53,6 +53,12 @@ struct RackReport {
     std::uint64_t total_pending_peak = 0;
 };
 
+/// The events built in one bin of the recorded time, and the sum of their latencies.
+struct BuiltBin {
+    std::uint64_t events = 0;
+    base::Time latency;
+};
+
 class Rack {
   public:
     /// Fails with one sentence if `validate` does.
@@ -68,6 +74,8 @@ class Rack {
     [[nodiscard]] base::Time now() const { return now_; }
     [[nodiscard]] RackReport report();
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
+    /// As long as the bins of the occupancy, and as many; empty before the warm-up ends.
+    [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const RackConfig& config() const { return config_; }
     [[nodiscard]] const Network& network() const { return network_; }
     [[nodiscard]] const TcpHosts& hosts() const { return hosts_; }
@@ -202,6 +210,7 @@ class Rack {
     std::uint64_t built_cold_ = 0;
     base::Bytes bytes_built_ = 0;
     sim::Histogram latency_;
+    std::vector<BuiltBin> built_bins_;
     std::vector<LinkCounters> links_cold_;
     std::vector<std::uint64_t> drops_cold_;
     TcpSenderCounters tcp_cold_;

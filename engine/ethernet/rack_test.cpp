@@ -330,6 +330,18 @@ TEST_F(RackReports, CountOnlyWhatHappensAfterTheWarmup) {
     EXPECT_EQ(frames, 29U * 2 * 7);
 }
 
+TEST_F(RackReports, TellWhenTheEventsWereBuilt) {
+    RackConfig config = small(2, 2, 20'000);
+    config.warmup = milliseconds(20) + milliseconds(1) / 2;
+    config.occupancy_bins = 59;  // bins of half a millisecond
+    Rack& rack = run(config);
+    ASSERT_EQ(rack.built_bins().size(), 59U);
+    for (std::size_t i = 0; i < 59; ++i) {  // 21, … 49 ms, each soon after its millisecond
+        EXPECT_EQ(rack.built_bins()[i].events, i % 2) << i;
+        EXPECT_EQ(rack.built_bins()[i].latency, rack.latency().max() * (i % 2)) << i;
+    }
+}
+
 TEST_F(RackReports, CountHopsOverAllLinks) {
     const RackConfig config = small(1, 1, 1'448);
     Rack& rack = run(config);

@@ -37,7 +37,11 @@ def load(
 
 
 def open_study(
-    path: str | PathLike[str], *, store: str | PathLike[str] = "daqloom-store", quick: bool = False
+    path: str | PathLike[str],
+    *,
+    store: str | PathLike[str] = "daqloom-store",
+    quick: bool = False,
+    course: bool = False,
 ) -> xarray.Dataset:
     """What a store holds of the study in the file `path`, as an `xarray.Dataset`.
 
@@ -46,7 +50,7 @@ def open_study(
     """
     from daqloom.study.dataset import open_study as open_dataset
 
-    return open_dataset(path, store=store, quick=quick)
+    return open_dataset(path, store=store, quick=quick, course=course)
 
 
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist

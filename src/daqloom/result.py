@@ -71,8 +71,11 @@ class Result:
         value = flatten(self.metrics).get(path)
         return value if isinstance(value, int | float) else None
 
-    def to_dict(self, *, series: bool = False) -> dict[str, Any]:
-        """The record in the order in which people read it; empty blocks are left out."""
+    def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
+        """The record in the order in which people read it; empty blocks are left out.
+
+        `series` says whether to tell the series, or which.
+        """
         record: dict[str, Any] = {
             "schema": SCHEMA,
             "scenario": self.scenario,
@@ -85,12 +88,13 @@ class Result:
         if self.analysis:
             record["analysis"] = self.analysis
         record |= {"engine": self.engine, "warnings": list(self.warnings)}
-        if series and self.series:
-            record["series"] = self.series
+        told = self.series if series is True else series or ()
+        if kept := {name: self.series[name] for name in told if name in self.series}:
+            record["series"] = kept
         return record
 
-    def to_json(self, *, series: bool = False, indent: int | None = 2) -> str:
-        """One JSON object without NaN; `series` adds time series and histograms."""
+    def to_json(self, *, series: bool | Sequence[str] = False, indent: int | None = 2) -> str:
+        """One JSON object without NaN; `series` adds time series and histograms, all or some."""
         return json.dumps(
             self.to_dict(series=series), indent=indent, allow_nan=False, default=_plain
         )

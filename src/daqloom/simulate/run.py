@@ -36,7 +36,8 @@ def simulate(
     called with the fraction done, 0 to 1, some ten times a second.
 
     The result carries `series`: `tor_occupancy` (`time_s`, `max_bytes`, one entry per
-    bin of the time after the warm-up) and `collection_latency` (`lowest_s`, `width_s`, `count`).
+    bin of the time after the warm-up), `collection_latency` (`lowest_s`, `width_s`, `count`) and
+    the `course` of some metrics (see `daqloom.simulate.course`).
 
     Same scenario, seed and version: the same metrics, bit for bit.
 
@@ -44,6 +45,7 @@ def simulate(
     """
     from daqloom import _engine
     from daqloom.simulate.configure import rack_config
+    from daqloom.simulate.course import course
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
@@ -89,6 +91,7 @@ def simulate(
         series={
             "tor_occupancy": counted["tor_occupancy"],
             "collection_latency": counted["latency_histogram"],
+            "course": course(counted),
         },
     )
 

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.metrics import METRICS, flatten
+from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
 from daqloom.study.file import Study, load_study
-from daqloom.study.program import Outcome, Task
+from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
 
 if TYPE_CHECKING:
     import xarray
+
+COURSE = "course."
 
 
 def open_study(
@@ -26,6 +29,7 @@ def open_study(
     *,
     store: str | PathLike[str] = "daqloom-store",
     quick: bool = False,
+    course: bool = False,
 ) -> xarray.Dataset:
     """What `store` holds of the study in the file `path`.
 
@@ -36,20 +40,29 @@ def open_study(
     not given by a method, is NaN. Methods that draw no random numbers have the same value for every
     seed.
 
+    Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
+    short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
+    for it, else empty. `run_s` is the time a result is about: the simulated time after the warm-up.
+
+    `course=True` adds, for the metrics of `daqloom.simulate.course`, `course.NAME` with the further
+    dimension `slice`: the metric over each of equal parts of `run_s`.
+
     Raises StudyError.
     """
     study = load_study(Path(path), quick=quick)
     with Store.open(Path(store), create=False) as opened:
-        return to_dataset(study, replay(study, opened))
+        return to_dataset(study, replay(study, opened), course=course)
 
 
-def to_dataset(study: Study, outcomes: Iterable[tuple[Task, Outcome | None]]) -> xarray.Dataset:
+def to_dataset(
+    study: Study, outcomes: Iterable[tuple[Task, Outcome | None]], *, course: bool = False
+) -> xarray.Dataset:
     """The outcomes of a study's tasks as one dataset; see `open_study`."""
     import xarray
 
     dims = ("by", *(axis.keys[0] for axis in study.axes), "seed")
     shape = (len(study.methods), *study.shape, len(study.seeds))
-    table = _Table(study, shape)
+    table = _Table(study, shape, course)
     for task, outcome in outcomes:
         table.add(task, outcome)
     units = {metric.name: metric.unit for metric in METRICS}
@@ -57,6 +70,13 @@ def to_dataset(study: Study, outcomes: Iterable[tuple[Task, Outcome | None]]) ->
         name: (dims, values, {"units": units.get(name, "")})
         for name, values in table.metrics.items()
     }
+    variables |= {
+        COURSE + name: ((*dims, "slice"), values, {"units": units[name]})
+        for name, values in table.courses.items()
+    }
+    variables["saturated"] = (dims, table.saturated, {})
+    variables["equilibrium"] = (dims, table.equilibrium, {})
+    variables["run_s"] = (dims, table.run_s, {"units": "s"})
     if study.search:
         dimension = dimension_of_key(study.search.key)
         about = {"key": study.search.key, "find": study.search.find, "where": study.search.where}
@@ -66,16 +86,28 @@ def to_dataset(study: Study, outcomes: Iterable[tuple[Task, Outcome | None]]) ->
     return xarray.Dataset(
         variables,
         coords=_coordinates(study),
-        attrs={"study": study.name, "title": study.title, "scenario": study.base.name},
+        attrs={
+            "study": study.name,
+            "title": study.title,
+            "scenario": study.base.name,
+            "operating_point": {
+                "event.rate": study.base.event.rate,
+                "event.size": study.base.event.size,
+            },
+        },
     )
 
 
 class _Table:
     """Arrays that are filled task by task."""
 
-    def __init__(self, study: Study, shape: tuple[int, ...]) -> None:
-        self.study, self.shape = study, shape
+    def __init__(self, study: Study, shape: tuple[int, ...], course: bool) -> None:
+        self.study, self.shape, self.course = study, shape, course
         self.metrics: dict[str, Any] = {}
+        self.courses: dict[str, Any] = {}
+        self.saturated = np.zeros(shape, dtype=bool)
+        self.equilibrium = np.full(shape, "", dtype="<U10")
+        self.run_s = np.full(shape, np.nan)
         self.boundary = np.full(shape, np.nan)
         self.status = np.full(shape, "", dtype="<U8")
         self._methods = {name: place for place, name in enumerate(study.methods)}
@@ -86,15 +118,29 @@ class _Table:
             return
         seed = self._seeds[task.seed] if task.method in SEEDED else slice(None)
         place = (self._methods[task.method], *task.index, seed)
-        if outcome.result is not None:
-            for name, value in flatten(_shared(outcome.result.metrics)).items():
-                if name not in self.metrics:
-                    self.metrics[name] = np.full(self.shape, np.nan)
-                self.metrics[name][place] = value
+        if outcome.run is not None:
+            self._add_run(place, outcome.run)
         if outcome.boundary is not None:
             if outcome.boundary.value is not None:
                 self.boundary[place] = outcome.boundary.value
             self.status[place] = outcome.boundary.status
+
+    def _add_run(self, place: tuple[Any, ...], run: Run) -> None:
+        for name, value in flatten(_shared(run.result.metrics)).items():
+            if name not in self.metrics:
+                self.metrics[name] = np.full(self.shape, np.nan)
+            self.metrics[name][place] = value
+        self.saturated[place] = run.saturated
+        self.equilibrium[place] = run.equilibrium
+        if (course := run.result.series.get("course")) is None:
+            return
+        times = course["time_s"]
+        self.run_s[place] = (times[1] - times[0]) * len(times)
+        for name in COURSES if self.course else ():
+            if name in course:
+                if name not in self.courses:
+                    self.courses[name] = np.full((*self.shape, SLICES), np.nan)
+                self.courses[name][place] = course[name]
 
 
 def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def stationary(
     return Equilibrium(settled, drift, interval, _sentence(settled, drift, interval, confidence))
 
 
-def extend(duration_s: float, most_s: float) -> Generator[float, Equilibrium, Settled]:
-    """Yields durations in seconds and is sent the equilibrium of a run that long.
+def extend(duration_s: float, most_s: float) -> Generator[float, bool, Settled]:
+    """Yields durations in seconds and is sent whether a run that long was stationary.
 
     The duration is doubled until a run is stationary; the last one tried is `most_s`. Every run
     tried has its own chance, 1 - confidence, of being taken for longer than it needs to be.
@@ -86,7 +86,7 @@ def extend(duration_s: float, most_s: float) -> Generator[float, Equilibrium, Se
             f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "
             "durations above 0, the shorter first"
         )
-    while not (yield duration_s).is_stationary:
+    while not (yield duration_s):
         if duration_s == most_s:
             return Settled(duration_s, False)
         duration_s = min(2 * duration_s, most_s)

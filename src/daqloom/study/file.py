@@ -18,13 +18,16 @@ from daqloom.scenario import Scenario, ScenarioError, load
 from daqloom.scenario.explain import known_keys, nearest
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.shipped import shipped
+from daqloom.simulate.course import COURSES
 from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, zipped
 from daqloom.study.condition import Condition
 from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
+from daqloom.study.saturation import Saturation
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
+USUAL_COURSE = "buffer_peak_bytes.tor"
 
 Method = Literal["analyse", "simulate"]
 
@@ -58,6 +61,29 @@ class Search(_Table):
     )
 
 
+class Equilibrium(_Table):
+    """[equilibrium]: a run is doubled in length until the course of a metric is stationary."""
+
+    metric: str = Field(
+        default=USUAL_COURSE,
+        description="the metric that has to settle: " + ", ".join(f"`{name}`" for name in COURSES),
+    )
+    longest: str = Field(
+        description="run.duration at most; what has not settled by then is flagged as drifting"
+    )
+    confidence: float = Field(
+        default=0.99,
+        gt=0.5,
+        lt=1,
+        description="of the test; one run in 1 / (1 - confidence) is extended without need",
+    )
+
+    @cached_property
+    def longest_s(self) -> float:
+        """`longest` in seconds."""
+        return _si("run.duration", self.longest, "equilibrium.longest")
+
+
 class Repeat(_Table):
     """[repeat]: the whole again with other random numbers."""
 
@@ -81,6 +107,7 @@ class StudyFile(_Table):
         default=(), description="axes of several keys whose lists run side by side"
     )
     search: Search | None = Field(default=None, description="see [search]")
+    equilibrium: Equilibrium | None = Field(default=None, description="see [equilibrium]")
     repeat: Repeat = Field(default_factory=Repeat, description="see [repeat]")
     quick: dict[str, Any] = Field(
         default={}, description="tables of this file that replace the above in the quick form"
@@ -106,6 +133,7 @@ class Study:
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None
+    equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
 
     @property
@@ -137,6 +165,11 @@ class Study:
     def hasher(self) -> ScenarioHasher:
         """Hashes of the points' systems."""
         return ScenarioHasher(self.base)
+
+    @cached_property
+    def saturation(self) -> Saturation:
+        """Which of the points are offered more than they can carry."""
+        return Saturation(self.base)
 
     @cached_property
     def condition(self) -> Condition:
@@ -215,6 +248,7 @@ def _study(path: Path, file: StudyFile) -> Study:
         methods=file.methods,
         axes=tuple(axes),
         search=file.search,
+        equilibrium=file.equilibrium,
         seeds=_seeds(file.repeat.seeds),
     )
     _check(study)
@@ -235,6 +269,8 @@ def _check(study: Study) -> None:
     if study.search:
         keys.append(study.search.key)
         _check_search(study, study.search)
+    if study.equilibrium:
+        _check_equilibrium(study, study.equilibrium)
     for key in {"run.seed"} & set(keys):
         raise StudyError(f"{key} is varied by [repeat], not by an axis")
     for key in keys:
@@ -256,6 +292,19 @@ def _check_search(study: Study, search: Search) -> None:
         raise StudyError(f"search.tolerance = {search.tolerance!r} must be more than 0")
     if search.spacing == "log" and low <= 0:
         raise StudyError("search.bounds: log spacing needs bounds above 0")
+
+
+def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
+    if equilibrium.metric not in COURSES:
+        raise StudyError(
+            f'equilibrium.metric: "{equilibrium.metric[:80]}" has no course; '
+            f"use one of {', '.join(COURSES)}"
+        )
+    if equilibrium.longest_s < study.base.run.duration:
+        raise StudyError(
+            f'equilibrium.longest = "{equilibrium.longest}" is shorter than '
+            f'run.duration = "{study.base.run.duration:g} s"; expected as long or longer'
+        )
 
 
 def search_bounds(search: Search) -> tuple[float, float]:
@@ -316,5 +365,9 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _known(location: tuple[int | str, ...]) -> list[str]:
-    tables: dict[str, type[_Table]] = {"search": Search, "repeat": Repeat}
+    tables: dict[str, type[_Table]] = {
+        "search": Search,
+        "equilibrium": Equilibrium,
+        "repeat": Repeat,
+    }
     return list(tables.get(str(location[0]), StudyFile).model_fields)

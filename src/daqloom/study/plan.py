@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
-from daqloom.study.axis import dimension_of_key
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import Cell
+from daqloom.study.changes import number
+from daqloom.study.errors import StudyError
 from daqloom.study.file import Study, search_bounds, search_tolerance
 from daqloom.study.program import follow, program, tasks
 from daqloom.study.store import Store
@@ -48,7 +47,7 @@ def plan(study: Study, store: Store | None) -> Plan:
         found.tasks += 1
         try:
             done, state = follow(program(study, task), known)
-        except ScenarioError as error:
+        except (ScenarioError, StudyError) as error:
             found.refused += 1
             found.first_refusal = found.first_refusal or str(error)
             continue
@@ -77,23 +76,7 @@ def cost_s(cell: Cell) -> float:
     if cell.method != "simulate":
         return ANALYSIS_S
     rate_hz, size, duration_s = (
-        _number(cell, key) for key in ("event.rate", "event.size", "run.duration")
+        number(cell.base, cell.changes, key) for key in ("event.rate", "event.size", "run.duration")
     )
     packets_hz = rate_hz * math.ceil(size / cell.base.mss)
     return packets_hz * HOPS_PER_PACKET * duration_s / HOPS_PER_S
-
-
-def _number(cell: Cell, key: str) -> float:
-    if key in cell.changes:
-        return _parsed(key, cell.changes[key])
-    value: Any = cell.base
-    for part in key.split("."):
-        value = getattr(value, part)
-    return float(value)
-
-
-@functools.lru_cache(maxsize=100_000)
-def _parsed(key: str, value: str) -> float:
-    dimension = dimension_of_key(key)
-    assert dimension is not None
-    return dimension.parse(value)

@@ -9,23 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from daqloom.result import Result
 from daqloom.study.bisection import Boundary, bisect_by_vote
 from daqloom.study.cell import SEEDED, Cell
-from daqloom.study.file import Search, Study, is_whole, search_bounds, search_tolerance
+from daqloom.study.changes import number, text
+from daqloom.study.equilibrium import extend, stationary
+from daqloom.study.file import Equilibrium, Search, Study, is_whole, search_bounds, search_tolerance
 from daqloom.study.file import search_value as value_of
+from daqloom.study.saturation import DURATION
 
 VOTER_STRIDE = 1_000_003
 """Voters of one repetition draw from seeds far from those of any other."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a program found: the result at its point, or at the boundary that it searched."""
+class Run:
+    """One system, run for as long as it takes.
 
-    result: Result | None
+    `saturated`: offered more than it can carry, hence cut short. `equilibrium`: whether the course
+    of the metric that [equilibrium] names had settled; empty where nobody asked.
+    """
+
+    result: Result
+    saturated: bool = False
+    equilibrium: Literal["", "stationary", "drifting"] = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program found: the run at its point, or at the boundary that it searched."""
+
+    run: Run | None
     boundary: Boundary | None = None
 
 
@@ -80,15 +96,43 @@ def follow(
     return answers, cell
 
 
-def _cell(study: Study, task: Task, seed: int, more: Mapping[str, Any] | None = None) -> Cell:
-    changes = study.overrides(task.index) | dict(more or {})
+def _cell(study: Study, task: Task, seed: int, changes: Mapping[str, Any]) -> Cell:
     drawn = seed if task.method in SEEDED else None
     return Cell(study.base, changes, task.method, drawn, study.hasher.hash(changes))
 
 
+def _run(
+    study: Study, task: Task, seed: int, more: Mapping[str, Any]
+) -> Generator[Cell, Result, Run]:
+    """The point with `more` keys set: short where it is saturated, extended until it is settled."""
+    changes = study.overrides(task.index) | dict(more)
+    saturated = study.saturation.excess_hz(changes) > 0
+    simulated = task.method in SEEDED
+    if saturated and simulated:
+        changes = study.saturation.bounded(changes)
+    if saturated or not simulated or study.equilibrium is None:
+        return Run((yield _cell(study, task, seed, changes)), saturated)
+    wanted = study.equilibrium
+    durations = extend(number(study.base, changes, DURATION), wanted.longest_s)
+    try:
+        duration_s = next(durations)
+        while True:
+            changes[DURATION] = text(DURATION, duration_s)
+            result = yield _cell(study, task, seed, changes)
+            settled = _settled(result, wanted)
+            duration_s = durations.send(settled)
+    except StopIteration:
+        return Run(result, False, "stationary" if settled else "drifting")
+
+
+def _settled(result: Result, wanted: Equilibrium) -> bool:
+    """Whether the course of the metric is stationary; where it has none, nothing is known to be."""
+    course = result.series["course"].get(wanted.metric)
+    return course is not None and stationary(course, confidence=wanted.confidence).is_stationary
+
+
 def _single(study: Study, task: Task) -> Program:
-    result = yield _cell(study, task, task.seed)
-    return Outcome(result)
+    return Outcome((yield from _run(study, task, task.seed, {})))
 
 
 def _search(study: Study, search: Search, task: Task) -> Program:
@@ -102,14 +146,14 @@ def _search(study: Study, search: Search, task: Task) -> Program:
         whole=is_whole(search),
         seeds=[task.seed + VOTER_STRIDE * voter for voter in range(search.votes)],
     )
-    tried: dict[float, Result] = {}
+    tried: dict[float, Run] = {}
     try:
         value, seed = next(ballots)
         while True:
-            result = yield _cell(study, task, seed, {search.key: value_of(search, value)})
-            holds = study.condition.holds(result)
+            run = yield from _run(study, task, seed, {search.key: value_of(search, value)})
+            holds = study.condition.holds(run.result)
             if holds or value not in tried:
-                tried[value] = result
+                tried[value] = run
             value, seed = ballots.send(holds)
     except StopIteration as end:
         boundary: Boundary = end.value

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from daqloom.study.file import Repeat, Search, StudyFile
+from daqloom.study.file import Equilibrium, Repeat, Search, StudyFile
 
 HEAD = """\
 # Study files
@@ -47,6 +47,7 @@ def reference() -> str:
     lines += [*_rows(StudyFile, {"title", "description"}, head=False), TABLES]
     for name, model, sentence in (
         ("search", Search, "Every point is searched by halving, once for every seed."),
+        ("equilibrium", Equilibrium, "A saturated point never settles: it is cut short instead."),
         ("repeat", Repeat, "A seed is one repetition; methods without random numbers run once."),
     ):
         lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]

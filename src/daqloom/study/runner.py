@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study.cell import Cell
+from daqloom.study.errors import StudyError
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
 from daqloom.study.plan import cost_s
@@ -121,7 +122,7 @@ class _Run:
         """Gives a program its result (None to begin), and all that the store can answer."""
         try:
             reused, state = follow(active.program, self._known, result)
-        except ScenarioError as error:
+        except (ScenarioError, StudyError) as error:
             self._fail(active, str(error))
             return
         self.progress.reused += reused
@@ -156,6 +157,6 @@ def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
 def _replayed(study: Study, store: Store, task: Task) -> Outcome | None:
     try:
         _, state = follow(program(study, task), lambda cell: store.get(cell.key))
-    except ScenarioError:
+    except (ScenarioError, StudyError):
         return None
     return None if isinstance(state, Cell) else state

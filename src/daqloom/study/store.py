@@ -53,7 +53,7 @@ class Store:
         return store
 
     def put(self, cell: Cell, result: Result, *, series: bool = False) -> None:
-        """Keeps the result of a cell, with its time series if told.
+        """Keeps the result of a cell; of its time series only the course of metrics, unless told.
 
         Raises StudyError where the store cannot be written, StoreFailure where the disk is full.
         """

@@ -11,6 +11,9 @@ from daqloom.study.cell import Cell
 from daqloom.study.session import Session, now
 from daqloom.study.store_lines import DamageError
 
+KEPT = ("course",)
+"""Series that every record keeps: equilibrium and return levels are read off them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -30,7 +33,10 @@ class Record:
 
 
 def written(cell: Cell, result: Result, *, series: bool) -> bytes:
-    """The record as one line of JSON, what varies least between cells first."""
+    """The record as one line of JSON, what varies least between cells first.
+
+    The course of its metrics is always kept, other series only if told.
+    """
     head = {
         "scenario": cell.scenario.model_dump(mode="json"),
         "method": cell.method,
@@ -38,7 +44,7 @@ def written(cell: Cell, result: Result, *, series: bool) -> bytes:
         "time": now(),
     }
     start = json.dumps(head, allow_nan=False).removesuffix("}")
-    return f'{start}, "result": {result.to_json(series=series, indent=None)}}}'.encode()
+    return f'{start}, "result": {result.to_json(series=series or KEPT, indent=None)}}}'.encode()
 
 
 def read(key: str, text: bytes, session: Session | None) -> Record:
