@@ -92,7 +92,7 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
 
 def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
     result = laptop().simulate()
-    assert result.metric("events_built") < SLICES
+    assert 0 in result.series["course"]["event_rate_hz"]
     assert set(result.series["course"]) == {"time_s", *COURSES} - {"collection_latency_s.mean"}
 
 
