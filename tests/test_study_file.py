@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.scenario import ScenarioError, load
 from daqloom.study import StudyError
 from daqloom.study.axis import cartesian, zipped
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import searched_cells
 from daqloom.study.program import tasks
 
+ATLAS = load("atlas-lab")
 STUDIES = sorted((Path(__file__).parent.parent / "studies").glob("*.toml"))
 
 GRID = """
@@ -38,8 +40,8 @@ def test_a_grid_is_the_product_of_its_axes(tmp_path: Path) -> None:
     assert loaded.shape == (3, 2)
     assert loaded.points == 6
     assert [axis.keys for axis in loaded.axes] == [("event.rate",), ("event.size",)]
-    assert loaded.axes[0].coordinates("event.rate") == [1000.0, 2000.0, 3000.0]
-    assert loaded.axes[1].coordinates("event.size") == [1_000_000, 2_000_000]
+    assert loaded.axes[0].coordinates("event.rate", ATLAS) == [1000.0, 2000.0, 3000.0]
+    assert loaded.axes[1].coordinates("event.size", ATLAS) == [1_000_000, 2_000_000]
     point = loaded.scenario((2, 1))
     assert (point.event.rate, point.event.size) == (3000.0, 2_000_000)
 
@@ -65,14 +67,14 @@ def test_zipped_keys_change_together() -> None:
 
 def test_a_range_by_count_ends_where_it_says() -> None:
     axis = cartesian("event.size", {"from": "1 MB", "to": "8 MB", "count": 4, "spacing": "log"})
-    assert axis.coordinates("event.size") == [1_000_000, 2_000_000, 4_000_000, 8_000_000]
+    assert axis.coordinates("event.size", ATLAS) == [1_000_000, 2_000_000, 4_000_000, 8_000_000]
     linear = cartesian("builders.count", {"from": 2, "to": 8, "step": 3})
-    assert linear.coordinates("builders.count") == [2, 5, 8]
+    assert linear.coordinates("builders.count", ATLAS) == [2, 5, 8]
 
 
 def test_decimal_steps_hit_their_values() -> None:
     axis = cartesian("event.size", {"from": "0.5 MB", "to": "8 MB", "step": "0.5 MB"})
-    assert axis.coordinates("event.size") == [500_000 * k for k in range(1, 17)]
+    assert axis.coordinates("event.size", ATLAS) == [500_000 * k for k in range(1, 17)]
 
 
 @pytest.mark.parametrize(
@@ -152,3 +154,56 @@ def test_the_reference_page_is_written_from_the_models() -> None:
 def test_a_study_that_is_not_shipped_is_named_with_those_that_are() -> None:
     with pytest.raises(StudyError, match=r'no study "atlas-min"; known are .*atlas-min-buffer'):
         load_study("atlas-min")
+
+
+VARIANTS = """
+scenario = "atlas-lab"
+[grid]
+"event.size" = ["1 MB", "2 MB"]
+[variants]
+"as it is" = {}
+"LHC, jumbo" = { "event.arrivals" = "lhc", "network.mtu" = "9 kB" }
+"deep" = { switch.tor.model = "acx7100-48l" }
+[quick.variants]
+"as it is" = {}
+"""
+
+
+def test_variants_are_named_steps_with_keys_of_their_own(tmp_path: Path) -> None:
+    loaded = study(tmp_path, VARIANTS)
+    assert loaded.shape == (2, 3)
+    assert loaded.overrides((1, 0)) == {"event.size": "2 MB"}
+    jumbo = {"event.size": "1 MB", "event.arrivals": "lhc", "network.mtu": "9 kB"}
+    assert loaded.overrides((0, 1)) == jumbo
+    assert loaded.scenario((0, 2)).switch.tor.model == "acx7100-48l"
+    axis = loaded.axes[1]
+    assert (axis.name, axis.labels) == ("variant", ("as it is", "LHC, jumbo", "deep"))
+    # A key that a variant does not set has the value of the scenario.
+    assert axis.coordinates("event.arrivals", loaded.base) == ["poisson", "lhc", "poisson"]
+    assert axis.coordinates("network.mtu", loaded.base) == [1500, 9000, 1500]
+    assert load_study(tmp_path / "mine.toml", quick=True).shape == (2, 1)
+
+
+def test_the_dataset_names_variants_and_what_they_set(tmp_path: Path) -> None:
+    from daqloom.study.dataset import to_dataset
+
+    dataset = to_dataset(study(tmp_path, VARIANTS), [])
+    assert list(dataset["variant"].values) == ["as it is", "LHC, jumbo", "deep"]
+    assert list(dataset["network.mtu"].sel(variant="LHC, jumbo").values.flat) == [9000]
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        ('"a" = { "event.sise" = "1 MB" }', 'unknown key "event.sise"'),
+        ('"a" = { "network.mtu" = "1 Gb/s" }', "network.mtu"),
+        ('"a" = { "event.size" = "1 MB" }', "event.size is varied twice"),
+        ('"a" = { "run.seed" = 3 }', "varied by .repeat."),
+        ('"ok" = {}\n"a" = { "run.warmup" = "5 s" }\n"b" = {}', "leaves nothing of run.duration"),
+        ('"" = {}', "has not 1 to 60 characters"),
+        ('"a" = 3', "variants.a"),
+    ],
+)
+def test_variants_that_make_no_sense_are_refused(tmp_path: Path, step: str, sentence: str) -> None:
+    with pytest.raises((StudyError, ScenarioError), match=sentence):
+        study(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")

@@ -18,7 +18,7 @@ SPOKEN_EVERY_S = 5.0
 
 def print_plan(study: Study, plan: Plan, store: Path) -> None:
     """One paragraph on standard output."""
-    axes = " × ".join(f"{len(axis)} {axis.keys[0]}" for axis in study.axes) or "1 point"
+    axes = " × ".join(f"{len(axis)} {axis.name}" for axis in study.axes) or "1 point"
     print(f"{study.title}: {study.base.name}, {', '.join(study.methods)}")
     print(f"  points    {axes} = {study.points}, seeds {len(study.seeds)}")
     if study.search:

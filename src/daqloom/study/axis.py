@@ -3,48 +3,62 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from daqloom.scenario import Scenario
 from daqloom.scenario.explain import dimension_at, known_keys, nearest
 from daqloom.scenario.quantities import Dimension
 from daqloom.study.errors import StudyError
 
 MOST_VALUES = 100_000
+LONGEST_LABEL = 60
+VARIANT = "variant"
+"""Name of the axis that has named steps."""
 
 Value = str | int | float | bool
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that change together, and the values they take, one tuple for each step.
+    """Keys that change together, and what each step sets them to.
 
-    A cartesian axis has one key, a zipped one has several.
+    A cartesian axis has one key, a zipped one has several; that of variants has steps with names,
+    which may set different keys.
     """
 
-    keys: tuple[str, ...]
-    steps: tuple[tuple[Value, ...], ...]
+    name: str
+    steps: tuple[Mapping[str, Any], ...]
+    labels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def overrides(self, step: int) -> dict[str, Value]:
-        """What this step sets."""
-        return dict(zip(self.keys, self.steps[step], strict=True))
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that any step sets."""
+        return tuple(dict.fromkeys(key for step in self.steps for key in step))
 
-    def coordinates(self, key: str) -> list[Value]:
-        """The values of one key, quantities as SI numbers."""
-        place, dimension = self.keys.index(key), dimension_of_key(key)
-        values = [step[place] for step in self.steps]
-        return [dimension.parse(value) for value in values] if dimension else values
+    def overrides(self, step: int) -> dict[str, Any]:
+        """What this step sets."""
+        return dict(self.steps[step])
+
+    def coordinates(self, key: str, base: Scenario) -> list[Value]:
+        """The values of one key, quantities as SI numbers; `base` has those that no step sets."""
+        dimension = dimension_of_key(key)
+        values = [step[key] if key in step else _value_of(base, key) for step in self.steps]
+        if dimension:
+            return [dimension.parse(value) for value in values]
+        return [v if isinstance(v, str | int | float | bool) else json.dumps(v) for v in values]
 
 
 def cartesian(key: str, values: object) -> Axis:
     """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
     _require_key(key)
-    return Axis((key,), tuple((value,) for value in _values(key, values)))
+    return Axis(key, tuple({key: value} for value in _values(key, values)))
 
 
 def zipped(table: Mapping[str, object]) -> Axis:
@@ -56,13 +70,38 @@ def zipped(table: Mapping[str, object]) -> Axis:
     if len(set(lengths.values())) > 1:
         named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
         raise StudyError(f"zip: {named} values; zipped lists must be equally long")
-    return Axis(tuple(columns), tuple(zip(*columns.values(), strict=True)))
+    rows = zip(*columns.values(), strict=True)
+    return Axis(next(iter(columns)), tuple(dict(zip(columns, row, strict=True)) for row in rows))
+
+
+def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
+    """An axis of named steps: what each of them sets, which may be nothing."""
+    steps = []
+    for label, changes in table.items():
+        flat = flatten(changes)
+        for key in flat:
+            _require_key(key)
+        steps.append(
+            {k: _plain(k, v) if dimension_of_key(k) is not None else v for k, v in flat.items()}
+        )
+        if not 0 < len(label) <= LONGEST_LABEL:
+            raise StudyError(
+                f'variants: the name "{label[:80]}" has not 1 to {LONGEST_LABEL} characters'
+            )
+    return Axis(VARIANT, tuple(steps), tuple(table))
 
 
 @functools.cache
 def dimension_of_key(key: str) -> Dimension | None:
     """The kind of quantity that a key of the scenario holds, if it is one."""
     return dimension_at(key.split("."))
+
+
+def _value_of(base: Scenario, key: str) -> Any:
+    value: Any = base.content()
+    for part in key.split("."):
+        value = value[part]
+    return value
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -34,9 +34,9 @@ def open_study(
     """What `store` holds of the study in the file `path`.
 
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
-    first key; further keys of a zipped axis are coordinates along it), `seed`. Variables: every
-    metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with a
-    search also `boundary` (in the key's unit) and `boundary_status`. What was not computed, or is
+    first key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
+    every metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with
+    a search also `boundary` (in the key's unit) and `boundary_status`. What was not computed, or is
     not given by a method, is NaN. Methods that draw no random numbers have the same value for every
     seed.
 
@@ -60,7 +60,7 @@ def to_dataset(
     """The outcomes of a study's tasks as one dataset; see `open_study`."""
     import xarray
 
-    dims = ("by", *(axis.keys[0] for axis in study.axes), "seed")
+    dims = ("by", *(axis.name for axis in study.axes), "seed")
     shape = (len(study.methods), *study.shape, len(study.seeds))
     table = _Table(study, shape, course)
     for task, outcome in outcomes:
@@ -156,10 +156,12 @@ def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
 def _coordinates(study: Study) -> dict[str, Any]:
     coordinates: dict[str, Any] = {"by": list(study.methods), "seed": list(study.seeds)}
     for axis in study.axes:
+        if axis.labels:
+            coordinates[axis.name] = list(axis.labels)
         for key in axis.keys:
             dimension = dimension_of_key(key)
             units = {"units": dimension.unit} if dimension else {}
-            coordinates[key] = (axis.keys[0], axis.coordinates(key), units)
+            coordinates[key] = (axis.name, axis.coordinates(key, study.base), units)
     return coordinates
 
 

@@ -19,7 +19,7 @@ from daqloom.scenario.explain import known_keys, nearest
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.shipped import shipped
 from daqloom.simulate.course import COURSES
-from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, zipped
+from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, variants, zipped
 from daqloom.study.condition import Condition
 from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
@@ -105,6 +105,9 @@ class StudyFile(_Table):
     grid: dict[str, Any] = Field(default={}, description="axes: every value with every other")
     zip: tuple[dict[str, Any], ...] = Field(
         default=(), description="axes of several keys whose lists run side by side"
+    )
+    variants: dict[str, dict[str, Any]] = Field(
+        default={}, description="an axis of named steps, each with keys of its own"
     )
     search: Search | None = Field(default=None, description="see [search]")
     equilibrium: Equilibrium | None = Field(default=None, description="see [equilibrium]")
@@ -215,14 +218,14 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; all else is replaced."""
+    """Tables are merged key by key; all else is replaced, variants as a whole."""
     quick = document.get("quick", {})
     if not isinstance(quick, dict):
         return dict(document)
     merged = dict(document)
     for name, value in quick.items():
         old = merged.get(name)
-        if isinstance(old, dict) and isinstance(value, dict):
+        if isinstance(old, dict) and isinstance(value, dict) and name != "variants":
             merged[name] = flatten(old) | flatten(value)
         else:
             merged[name] = value
@@ -240,6 +243,8 @@ def _study(path: Path, file: StudyFile) -> Study:
         raise StudyError(str(error)) from None
     axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
     axes += [zipped(flatten(table)) for table in file.zip if table]
+    if file.variants:
+        axes.append(variants(file.variants))
     study = Study(
         name=path.stem,
         title=file.title or path.stem,
@@ -276,9 +281,18 @@ def _check(study: Study) -> None:
     for key in keys:
         if keys.count(key) > 1:
             raise StudyError(f"{key} is varied twice")
-    corners = {tuple(0 for _ in study.shape), tuple(n - 1 for n in study.shape)}
-    for corner in corners:  # all others are checked as they are computed
-        study.scenario(corner)
+    for index in _tried_at_once(study):  # all others are checked as they are computed
+        study.scenario(index)
+
+
+def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
+    """The first and the last point, and every variant."""
+    first = tuple(0 for _ in study.shape)
+    tried = {first, tuple(n - 1 for n in study.shape)}
+    for place, axis in enumerate(study.axes):
+        if axis.labels:
+            tried |= {(*first[:place], step, *first[place + 1 :]) for step in range(len(axis))}
+    return tried
 
 
 def _check_search(study: Study, search: Search) -> None:

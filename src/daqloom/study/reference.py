@@ -22,11 +22,20 @@ refused.
 """
 
 TABLES = """
-## `[set]`, `[grid]`, `[[zip]]`
+## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
 
 `[set]` changes keys of the scenario everywhere. `[grid]` gives a key several values, and every axis
 is combined with every other; `[[zip]]` gives several keys lists that run side by side, one axis for
-each such table. Values are
+each such table. `[variants]` is an axis of named steps, which may set different keys or none:
+
+```toml
+[variants]
+"as it is" = {}
+"least busy builder" = { "builders.assignment" = "least-busy" }
+"LHC arrivals, 9000 B" = { "event.arrivals" = "lhc", "network.mtu" = "9000 B" }
+```
+
+Values are
 
 - a list: `"event.size" = ["1 MB", "5 MB"]`,
 - a range by step: `{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }`, the end included if a step
@@ -37,7 +46,7 @@ each such table. Values are
 ## `[quick]`
 
 Tables and keys that replace those above when `--quick` is given, key by key: `[quick.set]`,
-`[quick.grid]`, `[quick.search]`, `[quick.repeat]`.
+`[quick.grid]`, `[quick.search]`, `[quick.repeat]`; `[quick.variants]` replaces all variants.
 """
 
 
