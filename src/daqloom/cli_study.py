@@ -85,7 +85,6 @@ def run(
     with plain_failures("what was computed is in the store; the same command goes on from there"):
         from daqloom.report.study_console import print_summary, watch
         from daqloom.study.file import load_study
-        from daqloom.study.plan import plan as make_plan
         from daqloom.study.runner import run as run_study
         from daqloom.study.store import Store
 
@@ -96,8 +95,7 @@ def run(
             executor = _executor(opened, store, workers, scheduler)
             try:
                 with watch(study) as report:
-                    planned_s = make_plan(study, opened).cpu_s / share[1]
-                    progress = run_study(study, opened, executor, report, share, planned_s)
+                    progress = run_study(study, opened, executor, report, share)
             finally:
                 executor.close()
             print_summary(study, progress, opened)

@@ -57,9 +57,7 @@ class WitnessedStore(Store):
 
 def witnessed(path: Path) -> WitnessedStore:
     """Opens the store at `path` to read. Raises StudyError."""
-    opened = WitnessedStore.open(path, create=False)
-    assert isinstance(opened, WitnessedStore)
-    return opened
+    return WitnessedStore.open(path, create=False)
 
 
 def rows(origins: Iterable[Origin]) -> Rows:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study.bisection import most_evaluations
-from daqloom.study.cell import Cell
+from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.changes import number
 from daqloom.study.errors import StudyError
 from daqloom.study.file import Study, search_bounds, search_tolerance
-from daqloom.study.program import follow, program, tasks
+from daqloom.study.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store import Store
 
 HOPS_PER_S = 20e6
@@ -20,6 +23,19 @@ HOPS_PER_S = 20e6
 ANALYSIS_S = 2e-3
 HOPS_PER_PACKET = 4.5
 """Three links there, and an acknowledgement of every second packet three links back."""
+
+Part = tuple[int, int]
+"""(i, n): every n-th task from the i-th on, i from 0."""
+ALL: Part = (0, 1)
+
+
+class Surveyed(NamedTuple):
+    """How far the store knows a task: its answers, then the cell that is missing, the outcome, or
+    the sentence that says why the point is no valid system."""
+
+    task: Task
+    answers: int
+    state: Cell | Outcome | str
 
 
 @dataclass
@@ -35,31 +51,52 @@ class Plan:
     first_refusal: str = ""
 
 
-def plan(study: Study, store: Store | None) -> Plan:
-    """Follows every program as far as `store` knows the answers."""
-    found = Plan()
-    longest = searched_cells(study)
+def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Surveyed]:
+    """Follows the program of every task as far as `store` knows the answers."""
 
     def known(cell: Cell) -> Result | None:
         return None if store is None else store.get(cell.key)
 
-    for task in tasks(study):
-        found.tasks += 1
+    first, step = part
+    for task in itertools.islice(tasks(study), first, None, step):
         try:
-            done, state = follow(program(study, task), known)
+            answers, state = follow(program(study, task), known)
         except (ScenarioError, StudyError) as error:
+            yield Surveyed(task, 0, str(error))
+        else:
+            yield Surveyed(task, answers, state)
+
+
+def plan(study: Study, store: Store | None) -> Plan:
+    """Sums up what `store` lacks."""
+    found = Plan()
+    for task, answers, state in survey(study, store):
+        found.tasks += 1
+        found.cells_done += answers
+        if isinstance(state, str):
             found.refused += 1
-            found.first_refusal = found.first_refusal or str(error)
-            continue
-        found.cells_done += done
-        if not isinstance(state, Cell):
+            found.first_refusal = found.first_refusal or state
+        elif isinstance(state, Cell):
+            left = cells_left(study, task, answers)
+            found.cells_left += left
+            found.cpu_s += left * cost_s(state)
+        else:
             found.tasks_done += 1
-            continue
-        searched = study.search is not None and study.search.method == task.method
-        left = max(1, longest - done) if searched else 1
-        found.cells_left += left
-        found.cpu_s += left * cost_s(state)
     return found
+
+
+def how_many(study: Study, part: Part = ALL) -> int:
+    """The number of tasks."""
+    seeded = sum(method in SEEDED for method in study.methods)
+    runs = len(study.methods) + seeded * (len(study.seeds) - 1)
+    first, step = part
+    return len(range(first, study.points * runs, step))
+
+
+def cells_left(study: Study, task: Task, answers: int) -> int:
+    """The most cells that a task still asks for, once it had so many answers."""
+    searched = study.search is not None and study.search.method == task.method
+    return max(1, searched_cells(study) - answers) if searched else 1
 
 
 def searched_cells(study: Study) -> int:

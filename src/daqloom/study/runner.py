@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from daqloom.study.cell import Cell
 from daqloom.study.errors import StudyError
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
-from daqloom.study.plan import cost_s
+from daqloom.study.plan import ALL, Part, cells_left, cost_s, how_many, survey
 from daqloom.study.program import Outcome, Program, Task, follow, program, tasks
 from daqloom.study.store import Store
 
@@ -27,17 +27,17 @@ class Progress:
     computed: int = 0
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
-    planned_s: float | None = None  # what all cells may cost, as a plan estimates it
-    computed_s: float = 0.0  # the same for those computed
+    ahead_s: float = 0.0  # processor time of all that is left, as a plan estimates it
+    computed_s: float = 0.0  # the same of all that was computed
     started_s: float = field(default_factory=time.monotonic)
 
     @property
     def left_s(self) -> float | None:
-        """Estimated time to the end: what is left of the plan, at the pace so far; None before."""
-        if self.planned_s is None or self.computed_s == 0:
+        """Estimated time to the end, at the pace so far; None before the first run is done."""
+        if self.computed_s == 0:
             return None
         spent = time.monotonic() - self.started_s
-        return spent / self.computed_s * max(0.0, self.planned_s - self.computed_s)
+        return spent / self.computed_s * max(0.0, self.ahead_s)
 
 
 Report = Callable[[Progress], None]
@@ -48,56 +48,55 @@ def run(
     store: Store,
     executor: Executor,
     report: Report = lambda _: None,
-    part: tuple[int, int] = (0, 1),
-    planned_s: float | None = None,
+    part: Part = ALL,
 ) -> Progress:
-    """Computes all of `study` that `store` does not hold yet; of `part` (i, n), every n-th task.
-
-    `planned_s` is what that may cost (see `plan`), for the estimate of the time left.
+    """Computes all of `study`, or of a part of it, that `store` does not hold yet.
 
     A cell that fails ends its own task only; it is named in `failures` and stays out of the store,
     so that the next run tries it again.
     """
-    first, step = part
-    chosen = list(itertools.islice(tasks(study), first, None, step))
-    steps = _Run(study, store, executor, report, chosen)
-    steps.progress.planned_s = planned_s
-    return steps.run()
+    return _Run(study, store, executor, report).run(part)
 
 
 @dataclass
 class _Active:
     task: Task
     program: Program
+    ahead_s: float  # its share of what is left
     cost_s: float = 0.0  # of the cell it waits for
 
 
 class _Run:
-    def __init__(
-        self, study: Study, store: Store, executor: Executor, report: Report, chosen: list[Task]
-    ) -> None:
+    def __init__(self, study: Study, store: Store, executor: Executor, report: Report) -> None:
         self.study, self.store, self.executor, self.report = study, store, executor, report
         self.under_way: dict[str, list[_Active]] = {}  # by the key of the cell they wait for
-        self.left = iter(chosen)
-        self.progress = Progress(len(chosen))
 
-    def run(self) -> Progress:
+    def run(self, part: Part) -> Progress:
+        self.progress = Progress(how_many(self.study, part))
         self.report(self.progress)
-        exhausted = False
-        while not exhausted or self.under_way:
-            while not exhausted and len(self.under_way) < self.executor.slots:
-                exhausted = not self._begin_next()
+        # What the store knows is read once; programs are begun anew, for 10⁵ would fill the memory.
+        left = deque(self._survey(part))
+        self.progress.started_s = time.monotonic()
+        while left or self.under_way:
+            while left and len(self.under_way) < self.executor.slots:
+                self._begin(*left.popleft())
             if self.under_way:
                 self._collect()
         return self.progress
 
-    def _begin_next(self) -> bool:
-        task = next(self.left, None)
-        if task is None:
-            return False
-        active = _Active(task, program(self.study, task))
-        self._advance(active, None)
-        return True
+    def _survey(self, part: Part) -> Iterator[tuple[Task, float]]:
+        """Counts what is done; gives what is not, with its cost."""
+        for task, answers, state in survey(self.study, self.store, part):
+            if isinstance(state, Cell):
+                ahead_s = cells_left(self.study, task, answers) * cost_s(state)
+                self.progress.ahead_s += ahead_s
+                yield task, ahead_s
+                continue
+            self.progress.reused += answers
+            self._finish(task, state if isinstance(state, str) else None)
+
+    def _begin(self, task: Task, ahead_s: float) -> None:
+        self._advance(_Active(task, program(self.study, task), ahead_s), None)
 
     def _collect(self) -> None:
         for key, error in self.executor.completed():
@@ -113,8 +112,9 @@ class _Run:
                     error = "its result was stored, and cannot be read back"
             for active in waiting:
                 if result is None:
-                    self._fail(active, error or "")
+                    self._end(active, error or "")
                 else:
+                    self._spend(active, active.cost_s)
                     self._advance(active, result)
             self.report(self.progress)
 
@@ -123,14 +123,13 @@ class _Run:
         try:
             reused, state = follow(active.program, self._known, result)
         except (ScenarioError, StudyError) as error:
-            self._fail(active, str(error))
+            self._end(active, str(error))
             return
         self.progress.reused += reused
         if isinstance(state, Cell):
             self._wait(active, state)
         else:
-            self.progress.finished += 1
-            self.report(self.progress)
+            self._end(active)
 
     def _known(self, cell: Cell) -> Result | None:
         return None if cell.key in self.under_way else self.store.get(cell.key)
@@ -141,10 +140,19 @@ class _Run:
         active.cost_s = cost_s(cell)
         self.under_way.setdefault(cell.key, []).append(active)
 
-    def _fail(self, active: _Active, sentence: str) -> None:
+    def _end(self, active: _Active, failure: str | None = None) -> None:
         active.program.close()
+        self._spend(active, active.ahead_s)
+        self._finish(active.task, failure)
+
+    def _spend(self, active: _Active, cost_s: float) -> None:
+        active.ahead_s -= cost_s
+        self.progress.ahead_s -= cost_s
+
+    def _finish(self, task: Task, failure: str | None) -> None:
         self.progress.finished += 1
-        self.progress.failures.append((active.task, sentence))
+        if failure is not None:
+            self.progress.failures.append((task, failure))
         self.report(self.progress)
 
 

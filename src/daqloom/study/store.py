@@ -41,7 +41,7 @@ class Store:
         self._writer: Writer | None = None
 
     @classmethod
-    def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Store:
+    def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Self:
         """Opens a store, or with `create` makes one where there is nothing or an empty folder.
 
         `command` is the command line to keep with what is put; by default that of this process.

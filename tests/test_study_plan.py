@@ -1,0 +1,100 @@
+"""A study's plan, and how a run keeps count of what is left of it."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from daqloom.result import Result
+from daqloom.study.executor import InProcess
+from daqloom.study.file import Study, load_study
+from daqloom.study.plan import how_many, plan
+from daqloom.study.program import tasks
+from daqloom.study.runner import Progress, run
+from daqloom.study.store import Store
+
+GRID = """
+scenario = "laptop"
+methods = ["analyse", "simulate"]
+[set]
+"run.duration" = "30 ms"
+"run.warmup" = "10 ms"
+[grid]
+"event.rate" = ["0.2 kHz", "0.4 kHz"]
+"event.size" = ["500 kB", "1 MB"]
+[repeat]
+seeds = 2
+"""
+SEARCH = """
+scenario = "laptop"
+[set]
+"run.duration" = "30 ms"
+"run.warmup" = "10 ms"
+"switch.tor.model" = "drop-tail"
+[search]
+key = "switch.tor.buffer"
+find = "smallest"
+where = "packets_dropped == 0"
+bounds = ["10 kB", "8 MB"]
+tolerance = "1 MB"
+[repeat]
+seeds = 2
+"""
+
+
+def written(folder: Path, text: str) -> Study:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return load_study(path)
+
+
+@pytest.mark.parametrize("part", [(0, 1), (0, 5), (4, 5), (11, 12), (12, 13)])
+def test_tasks_are_counted_without_being_made(tmp_path: Path, part: tuple[int, int]) -> None:
+    study = written(tmp_path, GRID)  # 4 points: 4 formulas and 8 simulations
+    assert len(list(tasks(study))) == 12
+    assert how_many(study, part) == len(list(tasks(study))[part[0] :: part[1]])
+
+
+class Counted(Store):
+    """Counts how often each key was read."""
+
+    def __init__(self, path: Path, command: str | None = None) -> None:
+        super().__init__(path, command)
+        self.reads: Counter[str] = Counter()
+
+    def get(self, key: str) -> Result | None:
+        found = super().get(key)
+        if found is not None:
+            self.reads[key] += 1
+        return found
+
+
+def test_a_run_reads_what_is_stored_once(tmp_path: Path) -> None:
+    study = written(tmp_path, GRID)
+    with Store.open(tmp_path / "store", create=True) as store:
+        run(study, store, InProcess(store))
+    with Counted.open(tmp_path / "store", create=True) as store:
+        run(study, store, InProcess(store))
+        assert sorted(store.reads) == sorted(store.keys())
+        assert set(store.reads.values()) == {1}
+
+
+@pytest.mark.parametrize("text", [GRID, SEARCH, GRID.replace('"1 MB"', '"1 B", "1 MB"')])
+def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, text: str) -> None:
+    study = written(tmp_path, text)
+    seen: list[tuple[int, float]] = []
+
+    def report(progress: Progress) -> None:
+        seen.append((progress.computed, progress.ahead_s))
+
+    with Store.open(tmp_path / "store", create=True) as store:
+        planned_s = plan(study, store).cpu_s
+        progress = run(study, store, InProcess(store), report)
+    assert progress.finished == progress.tasks == how_many(study)
+    assert max(ahead_s for computed, ahead_s in seen if computed <= 1) <= planned_s
+    assert progress.ahead_s == pytest.approx(0, abs=1e-9 * planned_s)
+    assert progress.left_s == pytest.approx(0, abs=1e-3)
+
+
+def test_before_the_first_run_is_done_nobody_knows_how_long_it_takes() -> None:
+    assert Progress(tasks=3, ahead_s=5.0).left_s is None
