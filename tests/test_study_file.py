@@ -207,3 +207,29 @@ def test_the_dataset_names_variants_and_what_they_set(tmp_path: Path) -> None:
 def test_variants_that_make_no_sense_are_refused(tmp_path: Path, step: str, sentence: str) -> None:
     with pytest.raises((StudyError, ScenarioError), match=sentence):
         study(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")
+
+
+def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
+    from daqloom.study.dataset import to_dataset
+
+    shown = ["throughput_bps", "collection_latency_s.p99"]
+    loaded = study(tmp_path, GRID + f"[report]\nshow = {shown}\n".replace("'", '"'))
+    assert loaded.show == tuple(shown)
+    assert to_dataset(loaded, []).attrs["show"] == shown
+    assert study(tmp_path, GRID).show == ()
+
+
+@pytest.mark.parametrize(
+    ("show", "sentence"),
+    [
+        ('["throughput"]', '"throughput" is no metric; did you mean "throughput_bps"'),
+        ('["throughput_bps"]', "throughput_bps is not given by analyse"),
+        ('"throughput_bps"', "report.show"),
+    ],
+)
+def test_a_report_shows_metrics_that_the_study_has(
+    tmp_path: Path, show: str, sentence: str
+) -> None:
+    text = f'scenario = "laptop"\nmethods = ["analyse"]\n[report]\nshow = {show}\n'
+    with pytest.raises(StudyError, match=sentence):
+        study(tmp_path, text)

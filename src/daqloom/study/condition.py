@@ -6,7 +6,7 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from daqloom.metrics import METRICS, Metric, flatten
@@ -98,7 +98,7 @@ def _parse(text: str, method: str) -> Comparison:
     if match is None:
         raise StudyError(f'"{text.strip()}" is no condition; {_SHAPE}')
     name, comparison, number = match.groups()
-    metric = _check_given(name, method)
+    metric = require_metric(name, (method,))
     try:
         limit = _limit(number, metric)
     except ValueError as error:
@@ -106,17 +106,17 @@ def _parse(text: str, method: str) -> Comparison:
     return Comparison(name, comparison, limit, number)
 
 
-def _check_given(name: str, method: str) -> Metric:
-    """The description of a metric; raises StudyError if there is none or `method` has no such."""
+def require_metric(name: str, methods: Collection[str]) -> Metric:
+    """The description of a metric; raises StudyError if there is none or no method gives it."""
     metric = next((metric for metric in METRICS if metric.matches(name)), None)
     if metric is None:
         close = _nearest(name, (metric.name for metric in METRICS))
         raise StudyError(
             f'"{name}" is no metric{close or "; docs/reference/metrics.md lists them"}'
         )
-    if method not in metric.given_by.split(", "):
+    if not set(methods) & set(metric.given_by.split(", ")):
         raise StudyError(
-            f"{name} is not given by {method}, only by {metric.given_by}; "
+            f"{name} is not given by {' or '.join(methods)}, only by {metric.given_by}; "
             "use another method or another metric"
         )
     return metric

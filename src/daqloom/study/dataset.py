@@ -90,6 +90,7 @@ def to_dataset(
             "study": study.name,
             "title": study.title,
             "scenario": study.base.name,
+            "show": list(study.show),
             "operating_point": {
                 "event.rate": study.base.event.rate,
                 "event.size": study.base.event.size,

@@ -20,7 +20,7 @@ from daqloom.scenario.inputs import read_text
 from daqloom.scenario.shipped import shipped
 from daqloom.simulate.course import COURSES
 from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, variants, zipped
-from daqloom.study.condition import Condition
+from daqloom.study.condition import Condition, require_metric
 from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.saturation import Saturation
@@ -92,6 +92,16 @@ class Repeat(_Table):
     )
 
 
+class Report(_Table):
+    """[report]: what a report of the study is about."""
+
+    show: tuple[str, ...] = Field(
+        default=(),
+        description="metrics drawn, side by side; the first is that of maps and tables. By default "
+        "what was searched, or the most that the top-of-rack switch held",
+    )
+
+
 class StudyFile(_Table):
     """The tables of a study's file."""
 
@@ -112,6 +122,7 @@ class StudyFile(_Table):
     search: Search | None = Field(default=None, description="see [search]")
     equilibrium: Equilibrium | None = Field(default=None, description="see [equilibrium]")
     repeat: Repeat = Field(default_factory=Repeat, description="see [repeat]")
+    report: Report = Field(default_factory=Report, description="see [report]")
     quick: dict[str, Any] = Field(
         default={}, description="tables of this file that replace the above in the quick form"
     )
@@ -138,6 +149,7 @@ class Study:
     search: Search | None
     equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
+    show: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -255,6 +267,7 @@ def _study(path: Path, file: StudyFile) -> Study:
         search=file.search,
         equilibrium=file.equilibrium,
         seeds=_seeds(file.repeat.seeds),
+        show=file.report.show,
     )
     _check(study)
     return study
@@ -276,6 +289,8 @@ def _check(study: Study) -> None:
         _check_search(study, study.search)
     if study.equilibrium:
         _check_equilibrium(study, study.equilibrium)
+    for name in study.show:
+        require_metric(name, study.methods)
     for key in {"run.seed"} & set(keys):
         raise StudyError(f"{key} is varied by [repeat], not by an axis")
     for key in keys:
@@ -383,5 +398,6 @@ def _known(location: tuple[int | str, ...]) -> list[str]:
         "search": Search,
         "equilibrium": Equilibrium,
         "repeat": Repeat,
+        "report": Report,
     }
     return list(tables.get(str(location[0]), StudyFile).model_fields)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from daqloom.study.file import Equilibrium, Repeat, Search, StudyFile
+from daqloom.study.file import Equilibrium, Repeat, Report, Search, StudyFile
 
 HEAD = """\
 # Study files
@@ -58,6 +58,7 @@ def reference() -> str:
         ("search", Search, "Every point is searched by halving, once for every seed."),
         ("equilibrium", Equilibrium, "A saturated point never settles: it is cut short instead."),
         ("repeat", Repeat, "A seed is one repetition; methods without random numbers run once."),
+        ("report", Report, "What `daqloom report` shows; `--show METRIC` shows another."),
     ):
         lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
     return "\n".join(lines)
@@ -78,7 +79,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.default
-    if value == "":
+    if value == "" or value == ():
         return "none"
     if isinstance(value, tuple):
         return ", ".join(f"`{item}`" for item in value)
@@ -93,6 +94,8 @@ def _values(field: FieldInfo) -> str:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if annotation is str:
         return "text"
+    if annotation == tuple[str, ...]:
+        return "list of texts"
     if annotation is int:
         return "whole number"
     return "number or list of numbers" if "seeds" in (field.description or "") else "quantity"
