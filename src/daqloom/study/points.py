@@ -1,0 +1,238 @@
+"""The points of a study's dataset: axes, methods, what is asked, and what can be trusted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
+
+PEAK, BOUND = "buffer_peak_bytes.tor", "event_rate_bound_hz"
+RATE, SIZE = "event.rate", "event.size"
+EVENT_KEYS = (RATE, SIZE)
+COUNTERPARTS = {"switch.tor.buffer": PEAK, RATE: BOUND}
+"""What a method that searches nothing says of the searched key."""
+LINKS = ("link_utilisation.access.down", "link_utilisation.uplink.down")
+BESIDES = ("by", "seed", "slice")
+"""Dimensions that are no axes."""
+
+
+def axes_of(dataset: Dataset) -> list[str]:
+    """The study's axes, in the order of its file."""
+    first = next((v for v in dataset.data_vars.values() if "by" in v.dims), None)
+    dims = dataset.sizes if first is None else first.dims
+    return [str(dim) for dim in dims if dim not in BESIDES]
+
+
+def is_numeric(dataset: Dataset, axis: str) -> bool:
+    """Whether an axis' steps are numbers; else they are names, such as models of switches."""
+    return dataset[axis].dtype.kind in "iuf"
+
+
+def plane_of(dataset: Dataset) -> tuple[str, str] | None:
+    """The first two axes of numbers with two steps or more."""
+    axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
+    return (axes[0], axes[1]) if len(axes) > 1 else None
+
+
+def shown_variable(dataset: Dataset, show: str | None = None) -> str:
+    """The variable that a study is about.
+
+    `show`, else the first that the study's [report] names, else `boundary` after a search, else the
+    peak of the top-of-rack switch, else the first metric. Raises StudyError where there is no such
+    variable, or none at all.
+    """
+    return shown_variables(dataset, show)[0]
+
+
+def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
+    """The variables that a report draws side by side: `show` alone, else what [report] names."""
+    known = [
+        str(name)
+        for name, v in dataset.data_vars.items()
+        if v.dtype.kind in "iuf" and "slice" not in v.dims
+    ]
+    filled = [name for name in known if bool(np.isfinite(dataset[name]).any())]
+    if show is not None:
+        if show not in known:
+            raise StudyError(
+                f'there is no metric "{show[:80]}" in this study; known are {", ".join(known)}'
+            )
+        _check_dimensions(dataset, show)
+        return [show]
+    named = [name for name in dataset.attrs.get("show", ()) if name in filled]
+    if usual := named or [name for name in ("boundary", PEAK, *filled) if name in filled][:1]:
+        return usual
+    raise StudyError(
+        "there is no result of this study yet; compute some with `daqloom study run FILE`"
+    )
+
+
+def _check_dimensions(dataset: Dataset, variable: str) -> None:
+    """A variable that a user computed may have lost one."""
+    wanted = {"by", "seed", *axes_of(dataset)}
+    found = set(map(str, dataset[variable].dims))
+    if found != wanted:
+        raise StudyError(
+            f'the variable "{variable[:80]}" has the dimensions {", ".join(sorted(found))}; '
+            f"expected {', '.join(sorted(wanted))}: compute it from other variables of the "
+            "dataset, without taking a mean or one step"
+        )
+
+
+def methods_of(dataset: Dataset, variable: str) -> list[str]:
+    """The methods that give `variable` anywhere."""
+    given = dataset[variable].notnull()
+    return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
+
+
+def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Event rate and size of the study's own scenario, SI numbers, as far as they are known.
+
+    `mark` wins over the dataset's attribute `operating_point`.
+    """
+    given = dataset.attrs.get("operating_point", {}) if mark is None else mark
+    return {key: float(given[key]) for key in EVENT_KEYS if key in given}
+
+
+def searches(dataset: Dataset, key: str) -> bool:
+    """Whether the study searches this key of the scenario."""
+    return "boundary" in dataset and dataset["boundary"].attrs.get("key") == key
+
+
+def saturated(dataset: Dataset) -> DataArray:
+    """Where any method flags a point as offered more than it can carry; the dims are the axes.
+
+    No buffer helps there: what such a point shows depends on how long it ran. False everywhere if
+    the rate itself is searched, and so never offered beyond its boundary.
+    """
+    import xarray
+
+    axes = axes_of(dataset)
+    if "saturated" not in dataset or searches(dataset, RATE):
+        shape = [dataset.sizes[axis] for axis in axes]
+        return xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
+    flagged: DataArray = dataset["saturated"].any(["by", "seed"]).transpose(*axes)
+    return flagged.drop_vars(list(flagged.coords))
+
+
+def drifting(dataset: Dataset, method: str) -> DataArray:
+    """Where a run of `method` had not settled when it ended; the dims are the axes."""
+    import xarray
+
+    axes = axes_of(dataset)
+    if "equilibrium" not in dataset:
+        shape = [dataset.sizes[axis] for axis in axes]
+        return xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
+    flagged = (dataset["equilibrium"].sel({"by": method}) == "drifting").any("seed")
+    found: DataArray = flagged.transpose(*axes)
+    return found.drop_vars(list(found.coords))
+
+
+def load(dataset: Dataset) -> DataArray | None:
+    """Offered rate over the bound of the first link, host or builder to be full, by the axes.
+
+    Where the bound is not known, the utilisation of the links into the rack or to its builders,
+    whichever is higher; None where neither is.
+    """
+    import xarray
+
+    rate: Any = None
+    if searches(dataset, RATE):
+        rate = dataset["boundary"].mean(["by", "seed"])
+    elif RATE in dataset.coords:
+        rate = dataset[RATE].drop_vars(RATE)
+    elif RATE in (known := operating_point(dataset)):
+        rate = known[RATE]
+    if BOUND in dataset and rate is not None:
+        return _by_axes(dataset, rate / dataset[BOUND].max(["by", "seed"]))
+    links = [dataset[link].max(["by", "seed"]) for link in LINKS if link in dataset]
+    return _by_axes(dataset, xarray.concat(links, "link").max("link")) if links else None
+
+
+def _by_axes(dataset: Dataset, values: DataArray) -> DataArray:
+    axes = axes_of(dataset)
+    bare = values.drop_vars(list(values.coords))
+    return bare.broadcast_like(saturated(dataset)).transpose(*axes)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean over seeds and its standard error, s/√n; 0 where fewer than two seeds are known."""
+
+    mean: DataArray
+    error: DataArray
+
+
+def spread(values: DataArray) -> Spread:
+    """Over the dimension `seed`; what is not known is left out."""
+    count = values.notnull().sum("seed")
+    total = values.fillna(0).sum("seed")
+    mean = (total / count.where(count > 0)).rename("mean")
+    squares = ((values - mean) ** 2).sum("seed", skipna=True)
+    variance = squares / (count - 1).where(count > 1)
+    error = ((variance / count) ** 0.5).fillna(0)
+    return Spread(mean, error)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one method says of `variable`: the mean over seeds where it can be trusted, else NaN.
+
+    The dims of `values` are the axes. `left_out` says why the others are left out, and how many.
+    """
+
+    method: str
+    variable: str
+    values: DataArray
+    left_out: Counter[str]
+
+
+def answers(dataset: Dataset, variable: str | None = None) -> list[Answer]:
+    """What the methods say of `variable` (by default that of `shown_variable`), for fits.
+
+    Saturated points are left out, and so are boundaries that a search did not find. A method that
+    searches nothing answers with its own value of the searched key, where it has one: the peak for
+    a buffer, the bound of the links for a rate.
+    """
+    variable = shown_variable(dataset, variable)
+    methods = methods_of(dataset, variable)
+    found = [_answer(dataset, variable, method) for method in methods]
+    if variable == "boundary":
+        other = COUNTERPARTS.get(str(dataset[variable].attrs.get("key")), "")
+        if other in dataset:
+            rest = [method for method in methods_of(dataset, other) if method not in methods]
+            found += [_answer(dataset, other, method) for method in rest]
+    order = [str(method) for method in dataset["by"].values]
+    return sorted(found, key=lambda answer: order.index(answer.method))
+
+
+def _answer(dataset: Dataset, variable: str, method: str) -> Answer:
+    values = dataset[variable].sel({"by": method}, drop=True)
+    given = values.notnull()
+    reasons: Counter[str] = Counter()
+    if variable == "boundary":
+        status = dataset["boundary_status"].sel({"by": method}, drop=True)
+        values = values.where(status == "found")
+        _count_statuses(reasons, status.transpose("seed", ...).values)
+        given = status != ""
+    mean = spread(values).mean.transpose(*axes_of(dataset))
+    full = saturated(dataset)
+    reasons["saturated"] = int(full.sum())
+    reasons["not computed"] = int((~full.values & ~given.any("seed").transpose(*full.dims)).sum())
+    return Answer(method, variable, mean.where(~full), +reasons)
+
+
+def _count_statuses(reasons: Counter[str], status: Any) -> None:
+    """A point counts if no seed found its boundary."""
+    for point in status.reshape(status.shape[0], -1).T:
+        ended = [str(each) for each in point if each]
+        if ended and "found" not in ended:
+            reasons[ended[0]] += 1
