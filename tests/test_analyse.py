@@ -156,6 +156,34 @@ def test_a_window_smaller_than_the_reply_limits_what_is_under_way() -> None:
     assert small.analysis["incast"]["windows_bytes"] == 48 * 10 * 1518
 
 
+def test_requests_that_are_credited_limit_what_is_under_way() -> None:
+    # 8 of 64 fragments of 31 250 B: 22 frames each, 31 250 B and 22 headers of 52 + 18 B.
+    def rack(**changes: object) -> Result:
+        return daqloom.load(
+            "incast-rack", {k.replace("__", "."): v for k, v in changes.items()}
+        ).analyse()
+
+    fragment = 31_250 + 22 * 70
+    assert rack().analysis["incast"]["windows_bytes"] == 64 * fragment
+    credited = rack(builders__outstanding_fragments=8)
+    assert credited.analysis["incast"]["windows_bytes"] == 8 * fragment
+    # More credits than fragments change nothing; windows of two frames hold less than the credits.
+    many = rack(builders__outstanding_fragments=100)
+    assert many.analysis["incast"]["windows_bytes"] == 64 * fragment
+    small = {"transport__congestion": "static", "transport__static_window": "2896 B"}
+    both = rack(builders__outstanding_fragments=8, **small)
+    assert both.analysis["incast"]["windows_bytes"] == 8 * 2 * 1518
+
+
+def test_the_margin_of_the_incast_rule_is_buffer_and_pipe_less_windows() -> None:
+    rack = daqloom.load("incast-rack").analyse()
+    rule = rack.analysis["incast"]
+    margin = rule["bdp_bytes"] + rule["buffer_bytes"] - rule["windows_bytes"]
+    assert rack.metric("incast_margin_bytes") == pytest.approx(margin)
+    assert margin < 0
+    assert atlas().metric("incast_margin_bytes") is None
+
+
 @pytest.mark.parametrize("name", ["atlas-lab", "atlas-hllhc", "laptop"])
 def test_every_preset_is_analysed(name: str) -> None:
     result = daqloom.load(name).analyse()

@@ -9,7 +9,7 @@ from strategies import scenarios
 from daqloom import load
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
 
-PRESETS = ("atlas-hllhc", "atlas-lab", "laptop", "lossless-switch-all-to-one")
+PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lossless-switch-all-to-one")
 
 
 def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():

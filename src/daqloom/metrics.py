@@ -86,6 +86,13 @@ METRICS: tuple[Metric, ...] = (
         _RUN,
         "The same for the core switch, all its outputs together.",
     ),
+    Metric(
+        "incast_margin_bytes",
+        "B",
+        _ANALYSE,
+        "Buffer that one builder's port may take, less what the incast rule asks for: below 0 the "
+        "rule BDP + buffer ≥ Σ windows is broken. Absent if the buffer is unlimited.",
+    ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(

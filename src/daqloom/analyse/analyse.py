@@ -50,21 +50,26 @@ def analyse(scenario: Scenario) -> Result:
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
         method="analyse",
-        metrics=_metrics(system, peak, bounds),
+        metrics=_metrics(system, analysis, bounds),
         analysis=analysis | {"rate_bounds_hz": bounds, "overhead": _overhead(system)},
         engine={"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu},
         warnings=[*failing, *departures(system, peak)],
     )
 
 
-def _metrics(system: System, peak: float, bounds: dict[str, float]) -> dict[str, Any]:
+def _metrics(
+    system: System, analysis: dict[str, dict[str, Any]], bounds: dict[str, float]
+) -> dict[str, Any]:
     metrics: dict[str, Any] = {
         "event_rate_bound_hz": min(bounds.values()),
-        "buffer_peak_bytes": {"tor": peak},
+        "buffer_peak_bytes": {"tor": analysis["exact"]["value_bytes"]},
         "link_utilisation": {
             f"{link}.down": min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")
         },
     }
+    buffer = system.port_buffer_bytes
+    if buffer is not None:
+        metrics["incast_margin_bytes"] = buffer - analysis["incast"]["value_bytes"]
     scenario = system.scenario
     if not scenario.sources.cost_per_message and not scenario.builders.cost_per_message:
         metrics["collection_latency_s"] = {"min": unloaded_latency_s(system)}
@@ -104,12 +109,7 @@ def _bdp(system: System) -> Answer:
 
 
 def _incast(system: System) -> Answer:
-    builders = system.scenario.builders
-    windows = [
-        system.reply(min(system.window_bytes, fragment * builders.concurrent_events)).frame_bytes
-        for fragment in system.fragments_bytes
-    ]
-    answer = incast(windows, system.input_bps, system.output_bps, system.rtt_s)
+    answer = incast(system.under_way_bytes, system.input_bps, system.output_bps, system.rtt_s)
     numbers: dict[str, Any] = {
         "value_bytes": answer.needed_bytes,
         "windows_bytes": answer.windows_bytes,

@@ -44,8 +44,8 @@ def _replies(system: System) -> Iterator[str]:
         )
     if 0 < scenario.builders.outstanding_fragments < scenario.sources.count:
         yield (
-            "builders.outstanding_fragments limits the requests of an event, which the formulas "
-            "take as sent at once"
+            "builders.outstanding_fragments limits the requests of an event, which all "
+            "formulas but incast take as sent at once"
         )
     if largest > system.window_bytes:
         yield (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from daqloom.analyse.framing import ETHERNET_BYTES, GAP_BYTES, Framing, framing
@@ -92,6 +93,21 @@ class System:
         transport = self.scenario.transport
         window = transport.receive_window
         return min(window, transport.static_window) if self.static else window
+
+    @cached_property
+    def under_way_bytes(self) -> list[int]:
+        """What may be under way to one builder, as frames, in parts.
+
+        One for each connection: its window, or the fragments of the events that are collected at a
+        time; or one for each fragment that may be requested at a time, where these are less.
+        """
+        builders = self.scenario.builders
+        most, events = self.window_bytes, builders.concurrent_events
+        windows = [self.reply(min(most, size * events)) for size in self.fragments_bytes]
+        requested = nlargest(builders.outstanding_fragments, self.fragments_bytes * events)
+        fragments = [self.reply(min(most, size)) for size in requested]
+        parts = [[part.frame_bytes for part in each] for each in (windows, fragments) if each]
+        return min(parts, key=sum)
 
     @property
     def static(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 
-MODEL_VERSIONS = {"analyse": 1, "simulate": 2}
+MODEL_VERSIONS = {"analyse": 2, "simulate": 2}
 """Raised when the same scenario and seed give another result: cells of before are computed anew."""
 
 SEEDED = frozenset({"simulate"})
