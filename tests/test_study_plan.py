@@ -1,15 +1,17 @@
 """A study's plan, and how a run keeps count of what is left of it."""
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from daqloom.result import Result
 from daqloom.study.executor import InProcess
 from daqloom.study.file import Study, load_study
-from daqloom.study.plan import how_many, plan
-from daqloom.study.program import tasks
+from daqloom.study.plan import how_many, plan, share
+from daqloom.study.program import Task, tasks
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
 
@@ -48,11 +50,26 @@ def written(folder: Path, text: str) -> Study:
     return load_study(path)
 
 
-@pytest.mark.parametrize("part", [(0, 1), (0, 5), (4, 5), (11, 12), (12, 13)])
-def test_tasks_are_counted_without_being_made(tmp_path: Path, part: tuple[int, int]) -> None:
+@pytest.mark.parametrize("shares", [1, 2, 5, 8, 12, 13, 100])
+def test_shares_make_the_whole_and_are_counted_without_being_made(
+    tmp_path: Path, shares: int
+) -> None:
     study = written(tmp_path, GRID)  # 4 points: 4 formulas and 8 simulations
-    assert len(list(tasks(study))) == 12
-    assert how_many(study, part) == len(list(tasks(study))[part[0] :: part[1]])
+    parts = [list(share(tasks(study), (i, shares))) for i in range(shares)]
+    assert [len(part) for part in parts] == [how_many(study, (i, shares)) for i in range(shares)]
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert sorted(itertools.chain(*parts), key=str) == sorted(tasks(study), key=str)
+    assert len(list(tasks(study))) == how_many(study) == 12
+
+
+@pytest.mark.parametrize("sizes", [2, 4, 8, 16])
+def test_no_share_has_all_the_long_runs(sizes: int) -> None:
+    """Four shares of a grid of 16 rates by so many sizes, the sizes fastest."""
+    grid = [Task("simulate", index, 1) for index in itertools.product(range(16), range(sizes))]
+    for i in range(4):
+        for axis, steps in enumerate((16, sizes)):
+            mean = np.mean([task.index[axis] for task in share(grid, (i, 4))])
+            assert mean == pytest.approx((steps - 1) / 2, abs=0.5)
 
 
 class Counted(Store):

@@ -72,7 +72,7 @@ def run(
     ] = None,
     part: Annotated[
         str,
-        typer.Option(metavar="I/N", help="Only every N-th answer from the I-th on, I from 0."),
+        typer.Option(metavar="I/N", help="Only the I-th of N shares, I from 0."),
     ] = "0/1",
 ) -> None:
     """Compute what the store does not hold yet. Ctrl-C loses no more than the runs under way.
@@ -122,10 +122,15 @@ def export_slurm(
     with plain_failures():
         from daqloom.console import check_writable
         from daqloom.report.output import written_whole
+        from daqloom.study.errors import StudyError
         from daqloom.study.file import find_study, load_study
         from daqloom.study.slurm import job_array
 
         check_writable(output, "--output")
+        if not output.absolute().parent.is_dir():
+            raise StudyError(
+                f"--output {output}: there is no folder {output.parent}; make it first"
+            )
         load_study(file, quick=quick)
         script = job_array(
             find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ HOPS_PER_PACKET = 4.5
 """Three links there, and an acknowledgement of every second packet three links back."""
 
 Part = tuple[int, int]
-"""(i, n): every n-th task from the i-th on, i from 0."""
+"""(i, n): the i-th of n shares, i from 0; as many tasks in each, but for one."""
 ALL: Part = (0, 1)
 
 
@@ -57,8 +57,7 @@ def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Surv
     def known(cell: Cell) -> Result | None:
         return None if store is None else store.get(cell.key)
 
-    first, step = part
-    for task in itertools.islice(tasks(study), first, None, step):
+    for task in share(tasks(study), part):
         try:
             answers, state = follow(program(study, task), known)
         except (ScenarioError, StudyError) as error:
@@ -89,8 +88,26 @@ def how_many(study: Study, part: Part = ALL) -> int:
     """The number of tasks."""
     seeded = sum(method in SEEDED for method in study.methods)
     runs = len(study.methods) + seeded * (len(study.seeds) - 1)
-    first, step = part
-    return len(range(first, study.points * runs, step))
+    rounds, rest = divmod(study.points * runs, part[1])
+    return rounds + (_place(part, rounds) < rest)
+
+
+def share(everything: Iterable[Task], part: Part) -> Iterator[Task]:
+    """The tasks of a part: one of every round of n.
+
+    It is another place in each round, lest an axis of n steps gives one share all the long runs.
+    """
+    everything = iter(everything)
+    for turn in itertools.count():
+        among = list(itertools.islice(everything, part[1]))
+        yield from among[_place(part, turn) :][:1]
+        if len(among) < part[1]:
+            return
+
+
+def _place(part: Part, turn: int) -> int:
+    """Where, in a round, the task of this part is."""
+    return (part[0] + turn) % part[1]
 
 
 def cells_left(study: Study, task: Task, answers: int) -> int:

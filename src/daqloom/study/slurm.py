@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from daqloom.study.errors import StudyError
 
 MOST_ELEMENTS = 100_000
+MOST_HOURS = 365 * 24
 
 
 def job_array(
@@ -20,7 +23,11 @@ def job_array(
     """
     if not 1 <= elements <= MOST_ELEMENTS:
         raise StudyError(f"--elements {elements}: expected 1 to {MOST_ELEMENTS}")
-    minutes = max(1, round(hours * 60))
+    if not 0 < hours <= MOST_HOURS:
+        raise StudyError(f"--hours {hours:g}: expected more than 0, and at most {MOST_HOURS}")
+    if memory_mb < 1:
+        raise StudyError(f"--memory {memory_mb}: expected megabytes, such as 1000")
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)[:40]
     command = [
         sys.executable,
         "-m",
@@ -38,12 +45,12 @@ def job_array(
     return "\n".join(
         [
             "#!/bin/bash",
-            f"#SBATCH --job-name={shlex.quote(file.stem[:40])}",
+            f"#SBATCH --job-name={name}",
             f"#SBATCH --array=0-{elements - 1}",
             "#SBATCH --ntasks=1",
             "#SBATCH --cpus-per-task=1",
             f"#SBATCH --mem={memory_mb}M",
-            f"#SBATCH --time={minutes}",
+            f"#SBATCH --time={math.ceil(hours * 60)}",
             "#SBATCH --open-mode=append",
             "# A job that is killed loses the run under way; sbatch this file again to go on.",
             f'exec {shlex.join(command)} "$SLURM_ARRAY_TASK_ID/{elements}"',
