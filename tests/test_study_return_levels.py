@@ -290,7 +290,7 @@ def test_going_beyond_a_hundred_times_the_observed_is_warned_of() -> None:
 def test_a_level_is_told_in_a_sentence() -> None:
     level = Level(93.1e6, 90.2e6, 97.5e6, 3600.0)
     sentence = "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once an hour."
-    assert describe(level) == describe(level, unit="B", period="hour") == sentence
+    assert describe(level) == describe(level, unit="B", often="once an hour") == sentence
     assert describe(Level(5.04e-6, 4.9e-6, math.inf, 7.0), unit="s") == (
         "A level of 5.04 µs (at least 4.90 µs, 95 %) is exceeded less than once in 7 s."
     )
@@ -301,11 +301,3 @@ def test_maxima_without_a_regular_likelihood_have_a_level_of_unknown_error() -> 
     assert math.isnan(level.low)
     assert "29 of 30 block maxima are the same" in level.warnings[0]
     assert describe(level).endswith("(error unknown) overflows less than once an hour.")
-
-
-def test_a_sentence_names_no_other_period_than_the_levels() -> None:
-    level = Level(93.1e6, 90.2e6, 97.5e6, 3600.0)
-    with pytest.raises(StudyError, match="that of 3600 s, not of one day"):
-        describe(level, period="day")
-    with pytest.raises(StudyError, match='unknown period "fortnight"; use one of second'):
-        describe(level, period="fortnight")

@@ -42,6 +42,10 @@ LEAST_REGULAR = -0.5
 TIED = 0.2
 """Share of maxima of one same value from which on a limit, not chance, set them."""
 
+ENOUGH_WORSE = 10
+"""Replicas that fit worse, after which no more are drawn (Besag and Clifford, Biometrika 78, 301,
+1991): a good fit is told by some twenty."""
+
 CRITICAL = 3.841458820694124
 """The 95 % point of chi-squared with one degree of freedom."""
 
@@ -61,7 +65,10 @@ PERIODS = {
 
 @dataclass(frozen=True)
 class Goodness:
-    """Anderson-Darling A² and the share of samples of the fit itself that fit worse."""
+    """Anderson-Darling A² and the share of samples of the fit itself that fit worse.
+
+    `replicas` is how many were drawn.
+    """
 
     statistic: float
     p_value: float
@@ -134,7 +141,8 @@ def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
 
     The covariance is the inverse of the observed information. The goodness of fit is a parametric
     bootstrap: `replicas` samples drawn from the fit (with `seed`) are fitted in their turn, because
-    A² is smaller against parameters fitted to the sample itself; 0 leaves it out.
+    A² is smaller against parameters fitted to the sample itself. Fewer are drawn once ten of them
+    fit worse; 0 leaves it out.
     Maxima without any spread give a scale of 0 and a warning. Raises StudyError.
     """
     x = np.asarray(maxima, dtype=np.float64)
@@ -171,9 +179,11 @@ def _goodness(x: Array, gev: Gev, replicas: int, seed: int) -> Goodness:
     random = np.random.default_rng(seed)
     observed = anderson_darling(x, gev)
     worse = 0
-    for _ in range(replicas):
+    for drawn in range(1, replicas + 1):
         sample = draw(gev, x.size, random)
         worse += anderson_darling(sample, maximum_likelihood(sample, start=gev)) >= observed
+        if worse == ENOUGH_WORSE:
+            return Goodness(observed, worse / drawn, drawn)
     return Goodness(observed, (1 + worse) / (1 + replicas), replicas)
 
 
@@ -186,9 +196,12 @@ def _all_equal(x: Array) -> str:
 
 def _doubts(fit: GevFit) -> tuple[str, ...]:
     """Why not to trust `fit`, a sentence each."""
-    return tuple(
-        doubt for doubt in (_ties(fit), _tail(fit), _neighbours(fit), _misfit(fit)) if doubt
-    )
+    return tuple(doubt for doubt in (_ties(fit), _tail(fit), *too_short_blocks(fit)) if doubt)
+
+
+def too_short_blocks(fit: GevFit) -> tuple[str, ...]:
+    """Why the blocks should be longer, a sentence each; empty if they need not be."""
+    return tuple(doubt for doubt in (_neighbours(fit), _misfit(fit)) if doubt)
 
 
 def _ties(fit: GevFit) -> str | None:
@@ -346,13 +359,13 @@ class _Profile:
         return side * math.inf
 
 
-def describe(level: Level, unit: str = "B", period: str | None = None) -> str:
+def describe(level: Level, unit: str = "B", often: str | None = None) -> str:
     """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
 
-    `unit` is that of the level, without a prefix; bytes are spoken of as a buffer. `period` is one
-    of PERIODS and has to be the level's; None takes it from the level. Raises StudyError.
+    `unit` is that of the level, without a prefix; bytes are spoken of as a buffer. `often` are the
+    words for the level's period; None takes those of PERIODS.
     """
-    often = _once(level.period_s, period)
+    often = often or _once(level.period_s)
     prefix, factor = _prefix(level.value, unit)
     decimals = _decimals(level.value / factor)
 
@@ -369,14 +382,10 @@ def describe(level: Level, unit: str = "B", period: str | None = None) -> str:
     return f"A {what} of {peak} ({spread}) {verb} less than {often}."
 
 
-def _once(period_s: float, name: str | None) -> str:
-    if name is not None and name not in PERIODS:
-        raise StudyError(f'return level: unknown period "{name}"; use one of {", ".join(PERIODS)}')
-    for known, (words, length) in PERIODS.items():
-        if math.isclose(length, period_s) and name in (None, known):
+def _once(period_s: float) -> str:
+    for words, length in PERIODS.values():
+        if math.isclose(length, period_s):
             return words
-    if name is not None:
-        raise StudyError(f"return level: the level is that of {period_s:g} s, not of one {name}")
     return f"once in {period_s:g} s"
 
 

@@ -1,0 +1,247 @@
+"""Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
+
+The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
+are merged into longer blocks where shorter ones are alike or do not follow the distribution.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.simulate.course import SLICES
+from daqloom.study.dataset import COURSE
+from daqloom.study.errors import StudyError
+from daqloom.study.gev import Array
+from daqloom.study.points import PEAK, axes_of, drifting, saturated
+from daqloom.study.return_levels import (
+    LEAST_BLOCKS,
+    LEAST_REGULAR,
+    PERIODS,
+    GevFit,
+    Level,
+    block_maxima,
+    fit_gev,
+    return_level,
+    too_short_blocks,
+)
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
+
+FILL_S = 36_000.0
+"""Length of a fill of the LHC unless another is given: 10 h of collisions."""
+
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
+
+
+@dataclass(frozen=True)
+class Period:
+    """How often is seldom enough. `often` is for sentences: "once an hour"."""
+
+    name: str
+    length_s: float
+    often: str
+
+
+def period(text: str, fill_s: float = FILL_S) -> Period:
+    """ "hour", "day", "fill" or another of PERIODS, or a time such as "8 h". Raises StudyError."""
+    if text == "fill":
+        return Period(text, fill_s, f"once a fill of {fill_s / 3600:g} h")
+    if text in PERIODS:
+        often, length_s = PERIODS[text]
+        return Period(text, length_s, often)
+    length_s = seconds(text)
+    return Period(text.strip(), length_s, f"once in {text.strip()}")
+
+
+def seconds(text: str) -> float:
+    """ "8 h" → 28800.0; in s, min, h or d. Raises StudyError."""
+    match = _TIME.fullmatch(text[:64])
+    if match is None or not float(match[1]) > 0:
+        raise StudyError(
+            f'"{text[:64]}" is no period; expected a time such as "8 h" (s, min, h, d), or one of '
+            f"fill, {', '.join(PERIODS)}"
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+USUAL = tuple(map(period, ("hour", "fill", "day")))
+
+
+@dataclass(frozen=True, eq=False)
+class PointLevels:
+    """One point's fit and levels, in the unit of the metric. `at` are the steps of the axes."""
+
+    method: str
+    at: dict[str, Any]
+    fit: GevFit
+    block_s: float
+    observed_s: float
+    """All seeds together."""
+    levels: tuple[Level, ...]
+    """In the order of the periods asked for."""
+
+    @property
+    def limit(self) -> float | None:
+        """Where the maxima crowd against an upper end: that end. Else None.
+
+        There a limit of the system, not chance, sets the peaks, and a longer run is no higher as
+        long as the limit stands.
+        """
+        fit = self.fit
+        if fit.scale == 0:
+            return fit.location
+        return fit.location - fit.scale / fit.shape if fit.shape < LEAST_REGULAR else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of the fit and of all levels, each once."""
+        told = itertools.chain.from_iterable(level.warnings for level in self.levels)
+        return tuple(dict.fromkeys((*self.fit.warnings, *told)))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A point without levels, and why."""
+
+    method: str
+    at: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Of all points of a study that were asked for."""
+
+    metric: str
+    periods: tuple[Period, ...]
+    points: list[PointLevels]
+    left_out: list[LeftOut]
+
+
+def levels(
+    dataset: Dataset,
+    periods: Sequence[Period] = USUAL,
+    *,
+    at: Mapping[str, Sequence[Any]] | None = None,
+    replicas: int = 199,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Levels:
+    """What the peak of the top-of-rack switch exceeds once in each period, at every point.
+
+    `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, `{"event.rate":
+    [12e3]}`. A point whose runs are saturated, were still drifting, dropped packets (its buffer cut
+    the peaks off) or lack a course is left out and named. `replicas` are those of `fit_gev`.
+    Raises StudyError where no point has a course, and for a period no longer than a block.
+    """
+    course = course_of(dataset)
+    axes = axes_of(dataset)
+    steps = [_steps(dataset, axis, (at or {}).get(axis)) for axis in axes]
+    found = Levels(PEAK, tuple(periods), [], [])
+    methods = [str(m) for m in course["by"].values if course.sel({"by": m}).notnull().any()]
+    chosen = [(m, index) for m in methods for index in itertools.product(*steps)]
+    for count, (method, index) in enumerate(chosen):
+        place = dict(zip(axes, index, strict=True))
+        names = {axis: dataset[axis].values[step].item() for axis, step in place.items()}
+        reason = _untrusted(dataset, method, place)
+        if reason:
+            found.left_out.append(LeftOut(method, names, reason))
+        else:
+            series = course.sel({"by": method}).isel(place).values
+            run_s = dataset["run_s"].sel({"by": method}).isel(place).values
+            found.points.append(_point(method, names, series, run_s, periods, replicas))
+        progress((count + 1) / len(chosen))
+    return found
+
+
+def course_of(dataset: Dataset) -> DataArray:
+    """The peak in each slice. Raises StudyError where there is none, or a search moved the peak."""
+    if "boundary" in dataset:
+        raise StudyError(
+            "return levels are told of runs at fixed points, and this study searches "
+            f"{dataset['boundary'].attrs.get('key', 'a key')}; give its axes one value each instead"
+        )
+    name = COURSE + PEAK
+    if name not in dataset or not bool(dataset[name].notnull().any()):
+        raise StudyError(
+            "there is no course of a run here, so no return level; open the study with "
+            "course=True, and compute it with `daqloom study run FILE` if it is not yet"
+        )
+    return dataset[name]
+
+
+def _steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int]:
+    values = dataset[axis].values.tolist()
+    if wanted is None:
+        return list(range(len(values)))
+    missing = [value for value in wanted if value not in values]
+    if missing:
+        raise StudyError(
+            f"{axis} = {missing[0]} is no step of this study; its steps are "
+            f"{', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in values)}"
+        )
+    return [values.index(value) for value in wanted]
+
+
+def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
+    """Why a point has no return level; empty where it has."""
+    if bool(saturated(dataset).isel(place)):
+        return "saturated"
+    if bool(drifting(dataset, method).isel(place)):
+        return "drifting"
+    dropped = dataset.get("packets_dropped")
+    if dropped is not None and bool((dropped.sel({"by": method}).isel(place) > 0).any()):
+        return "dropped packets"
+    course = course_of(dataset).sel({"by": method}).isel(place)
+    return "" if bool(course.notnull().all("slice").any()) else "not computed"
+
+
+def _point(
+    method: str,
+    at: dict[str, Any],
+    series: Array,
+    run_s: Array,
+    periods: Sequence[Period],
+    replicas: int,
+) -> PointLevels:
+    known = np.isfinite(series).all(axis=1)
+    fit, block_s = fit_blocks(series[known], run_s[known], replicas)
+    told = tuple(return_level(fit, block_s, each.length_s) for each in periods)
+    return PointLevels(method, at, fit, block_s, float(run_s[known].sum()), told)
+
+
+def fit_blocks(series: Array, run_s: Array, replicas: int = 199) -> tuple[GevFit, float]:
+    """The fit with the shortest blocks that need not be longer, and their length in seconds.
+
+    `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
+    At least LEAST_BLOCKS blocks are kept; where even the longest are too short, its warnings say
+    so. Runs of different length give blocks as nearly equal as whole slices allow; the length given
+    is their mean.
+    """
+    fit, block_s = None, math.nan
+    for maxima, length_s in _blocks(series, run_s):
+        fit, block_s = fit_gev(maxima, replicas=replicas), length_s
+        if not too_short_blocks(fit):
+            break
+    assert fit is not None  # 80 slices are enough for one seed
+    return fit, block_s
+
+
+def _blocks(series: Array, run_s: Array) -> Iterator[tuple[Array, float]]:
+    """Maxima of all seeds, in ever longer blocks, and the mean length of these."""
+    slice_s = run_s / SLICES
+    for merged in (n for n in range(1, SLICES + 1) if SLICES % n == 0):
+        sizes = np.maximum(1, np.rint(merged * slice_s.max() / slice_s)).astype(int)
+        counts = SLICES // sizes
+        if counts.sum() < LEAST_BLOCKS:
+            return
+        parts = [block_maxima(run, int(n)) for run, n in zip(series, counts, strict=True)]
+        yield np.concatenate(parts), float((sizes * slice_s * counts).sum() / counts.sum())
