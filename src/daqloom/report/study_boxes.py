@@ -24,13 +24,15 @@ from daqloom.report.study_view import (
     chosen,
     held_text,
     hold,
+    variable_quantity,
+)
+from daqloom.study.errors import StudyError
+from daqloom.study.points import (
     is_numeric,
     methods_of,
     operating_point,
     shown_variable,
-    variable_quantity,
 )
-from daqloom.study.errors import StudyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

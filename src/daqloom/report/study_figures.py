@@ -6,6 +6,7 @@ In a notebook:
     study_figures.lines(dataset)
 """
 
+from daqloom.report.study_beside import lines_beside
 from daqloom.report.study_boxes import box_plots, box_plots_caption
 from daqloom.report.study_lines import lines, lines_caption, search_caption
 from daqloom.report.study_map import heat_map, heat_map_caption
@@ -16,6 +17,7 @@ __all__ = [
     "heat_map",
     "heat_map_caption",
     "lines",
+    "lines_beside",
     "lines_caption",
     "search_caption",
 ]

@@ -12,20 +12,31 @@ from daqloom.report import style
 from daqloom.report.study_view import (
     METHOD_MARKERS,
     Quantity,
-    axes_of,
     chosen,
     hold,
-    is_numeric,
     wants_log,
 )
 from daqloom.study.errors import StudyError
+from daqloom.study.points import (
+    axes_of,
+    is_numeric,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
-NAMED_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK, style.GREY)
+NAMED_COLOURS = (
+    style.BLUE,
+    style.ORANGE,
+    style.GREEN,
+    style.PURPLE,
+    style.BLACK,
+    style.SKY,
+    style.AMBER,
+    style.GREY,
+)
 ONE_PANEL = (7.2, 4.2)
 """Inches."""
 Mark = Mapping[str, float] | None
@@ -53,12 +64,6 @@ def roles(dataset: Dataset, point: Mapping[str, float]) -> Roles:
     colour, panel = [*rest, None, None][:2]
     held = hold(dataset, [*rest[2:], *single], point)
     return Roles(x, colour, panel, held)
-
-
-def plane_of(dataset: Dataset) -> tuple[str, str] | None:
-    """The first two axes of numbers with two steps or more."""
-    axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
-    return (axes[0], axes[1]) if len(axes) > 1 else None
 
 
 def marker_of(method: str) -> str:
@@ -104,16 +109,21 @@ def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
 
 
 def panels_for(
-    count: int, most_columns: int = 3, wide: float = 3.1, high: float = 2.7
+    count: int,
+    most_columns: int = 3,
+    wide: float = 3.1,
+    high: float = 2.7,
+    same_heights: bool = True,
 ) -> tuple[Figure, list[Axes]]:
-    """Panels that share their axes."""
+    """Panels that share their axes, the vertical one only if they have the `same_heights`."""
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(count, most_columns)
     rows = -(-count // columns)
     size = ONE_PANEL if count == 1 else (max(wide * columns + 1.6, 6.4), high * rows + 0.5)
     figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    shared = {"sharex": True, "sharey": same_heights}
+    grid = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
     for spare in grid[count:]:
         spare.remove()
     for place in grid[max(0, count - columns) : count]:

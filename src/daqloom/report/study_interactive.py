@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import NAMED_COLOURS, plane_of, roles
+from daqloom.report.study_frame import (
+    NAMED_COLOURS,
+    roles,
+)
 from daqloom.report.study_view import (
     METHOD_COLOURS,
     METHOD_LABELS,
     Quantity,
-    axes_of,
     axis_quantity,
     chosen,
     hold,
     is_log_spaced,
-    is_numeric,
     key_name,
-    methods_of,
     on_axis,
-    operating_point,
-    saturated,
-    shown_variable,
-    spread,
     step_text,
     variable_quantity,
     wants_log,
 )
 from daqloom.study.errors import StudyError
+from daqloom.study.points import (
+    axes_of,
+    is_numeric,
+    methods_of,
+    operating_point,
+    plane_of,
+    saturated,
+    shown_variable,
+    spread,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -97,7 +103,7 @@ class _Surface:
     ) -> None:
         self.dataset, self.plane, self.point = dataset, plane, point
         self.values = spread(dataset[variable])
-        self.full = saturated(dataset, point)
+        self.full = saturated(dataset)
         self.x, self.y = (axis_quantity(dataset, axis) for axis in plane)
         self.z = variable_quantity(dataset, variable)
         methods = methods_of(dataset, variable)
@@ -240,7 +246,7 @@ def curves(
     used = roles(dataset, point)
     held = used.held | hold(dataset, [used.panel] if used.panel else [], point)
     part = dataset.isel(held)
-    values, full = spread(part[variable]), saturated(part, point)
+    values, full = spread(part[variable]), saturated(part)
     x, y = axis_quantity(dataset, used.x), variable_quantity(dataset, variable)
     steps = chosen(dataset.sizes[used.colour], len(NAMED_COLOURS)) if used.colour else [None]
     figure = Figure()

@@ -20,26 +20,28 @@ from daqloom.report.study_frame import (
     same_along,
 )
 from daqloom.report.study_view import (
-    BOUND,
     METHOD_COLOURS,
     METHOD_DASHES,
     METHOD_LABELS,
-    RATE,
     axis_quantity,
     chosen,
     has_error,
     held_text,
     is_log_spaced,
-    is_numeric,
     key_name,
-    methods_of,
     on_axis,
+    step_text,
+    variable_quantity,
+)
+from daqloom.study.points import (
+    BOUND,
+    RATE,
+    is_numeric,
+    methods_of,
     operating_point,
     saturated,
     shown_variable,
     spread,
-    step_text,
-    variable_quantity,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def lines(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> F
     """
     variable = shown_variable(dataset, variable)
     point = operating_point(dataset, mark)
-    return _Lines(dataset, variable, point).draw()
+    return Lines(dataset, variable, point).draw()
 
 
 def lines_caption(dataset: Dataset, variable: str, mark: Mark = None) -> str:
@@ -85,7 +87,7 @@ def lines_caption(dataset: Dataset, variable: str, mark: Mark = None) -> str:
 def _shared_caption(
     dataset: Dataset, point: Mapping[str, float], held: Mapping[str, int]
 ) -> Iterator[str]:
-    if bool(saturated(dataset, point).any()):
+    if bool(saturated(dataset).any()):
         yield (
             "Hollow points ask for more events than the links carry: what they show depends on "
             "how long they ran; no line joins them, and the axis may end below them."
@@ -94,14 +96,16 @@ def _shared_caption(
         yield f"Drawn for {held_text(dataset, held)}."
 
 
-class _Lines:
+class Lines:
+    """One variable along an axis, drawn panel by panel."""
+
     def __init__(self, dataset: Dataset, variable: str, point: Mapping[str, float]) -> None:
         self.roles = roles(dataset, point)
         self.point = point
         self.dataset = dataset
         held = self.roles.held
         self.values = spread(dataset[variable].isel(held))
-        self.hollow = saturated(dataset, point).isel(held)
+        self.hollow = saturated(dataset).isel(held)
         self.methods = methods_of(dataset, variable)
         self.y = variable_quantity(dataset, variable)
         self.x = axis_quantity(dataset, self.roles.x)
@@ -121,17 +125,18 @@ class _Lines:
             figure, places = panels_for(len(steps))
             for place, step in zip(places, steps, strict=True):
                 at = {} if step is None or panel is None else {panel: step}
-                self._panel(place, at)
+                self.panel(place, at)
                 if at and panel:
                     text = step_text(self.dataset, panel, self.dataset[panel].values[step])
                     place.set_title(f"{key_name(panel)} {text}")
-            self._heights(places[0])
-            self._legend(figure, places[0])
+            self.heights(places[0])
+            self.legend(figure, places[0])
             figure.supylabel(self.y.label, fontsize=9)
             figure.supxlabel(self.x.label, fontsize=9)
         return figure
 
-    def _panel(self, axes: Axes, at: dict[str, int]) -> None:
+    def panel(self, axes: Axes, at: dict[str, int]) -> None:
+        """The lines at one step of the panels' axis."""
         for colour, step, _ in self._colours():
             where = at | ({self.roles.colour: step} if self.roles.colour else {})
             for method in self.methods:
@@ -149,7 +154,7 @@ class _Lines:
             log_scale(axes.xaxis, self.x.values / self.x.divisor)
         style.quiet_grid(axes)
 
-    def _heights(self, axes: Axes) -> None:
+    def heights(self, axes: Axes) -> None:
         """Room for all panels; hollow points that would press all others down are left out."""
         reach = (self.values.mean + self.values.error) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
@@ -216,7 +221,7 @@ class _Lines:
             for colour, step in zip(colours, steps, strict=False)
         ]
 
-    def _legend(self, figure: Figure, axes: Axes) -> None:
+    def legend(self, figure: Figure, axes: Axes) -> None:
         """Beside the panels, where nothing can lie under it."""
         from matplotlib.lines import Line2D
 

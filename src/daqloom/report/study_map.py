@@ -12,26 +12,28 @@ from daqloom.report.study_frame import (
     Mark,
     log_scale,
     panels_for,
-    plane_of,
     point_text,
 )
 from daqloom.report.study_view import (
     METHOD_LABELS,
-    axes_of,
     axis_quantity,
     held_text,
     hold,
     is_log_spaced,
-    methods_of,
     on_axis,
-    operating_point,
-    saturated,
-    shown_variable,
-    spread,
     variable_quantity,
     wants_log,
 )
 from daqloom.study.errors import StudyError
+from daqloom.study.points import (
+    axes_of,
+    methods_of,
+    operating_point,
+    plane_of,
+    saturated,
+    shown_variable,
+    spread,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +58,7 @@ def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -
     quantity = variable_quantity(dataset, variable)
     methods = methods_of(dataset, variable)
     mean = spread(dataset[variable].isel(held)).mean / quantity.divisor
-    full = saturated(dataset, point).isel(held).transpose(plane[1], plane[0]).values
+    full = saturated(dataset).isel(held).transpose(plane[1], plane[0]).values
     tables = {m: mean.sel({"by": m}).transpose(plane[1], plane[0]).values for m in methods}
     ratio = {"analyse", "simulate"} <= tables.keys()
     with mpl.rc_context(style.RC):
@@ -93,7 +95,7 @@ def heat_map_caption(dataset: Dataset, mark: Mark = None) -> str:
     held = hold(dataset, [a for a in axes_of(dataset) if a not in plane], point)
     cross = all(on_axis(dataset, axis, point) is not None for axis in plane)
     sentences = [f"The cross is the operating point, {point_text(point)}."] * cross
-    if bool(saturated(dataset, point).isel(held).any()):
+    if bool(saturated(dataset).isel(held).any()):
         sentences.append("Hatched: the links cannot carry this event rate, whatever the buffer.")
     if held:
         sentences.append(f"Drawn for {held_text(dataset, held)}.")

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 from daqloom.report import study_interactive, study_table
 from daqloom.report.page import page, picture, section, table
 from daqloom.report.study_figures import search_caption
-from daqloom.report.study_frame import plane_of
 from daqloom.report.study_view import (
     METHOD_LABELS,
-    axes_of,
     held_text,
     key_name,
+    variable_quantity,
+)
+from daqloom.study.points import (
+    axes_of,
     methods_of,
+    plane_of,
     saturated,
     shown_variable,
-    variable_quantity,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def _turned(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -
 def _results(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -> list[str]:
     rows = list(itertools.islice(study_table.rows(dataset, variable, mark), MOST_ROWS + 1))
     parts = ["<h2>Results</h2>"]
-    if bool(saturated(dataset, mark).any()):
+    if bool(saturated(dataset).any()):
         parts.append("<p>* asks for more events than the links carry.</p>")
     if study_table.MODEL in axes_of(dataset):
         parts.append("<p>Cost is relative to the shallow switch.</p>")

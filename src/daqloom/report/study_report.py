@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING
 
 from daqloom.report import study_figures, study_page
 from daqloom.report.output import written_whole
-from daqloom.report.study_frame import plane_of, roles
-from daqloom.report.study_view import EVENT_KEYS, axes_of, key_name, methods_of, shown_variable
+from daqloom.report.study_frame import (
+    roles,
+)
+from daqloom.report.study_view import (
+    key_name,
+)
 from daqloom.study.dataset import to_parquet
+from daqloom.study.points import (
+    EVENT_KEYS,
+    axes_of,
+    methods_of,
+    plane_of,
+    shown_variables,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,17 +45,16 @@ def write(
 ) -> list[Path]:
     """Writes the report into `folder` and gives the paths, the page first.
 
-    `show` names the metric (by default as `shown_variable` has it), `mark` the operating point,
+    `show` names the metric (by default as `shown_variables` has it), `mark` the operating point,
     `provenance` are names and values for the end of the page. Raises StudyError where there is
     nothing to show, OutputError where `folder` cannot be written.
     """
-    variable = shown_variable(dataset, show)
-    drawn = figures(dataset, variable, mark)
+    drawn = figures(dataset, show, mark)
     pictures = [(heading, caption, _png(figure)) for _, heading, caption, figure in drawn]
     text = study_page.render(
         dataset,
         pictures,
-        variable=variable,
+        variable=show,
         description=description,
         mark=mark,
         provenance=provenance,
@@ -69,14 +79,18 @@ def figures(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> list[tuple[str, str, str, Figure]]:
     """All figures that suit the study: name of the file, heading, caption, figure."""
-    variable = shown_variable(dataset, variable)
+    variables = shown_variables(dataset, variable)
+    variable = variables[0]
     found: list[tuple[str, str, str, Figure]] = []
     axes = axes_of(dataset)
     if axes:
         caption = study_figures.lines_caption(dataset, variable, mark)
-        drawn = study_figures.lines(dataset, variable, mark)
-        x = roles(dataset, mark or {}).x
-        found.append(("lines", f"Along {key_name(x)}", caption, drawn))
+        used = roles(dataset, mark or {})
+        if len(variables) > 1 and used.panel is None:
+            drawn = study_figures.lines_beside(dataset, variables, mark)
+        else:
+            drawn = study_figures.lines(dataset, variable, mark)
+        found.append(("lines", f"Along {key_name(used.x)}", caption, drawn))
     if plane_of(dataset):
         caption = study_figures.heat_map_caption(dataset, mark)
         found.append(("map", "Map", caption, study_figures.heat_map(dataset, variable, mark)))

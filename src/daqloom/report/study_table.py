@@ -13,16 +13,18 @@ import numpy as np
 from daqloom.report.study_view import (
     METHOD_LABELS,
     Quantity,
-    axes_of,
     key_name,
-    methods_of,
-    saturated,
-    shown_variable,
-    spread,
     step_text,
     variable_quantity,
 )
 from daqloom.scenario.switches import DEFAULTS
+from daqloom.study.points import (
+    axes_of,
+    methods_of,
+    saturated,
+    shown_variable,
+    spread,
+)
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -73,7 +75,7 @@ def rows(
     """
     axes = axes_of(dataset)
     columns = _columns(dataset, variable)
-    full = saturated(dataset, mark).values
+    full = saturated(dataset).values
     ratio = _compared(dataset, variable)
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
     for index in itertools.product(*map(range, sizes)):

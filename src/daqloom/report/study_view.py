@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.study.errors import StudyError
+from daqloom.study.points import BOUND, PEAK, is_numeric, spread
 
 if TYPE_CHECKING:
-    from xarray import DataArray, Dataset
-
-USUAL = "buffer_peak_bytes.tor"
-RATE, BOUND = "event.rate", "event_rate_bound_hz"
-EVENT_KEYS = (RATE, "event.size")
+    from xarray import Dataset
 
 LOG_FROM = 60
 """Ratio of the largest to the least value from which on an axis is logarithmic."""
@@ -32,7 +28,7 @@ _KEYS = {
     "builders.outstanding_fragments": "fragments requested in parallel",
 }
 _METRICS = {
-    USUAL: "most held by the top-of-rack switch",
+    PEAK: "most held by the top-of-rack switch",
     "buffer_peak_bytes.core": "most held by the core switch",
     "event_rate_hz": "events built",
     BOUND: "bound of the event rate",
@@ -42,56 +38,6 @@ _METRICS = {
 }
 
 
-def axes_of(dataset: Dataset) -> list[str]:
-    """The study's axes, in the order of its file."""
-    first = next((v for v in dataset.data_vars.values() if "by" in v.dims), None)
-    dims = dataset.sizes if first is None else first.dims
-    return [str(dim) for dim in dims if dim not in ("by", "seed")]
-
-
-def is_numeric(dataset: Dataset, axis: str) -> bool:
-    """Whether an axis' steps are numbers; else they are names, such as models of switches."""
-    kind = dataset[axis].dtype.kind
-    return kind in "iuf"
-
-
-def shown_variable(dataset: Dataset, show: str | None = None) -> str:
-    """The variable that a report is about.
-
-    `boundary` after a search, else `show`, else the peak of the top-of-rack switch, else the first
-    metric. Raises StudyError where there is no such variable, or none at all.
-    """
-    known = [str(name) for name, v in dataset.data_vars.items() if v.dtype.kind in "iuf"]
-    filled = [name for name in known if bool(np.isfinite(dataset[name]).any())]
-    if show is not None:
-        if show not in known:
-            raise StudyError(
-                f'there is no metric "{show[:80]}" in this study; known are {", ".join(known)}'
-            )
-        return show
-    for name in ("boundary", USUAL, *filled):
-        if name in filled:
-            return name
-    raise StudyError(
-        "there is no result of this study yet; compute some with `daqloom study run FILE`"
-    )
-
-
-def methods_of(dataset: Dataset, variable: str) -> list[str]:
-    """The methods that give `variable` anywhere."""
-    given = dataset[variable].notnull()
-    return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
-
-
-def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Event rate and size of the study's own scenario, SI numbers, as far as they are known.
-
-    `mark` wins over the dataset's attribute `operating_point`.
-    """
-    given = dataset.attrs.get("operating_point", {}) if mark is None else mark
-    return {key: float(given[key]) for key in EVENT_KEYS if key in given}
-
-
 def on_axis(dataset: Dataset, axis: str, point: Mapping[str, float]) -> float | None:
     """Where the operating point lies on a numeric axis; None where it does not."""
     if axis not in point or not is_numeric(dataset, axis):
@@ -99,52 +45,6 @@ def on_axis(dataset: Dataset, axis: str, point: Mapping[str, float]) -> float | 
     values = dataset[axis].values
     inside = values.min() <= point[axis] <= values.max()
     return point[axis] if inside else None
-
-
-def saturated(dataset: Dataset, point: Mapping[str, float] | None = None) -> DataArray:
-    """Where the event rate is above the bound that `analyse` gives: dims are the axes.
-
-    No buffer helps there: what such a point shows depends on how long it ran. False where it is not
-    known, and where the rate itself is searched.
-    """
-    import xarray
-
-    axes = axes_of(dataset)
-    shape = [dataset.sizes[axis] for axis in axes]
-    nowhere = xarray.DataArray(np.zeros(shape, dtype=bool), dims=axes)
-    searched = "boundary" in dataset and dataset["boundary"].attrs.get("key") == RATE
-    if BOUND not in dataset or searched:
-        return nowhere
-    rate: Any
-    if RATE in dataset.coords:
-        rate = dataset[RATE].drop_vars(RATE)
-    elif RATE in (known := operating_point(dataset, point)):
-        rate = known[RATE]
-    else:
-        return nowhere
-    bound = dataset[BOUND].max(["by", "seed"], skipna=True)
-    bound = bound.drop_vars(list(dataset.coords), errors="ignore")
-    above: DataArray = rate > bound * (1 + 1e-9)
-    return above.broadcast_like(nowhere).transpose(*axes)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean over seeds and its standard error, s/√n; 0 where fewer than two seeds are known."""
-
-    mean: DataArray
-    error: DataArray
-
-
-def spread(values: DataArray) -> Spread:
-    """Over the dimension `seed`; what is not known is left out."""
-    count = values.notnull().sum("seed")
-    total = values.fillna(0).sum("seed")
-    mean = (total / count.where(count > 0)).rename("mean")
-    squares = ((values - mean) ** 2).sum("seed", skipna=True)
-    variance = squares / (count - 1).where(count > 1)
-    error = ((variance / count) ** 0.5).fillna(0)
-    return Spread(mean, error)
 
 
 def has_error(dataset: Dataset, variable: str) -> bool:
@@ -201,6 +101,11 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
     unit = str(dataset[variable].attrs.get("units", ""))
     divisor, unit = style.prefixed(unit, float(np.median(known)) if known.size else 0.0)
     return Quantity(variable_name(dataset, variable), unit, divisor)
+
+
+def method_name(method: str) -> str:
+    """`analyse` → `formula`."""
+    return METHOD_LABELS.get(method, method)
 
 
 def key_name(key: str) -> str:

@@ -17,6 +17,8 @@ BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREEN = "#009E73"
 PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+AMBER = "#E69F00"
 
 RC: Any = {
     "font.family": "DejaVu Sans",

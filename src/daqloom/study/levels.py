@@ -131,23 +131,28 @@ def levels(
     dataset: Dataset,
     periods: Sequence[Period] = USUAL,
     *,
-    at: Mapping[str, Sequence[Any]] | None = None,
+    at: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] = (),
     replicas: int = 199,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
     """What the peak of the top-of-rack switch exceeds once in each period, at every point.
 
-    `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, `{"event.rate":
-    [12e3]}`. A point whose runs are saturated, were still drifting, dropped packets (its buffer cut
-    the peaks off) or lack a course is left out and named. `replicas` are those of `fit_gev`.
+    `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
+    `{"event.rate": [12e3]}`; of several such choices each point is taken that is in any. A point
+    whose runs are saturated, were still drifting, dropped packets (its buffer cut the peaks off) or
+    lack a course is left out and named. `replicas` are those of `fit_gev`.
     Raises StudyError where no point has a course, and for a period no longer than a block.
     """
     course = course_of(dataset)
     axes = axes_of(dataset)
-    steps = [_steps(dataset, axis, (at or {}).get(axis)) for axis in axes]
+    choices = [at] if isinstance(at, Mapping) else list(at) or [{}]
+    indices: dict[tuple[int, ...], None] = {}
+    for choice in choices:
+        steps = [_steps(dataset, axis, choice.get(axis)) for axis in axes]
+        indices |= dict.fromkeys(itertools.product(*steps))
     found = Levels(PEAK, tuple(periods), [], [])
     methods = [str(m) for m in course["by"].values if course.sel({"by": m}).notnull().any()]
-    chosen = [(m, index) for m in methods for index in itertools.product(*steps)]
+    chosen = [(method, index) for method in methods for index in sorted(indices)]
     for count, (method, index) in enumerate(chosen):
         place = dict(zip(axes, index, strict=True))
         names = {axis: dataset[axis].values[step].item() for axis, step in place.items()}

@@ -1,0 +1,315 @@
+"""How high the peak gets in an hour, a day, a fill: sentences, figure and table of levels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.report.finding import NOTHING, Finding, counted
+from daqloom.report.study_view import (
+    METHOD_COLOURS,
+    Quantity,
+    hold,
+    key_name,
+    method_name,
+    step_text,
+    variable_quantity,
+)
+from daqloom.study.errors import StudyError
+from daqloom.study.gev import quantile
+from daqloom.study.levels import USUAL, LeftOut, Levels, Period, PointLevels, levels
+from daqloom.study.points import PEAK, axes_of, is_numeric, operating_point
+from daqloom.study.return_levels import FARTHEST, describe, return_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+HEADING = "How high in an hour, a day, a fill"
+FEW_REPLICAS = 39
+"""Enough for a report to doubt a fit (1 of 40 is less than 5 %)."""
+MOST_POINTS = 60
+"""More than these, and a report tells the levels along the operating point's axes alone."""
+CURVE = 16
+"""Periods at which the figure's curve is computed."""
+_TICKS = {
+    1e-3: "1 ms",
+    1e-2: "10 ms",
+    0.1: "0.1 s",
+    1.0: "1 s",
+    10.0: "10 s",
+    60.0: "1 min",
+    600.0: "10 min",
+    3600.0: "1 h",
+    86400.0: "1 d",
+    604800.0: "1 week",
+    365.25 * 86400: "1 year",
+}
+
+
+def finding(dataset: Dataset, mark: Mapping[str, float] | None = None) -> Finding | None:
+    """The section of a report; None where the study has no course of fixed runs to tell it from."""
+    point = operating_point(dataset, mark)
+    try:
+        found = levels(dataset, USUAL, replicas=FEW_REPLICAS, at=_lines(dataset, point))
+    except StudyError:
+        return None
+    shown = nearest(dataset, found, point)
+    if shown is None:
+        return None
+    told = list(sentences(dataset, found, shown))
+    if len(found.points) + len(found.left_out) < math.prod(_sizes(dataset)):
+        told.append(
+            "The table has the points that share a step with the operating point; "
+            "`daqloom study levels` has all."
+        )
+    return Finding(
+        "levels",
+        HEADING,
+        tuple(told),
+        figure(dataset, shown, found.periods),
+        head(dataset, found),
+        rows(dataset, found),
+    )
+
+
+def _sizes(dataset: Dataset) -> list[int]:
+    return [dataset.sizes[axis] for axis in axes_of(dataset)]
+
+
+def _lines(dataset: Dataset, point: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Of many points, those that differ from the operating point in one axis."""
+    if math.prod(_sizes(dataset)) <= MOST_POINTS:
+        return []
+    held = {
+        a: dataset[a].values[[s]].tolist()
+        for a, s in hold(dataset, axes_of(dataset), point).items()
+    }
+    return [{a: v for a, v in held.items() if a != free} for free in held]
+
+
+def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> PointLevels | None:
+    """The point nearest to the operating point, the middle of axes that it does not name."""
+    if not found.points:
+        return None
+    wanted = hold(dataset, axes_of(dataset), point)
+
+    def distance(one: PointLevels) -> float:
+        apart = 0.0
+        for axis, step in wanted.items():
+            values = dataset[axis].values
+            place = values.tolist().index(one.at[axis])
+            if is_numeric(dataset, axis):
+                span = float(np.ptp(values)) or 1.0
+                target = point.get(axis, float(values[step]))
+                apart += abs(float(values[place]) - target) / span
+            else:
+                apart += float(place != step)
+        return apart
+
+    return min(found.points, key=distance)
+
+
+def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
+    """`12 kHz × 5 MB`, names of switches and the like as they are."""
+    return " × ".join(step_text(dataset, axis, value) for axis, value in at.items())
+
+
+def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
+    """The levels at one point in words, then what holds for all."""
+    told = [_answer(variable_quantity(dataset, PEAK), place_text(dataset, shown.at), shown, found)]
+    if shown.limit is None:
+        told += [f"There {warning}." for warning in shown.fit.warnings]
+    told += [f"At every point {warning}." for warning in _common(found)]
+    least_s = min(one.observed_s for one in found.points)
+    if max(each.length_s for each in found.periods) > FARTHEST * least_s:
+        told.append(
+            f"Only {style.round_seconds(least_s)} were run at a point: from "
+            f"{FARTHEST:g} times that on a level rests on the shape of the tail alone. Longer runs "
+            "and more seeds narrow it."
+        )
+    if found.left_out:
+        told.append(f"Left out: {counted(Counter(one.reason for one in found.left_out))}.")
+    return told
+
+
+def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -> str:
+    at = f"At {where} " if where else "Here "
+    if shown.limit is not None:
+        return (
+            f"{at}the peaks crowd against {quantity.text(shown.limit)}: a limit of the system seems "
+            "to set them, not chance. While it stands, a longer run gets no higher."
+        )
+    spoken = " ".join(
+        describe(level, often=each.often)
+        for level, each in zip(shown.levels, found.periods, strict=True)
+    )
+    return at + spoken[0].lower() + spoken[1:]
+
+
+def head(dataset: Dataset, found: Levels) -> list[str]:
+    """Names of the columns, with units."""
+    unit = variable_quantity(dataset, PEAK).unit
+    return [
+        *(key_name(axis) for axis in axes_of(dataset)),
+        *(["method"] if _methods(found) > 1 else []),
+        f"most observed ({unit})",
+        "observed",
+        *(f"{each.often} ({unit})" for each in found.periods),
+        "notes",
+    ]
+
+
+def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
+    """One for each point, those left out with the reason in their place."""
+    quantity = variable_quantity(dataset, PEAK)
+    common, axes = _common(found), axes_of(dataset)
+    table: dict[tuple[int, ...], list[str]] = {}
+    for one in _every(found):
+        place = tuple(dataset[axis].values.tolist().index(one.at[axis]) for axis in axes)
+        cells = [step_text(dataset, axis, one.at[axis]) for axis in axes]
+        cells += [method_name(one.method)] if _methods(found) > 1 else []
+        if isinstance(one, PointLevels):
+            cells += [
+                quantity.number(float(one.fit.maxima.max())),
+                style.round_seconds(one.observed_s),
+                *(_level(quantity, one, i) for i in range(len(found.periods))),
+                "; ".join(w for w in map(short, one.fit.warnings) if w not in common) or NOTHING,
+            ]
+        else:
+            cells += [NOTHING] * (2 + len(found.periods)) + [one.reason]
+        table[(list(dataset["by"].values).index(one.method), *place)] = cells
+    return [table[place] for place in sorted(table)]
+
+
+def _methods(found: Levels) -> int:
+    return len({one.method for one in _every(found)})
+
+
+def _every(found: Levels) -> list[PointLevels | LeftOut]:
+    return [*found.points, *found.left_out]
+
+
+def _level(quantity: Quantity, one: PointLevels, index: int) -> str:
+    level = one.levels[index]
+    if one.limit is not None:
+        return f"{quantity.number(one.limit)} (limit)"
+    value, low = quantity.number(level.value), quantity.number(level.low)
+    if math.isnan(level.high):
+        return f"{value} (error unknown)"
+    if level.high == math.inf:
+        return f"{value} (at least {low})"
+    return f"{value} ({low} to {quantity.number(level.high)})"
+
+
+def short(warning: str) -> str:
+    """A warning without its numbers and reasons."""
+    return re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
+
+
+def _common(found: Levels) -> list[str]:
+    """Short warnings of the fits that every point has."""
+    told = [set(map(short, one.fit.warnings)) for one in found.points]
+    return sorted(set.intersection(*told)) if len(told) > 1 else []
+
+
+def figure(dataset: Dataset, shown: PointLevels, periods: tuple[Period, ...] = USUAL) -> Figure:
+    """Levels against the period at one point, with their interval and the observed maxima."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    quantity = variable_quantity(dataset, PEAK)
+    with mpl.rc_context(style.RC):
+        drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
+        axes = drawn.subplots()
+        _curve(axes, shown, quantity, max(each.length_s for each in periods))
+        for each in periods:
+            axes.axvline(each.length_s, color=style.GREY, lw=0.8, ls=(0, (2, 3)), zorder=1)
+            axes.annotate(
+                each.name,
+                (each.length_s, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(-3, -3),
+                textcoords="offset points",
+                rotation=90,
+                ha="right",
+                va="top",
+                fontsize=8,
+                color=style.GREY,
+            )
+        _time_axis(axes)
+        axes.set(ylabel=quantity.label, xlabel="exceeded once in")
+        axes.set_title(place_text(dataset, shown.at))
+        drawn.legend(loc="outside lower center", frameon=False, ncols=3)
+        style.quiet_grid(axes)
+    return drawn
+
+
+def _curve(axes: Axes, shown: PointLevels, quantity: Quantity, longest_s: float) -> None:
+    fit, colour = shown.fit, METHOD_COLOURS.get(shown.method, style.BLUE)
+    ordered = np.sort(fit.maxima)
+    # Weibull's plotting positions: the i-th of n is exceeded with 1 - i / (n + 1).
+    exceeded = 1 - np.arange(1, ordered.size + 1) / (ordered.size + 1)
+    axes.plot(
+        shown.block_s / exceeded,
+        ordered / quantity.divisor,
+        "o",
+        ms=3.5,
+        color=style.BLACK,
+        label=f"maxima of {ordered.size} blocks of {style.round_seconds(shown.block_s)}",
+        zorder=3,
+    )
+    axes.axvspan(
+        0.5 * shown.block_s, shown.observed_s, color="#f4f4f4", zorder=0, label="as long as was run"
+    )
+    if shown.limit is not None:
+        limit = shown.limit / quantity.divisor
+        text = f"limit, {quantity.text(shown.limit)}"
+        axes.axhline(limit, color=style.ORANGE, lw=1.3, ls="--", label=text)
+        axes.set_xlim(shown.block_s, 2 * longest_s)
+        axes.set_ylim(0, 1.12 * limit)
+        return
+    times = np.geomspace(1.3 * shown.block_s, 2 * longest_s, CURVE)
+    found = [return_level(fit, shown.block_s, float(time)) for time in times]
+    low, high = (np.array([getattr(level, end) for level in found]) for end in ("low", "high"))
+    fine = np.geomspace(1.05 * shown.block_s, 2 * longest_s, 200)
+    curve = [quantile(shown.block_s / time, fit.gev) / quantity.divisor for time in fine]
+    axes.plot(fine, curve, color=colour, label="fitted level")
+    top = _top(high, curve, quantity)
+    if np.isfinite(low).any():
+        axes.fill_between(
+            times,
+            low / quantity.divisor,
+            np.minimum(np.nan_to_num(high, posinf=math.inf) / quantity.divisor, 10 * top),
+            color=colour,
+            alpha=0.18,
+            lw=0,
+            label="interval, 95 %",
+        )
+    axes.set_xlim(shown.block_s, 2 * longest_s)
+    bottom = 0.9 * min(float(ordered[0]) / quantity.divisor, curve[0])
+    axes.set_ylim(max(0.0, bottom), top)
+
+
+def _top(high: Any, curve: list[float], quantity: Quantity) -> float:
+    """All of the band unless it runs away."""
+    known = high[np.isfinite(high)] / quantity.divisor
+    return 1.05 * min(float(known.max(initial=curve[-1])), 2.5 * curve[-1])
+
+
+def _time_axis(axes: Axes) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    ticks = [time for time in _TICKS if low <= time <= high]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: _TICKS.get(value, ""))
