@@ -21,7 +21,14 @@ from daqloom.scenario import load
 from daqloom.study.errors import StudyError
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
-from daqloom.study.points import axes_of, methods_of, saturated, shown_variable, spread
+from daqloom.study.points import (
+    axes_of,
+    methods_of,
+    saturated,
+    shown_variable,
+    shown_variables,
+    spread,
+)
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 
@@ -553,3 +560,47 @@ def test_a_store_is_asked_for_each_record_once_in_the_count(computed):
             list(replay(load_study(file), opened))
         [origin] = opened.origins
     assert origin.runs == 2
+
+
+# Several variables side by side
+
+LATENCY = "collection_latency_s.mean"
+
+
+def with_latency(*axes, **attrs):
+    """Of `study`, a peak of 10 MB as a latency of 1 ms."""
+    dataset = study(*axes, **attrs)
+    dataset[LATENCY] = (dataset[PEAK] * 1e-10).assign_attrs(units="s")
+    return dataset
+
+
+def test_a_report_draws_the_variables_of_the_study_side_by_side():
+    dataset = with_latency(RATES, MODELS, methods=("simulate",), show=[LATENCY, PEAK])
+    assert shown_variables(dataset) == [LATENCY, PEAK]
+    assert shown_variables(dataset, PEAK) == [PEAK]
+    [(name, _, _, figure)] = [each for each in figures(dataset) if each[0] == "lines"]
+    left, right = figure.axes
+    assert left.get_ylabel() == "collection latency, mean (ms)"
+    assert right.get_ylabel() == "most held by the top-of-rack switch (MB)"
+    # 12 MB (1 + place of the rate), as 1.2 ms on the left.
+    assert curve(left, 0)[:, 1] == pytest.approx([1.2, 2.4, 3.6, 4.8])
+    assert curve(right, 0)[:, 1] == pytest.approx([12, 24, 36, 48])
+    page = render(dataset, [("Lines", "", b"png")])
+    assert len(re.findall(r'<script type="application/json">', page)) == 2
+    assert study_table.head(dataset)[3:5] == [
+        "collection latency, mean, simulation (ms)",
+        "most held by the top-of-rack switch, simulation (MB)",
+    ]
+
+
+def test_a_metric_that_nobody_gave_is_not_shown():
+    dataset = study(RATES, show=["packets_dropped", PEAK])
+    assert shown_variables(dataset) == [PEAK]
+
+
+def test_panels_of_a_third_axis_leave_room_for_one_variable():
+    dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
+    with pytest.raises(StudyError, match="one or two axes"):
+        study_figures.lines_beside(dataset, [LATENCY, PEAK])
+    lines = {name: figure for name, _, _, figure in figures(dataset)}["lines"]
+    assert "collection latency, mean (ms)" in texts(lines)

@@ -122,8 +122,8 @@ def panels_for(
     rows = -(-count // columns)
     size = ONE_PANEL if count == 1 else (max(wide * columns + 1.6, 6.4), high * rows + 0.5)
     figure = Figure(figsize=size, layout="constrained")
-    shared = {"sharex": True, "sharey": same_heights}
-    grid = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+    places = figure.subplots(rows, columns, sharex=True, sharey=same_heights, squeeze=False)
+    grid = places.ravel()
     for spare in grid[count:]:
         spare.remove()
     for place in grid[max(0, count - columns) : count]:

@@ -117,6 +117,7 @@ class Lines:
             self.bound = dataset[BOUND].isel(held).max(["by", "seed"])
 
     def draw(self) -> Figure:
+        """All panels, one for each step of their axis."""
         import matplotlib as mpl
 
         panel = self.roles.panel

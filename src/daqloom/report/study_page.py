@@ -14,14 +14,14 @@ from daqloom.report.study_view import (
     METHOD_LABELS,
     held_text,
     key_name,
-    variable_quantity,
+    variable_name,
 )
 from daqloom.study.points import (
     axes_of,
     methods_of,
     plane_of,
     saturated,
-    shown_variable,
+    shown_variables,
 )
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def render(
     provenance: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page's text. `pictures` are heading, caption and PNG each."""
-    variable = shown_variable(dataset, variable)
+    variables = shown_variables(dataset, variable)
     title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
     parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
-    parts += [f"<p>{html.escape(text)}</p>" for text in _state(dataset, variable)]
+    parts += [f"<p>{html.escape(text)}</p>" for text in _state(dataset, variables[0])]
+    names = ", ".join(variable_name(dataset, name) for name in variables)
     parts += [
-        picture(heading, caption, png, f"{heading}: {variable_quantity(dataset, variable).name}")
-        for heading, caption, png in pictures
+        picture(heading, caption, png, f"{heading}: {names}") for heading, caption, png in pictures
     ]
-    parts += _turned(dataset, variable, mark)
+    parts += _turned(dataset, variables, mark)
     parts += _results(dataset, variable, mark)
     if provenance:
         told = table(("what", "value"), provenance)
@@ -79,23 +79,32 @@ def _state(dataset: Dataset, variable: str) -> list[str]:
     return sentences
 
 
-def _turned(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -> list[str]:
+def _turned(
+    dataset: Dataset, variables: Sequence[str], mark: Mapping[str, float] | None
+) -> list[str]:
     if not axes_of(dataset):
         return []
     if plane_of(dataset) is None:
         text = "The same to zoom and hover. Click a name in the legend to hide its curve."
-        return [section("To explore", text, study_interactive.curves(dataset, variable, mark))]
+        return [
+            section(
+                f"To explore: {variable_name(dataset, name)}",
+                text,
+                study_interactive.curves(dataset, name, mark),
+            )
+            for name in variables
+        ]
     third, held = study_interactive.surface_held(dataset, mark)
     text = "Drag to turn; click a name in the legend to show or hide it."
     text += f" The legend has the steps of {key_name(third)}." if third else ""
     text += f" Drawn for {held_text(dataset, held)}." if held else ""
-    figure = study_interactive.surface(dataset, variable, mark)
+    figure = study_interactive.surface(dataset, variables[0], mark)
     return [
         section("To explore", text, figure).replace('"figure"', '"figure" style="height:620px"')
     ]
 
 
-def _results(dataset: Dataset, variable: str, mark: Mapping[str, float] | None) -> list[str]:
+def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] | None) -> list[str]:
     rows = list(itertools.islice(study_table.rows(dataset, variable, mark), MOST_ROWS + 1))
     parts = ["<h2>Results</h2>"]
     if bool(saturated(dataset).any()):

@@ -23,6 +23,7 @@ from daqloom.study.points import (
     methods_of,
     saturated,
     shown_variable,
+    shown_variables,
     spread,
 )
 
@@ -33,6 +34,7 @@ MODEL = "switch.tor.model"
 NOTHING = "–"
 BESIDE = (
     "event_rate_hz",
+    "incast_margin_bytes",
     "drop_fraction",
     "retransmission_timeouts",
     "collection_latency_s.p99",
@@ -103,16 +105,16 @@ def relative_cost(model: str) -> float | None:
 
 
 def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
-    variable = shown_variable(dataset, variable)
+    shown = shown_variables(dataset, variable)
     columns = []
-    for name in dict.fromkeys((variable, *BESIDE)):
+    for name in dict.fromkeys((*shown, *BESIDE)):
         if name not in dataset:
             continue
         quantity, found = variable_quantity(dataset, name), spread(dataset[name])
         methods = methods_of(dataset, name)
         for method in methods:
             label = METHOD_LABELS.get(method, method)
-            told = f", {label}" if name == variable or len(methods) > 1 else ""
+            told = f", {label}" if name in shown or len(methods) > 1 else ""
             unit = f" ({quantity.unit})" if quantity.unit else ""
             place = {"by": method}
             columns.append(
