@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -156,4 +157,7 @@ def _executor(opened: Store, path: Path, workers: int, scheduler: str | None) ->
         return InProcess(opened)
     from daqloom.study.workers import DaskExecutor
 
-    return DaskExecutor(path, workers=workers, address=scheduler)
+    executor = DaskExecutor(path, workers=workers, address=scheduler)
+    if not executor.workers:
+        print("daqloom: the scheduler has no worker yet; waiting for the first", file=sys.stderr)
+    return executor

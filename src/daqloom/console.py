@@ -36,14 +36,14 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     from daqloom.report.output import OutputError
     from daqloom.scenario.errors import ScenarioError
     from daqloom.simulate import SimulationError
-    from daqloom.study.errors import StoreFailure
+    from daqloom.study.errors import StudyFailure
 
     try:
         yield
         sys.stdout.flush()
     except ScenarioError as error:
         fail(str(error), BAD_INPUT)
-    except (SimulationError, StoreFailure, OutputError) as error:
+    except (SimulationError, StudyFailure, OutputError) as error:
         fail(str(error), FAILED)
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)

@@ -14,6 +14,8 @@ from daqloom.study.runner import Progress, Report
 from daqloom.study.store import Store
 
 SPOKEN_EVERY_S = 5.0
+ANNOUNCED_FROM_S = 2.0
+"""What takes longer than this by its plan is announced, for its first run may take long, too."""
 
 
 def print_plan(study: Study, plan: Plan, store: Path) -> None:
@@ -37,16 +39,20 @@ def watch(study: Study) -> Iterator[Report]:
     """Shows progress on standard error: a line every few seconds, failures at once."""
     spoken = time.monotonic()
     shown = 0
+    announced = False
 
     def report(progress: Progress) -> None:
-        nonlocal spoken, shown
+        nonlocal spoken, shown, announced
         for task, sentence in progress.failures[shown:]:
-            where = ", ".join(f"{k} = {v}" for k, v in study.overrides(task.index).items())
-            print(f"daqloom: {task.method}, seed {task.seed}, {where}: {sentence}", file=sys.stderr)
+            point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
+            where = ", ".join([task.method, f"seed {task.seed}", *point])
+            print(f"daqloom: {where}: {sentence}", file=sys.stderr)
         shown = len(progress.failures)
         now = time.monotonic()
-        if now - spoken >= SPOKEN_EVERY_S:
+        long = not announced and progress.ahead_s > ANNOUNCED_FROM_S
+        if long or now - spoken >= SPOKEN_EVERY_S:
             spoken = now
+            announced = True
             print(line(progress), file=sys.stderr, flush=True)
 
     yield report
@@ -54,7 +60,11 @@ def watch(study: Study) -> Iterator[Report]:
 
 def line(progress: Progress) -> str:
     """How far a study is, in one line."""
-    left = "" if progress.left_s is None else f", about {duration(progress.left_s)} left"
+    left = ""
+    if progress.left_s is not None:
+        left = f", about {duration(progress.left_s)} left"
+    elif progress.ahead_s > 0:
+        left = f", about {duration(progress.ahead_s)} on one core ahead"
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     return (
         f"{progress.finished} of {progress.tasks}: {progress.computed} runs computed, "
@@ -66,6 +76,13 @@ def print_summary(study: Study, progress: Progress, store: Store) -> None:
     """The last word, on standard output."""
     for sentence in store.damaged:
         print(f"daqloom: {sentence}", file=sys.stderr)
+    if study.search and progress.unbounded:
+        low, high = study.search.bounds
+        print(
+            f"daqloom: {progress.unbounded} of {progress.tasks} answers: no boundary of "
+            f"{study.search.key} between {low} and {high}; they are kept and flagged",
+            file=sys.stderr,
+        )
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     answers = progress.finished - len(progress.failures)
     print(

@@ -17,6 +17,9 @@ from daqloom.study.plan import ALL, Part, cells_left, cost_s, how_many, survey
 from daqloom.study.program import Outcome, Program, Task, follow, program, tasks
 from daqloom.study.store import Store
 
+TOLD_FROM = 0.01
+"""Share of the work after which its pace foretells the end: workers start slowly."""
+
 
 @dataclass
 class Progress:
@@ -27,17 +30,19 @@ class Progress:
     computed: int = 0
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
+    unbounded: int = 0  # searches whose bounds hold no boundary
     ahead_s: float = 0.0  # processor time of all that is left, as a plan estimates it
     computed_s: float = 0.0  # the same of all that was computed
     started_s: float = field(default_factory=time.monotonic)
 
     @property
     def left_s(self) -> float | None:
-        """Estimated time to the end, at the pace so far; None before the first run is done."""
-        if self.computed_s == 0:
+        """Estimated time to the end, at the pace so far; None while that says little."""
+        ahead_s = max(0.0, self.ahead_s)
+        if self.computed_s <= TOLD_FROM * (self.computed_s + ahead_s):
             return None
         spent = time.monotonic() - self.started_s
-        return spent / self.computed_s * max(0.0, self.ahead_s)
+        return spent / self.computed_s * ahead_s
 
 
 Report = Callable[[Progress], None]
@@ -77,8 +82,10 @@ class _Run:
         # What the store knows is read once; programs are begun anew, for 10⁵ would fill the memory.
         left = deque(self._survey(part))
         self.progress.started_s = time.monotonic()
+        self.report(self.progress)
         while left or self.under_way:
-            while left and len(self.under_way) < self.executor.slots:
+            slots = self.executor.slots
+            while left and len(self.under_way) < slots:
                 self._begin(*left.popleft())
             if self.under_way:
                 self._collect()
@@ -93,7 +100,7 @@ class _Run:
                 yield task, ahead_s
                 continue
             self.progress.reused += answers
-            self._finish(task, state if isinstance(state, str) else None)
+            self._finish(task, state)
 
     def _begin(self, task: Task, ahead_s: float) -> None:
         self._advance(_Active(task, program(self.study, task), ahead_s), None)
@@ -129,7 +136,7 @@ class _Run:
         if isinstance(state, Cell):
             self._wait(active, state)
         else:
-            self._end(active)
+            self._end(active, state)
 
     def _known(self, cell: Cell) -> Result | None:
         return None if cell.key in self.under_way else self.store.get(cell.key)
@@ -140,19 +147,22 @@ class _Run:
         active.cost_s = cost_s(cell)
         self.under_way.setdefault(cell.key, []).append(active)
 
-    def _end(self, active: _Active, failure: str | None = None) -> None:
+    def _end(self, active: _Active, end: Outcome | str) -> None:
         active.program.close()
         self._spend(active, active.ahead_s)
-        self._finish(active.task, failure)
+        self._finish(active.task, end)
 
     def _spend(self, active: _Active, cost_s: float) -> None:
         active.ahead_s -= cost_s
         self.progress.ahead_s -= cost_s
 
-    def _finish(self, task: Task, failure: str | None) -> None:
+    def _finish(self, task: Task, end: Outcome | str) -> None:
+        """Counts a task that ended: with its outcome, or the sentence that says why not."""
         self.progress.finished += 1
-        if failure is not None:
-            self.progress.failures.append((task, failure))
+        if isinstance(end, str):
+            self.progress.failures.append((task, end))
+        elif end.boundary is not None and end.boundary.status != "found":
+            self.progress.unbounded += 1
         self.report(self.progress)
 
 

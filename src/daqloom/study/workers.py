@@ -11,12 +11,14 @@ import logging
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.study.cell import Cell
-from daqloom.study.errors import StoreFailure, StudyError
+from daqloom.study.errors import SchedulerFailure, StudyError, StudyFailure
 from daqloom.study.executor import compute
 from daqloom.study.store import Store
 
@@ -28,6 +30,7 @@ BATCH = {"analyse": 64, "simulate": 1}
 CONNECT_S = "10 s"
 DEATHS_ALLOWED = 3
 """Workers that may die over a cell before it is given up."""
+LOST = "the Dask scheduler is gone; what was computed is in the store, the same command goes on"
 
 
 class DaskExecutor:
@@ -44,30 +47,42 @@ class DaskExecutor:
     @property
     def slots(self) -> int:
         """Enough for every worker to have a batch under way and one waiting."""
-        return 2 * max(BATCH.values()) * max(1, self._workers())
+        return 2 * max(BATCH.values()) * max(1, self.workers)
+
+    @property
+    def workers(self) -> int:
+        """How many there are now; a site's cluster may begin with none."""
+        with self._connected():
+            return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, cell: Cell) -> None:
         """Puts a cell into the next batch of its method."""
         batch = self._batches.setdefault(cell.method, [])
         batch.append(cell)
         if len(batch) >= BATCH[cell.method]:
-            self._send(cell.method)
+            with self._connected():
+                self._send(cell.method)
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
         """Waits until a batch is done."""
-        for method in list(self._batches):
-            self._send(method)
-        future = next(self._done)
-        keys = self._futures.pop(future)
-        error = future.exception()
-        answers = dict.fromkeys(keys, _sentence(error)) if error else future.result()
-        future.release()
+        with self._connected():
+            for method in list(self._batches):
+                self._send(method)
+            future = next(self._done)
+            keys = self._futures.pop(future)
+            if future.cancelled():
+                raise SchedulerFailure(LOST)
+            error = future.exception()
+            if isinstance(error, StudyError | StudyFailure):
+                raise error  # of the store, so that no other cell could be kept either
+            answers = dict.fromkeys(keys, _sentence(error)) if error else future.result()
+            future.release()
         yield from answers.items()
 
     def close(self) -> None:
         """Ends workers that were started here; those of a site's cluster only lose their work."""
-        for future in self._futures:
-            future.cancel()
+        if self._client.status == "running":
+            self._client.cancel(list(self._futures), force=True)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
@@ -85,27 +100,34 @@ class DaskExecutor:
         else:
             self._done.add(future)
 
-    def _workers(self) -> int:
-        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Whatever fails while there is no connection, failed for want of it."""
+        try:
+            yield
+        except Exception:
+            if self._client.status == "running":
+                raise
+            raise SchedulerFailure(LOST) from None
 
 
 def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str | None]:
     """Computes cells and stores them, in a worker: key → None, or why there is no result."""
-    opened = _open(store, command)
+    opened = _open(store, command, threading.get_ident())
     answers = {cell.key: compute(cell, opened) for cell in cells}
     opened.sync()  # other nodes read it now
     return answers
 
 
 @functools.cache
-def _open(path: Path, command: str) -> Store:
+def _open(path: Path, command: str, thread: int) -> Store:
+    """One store for each thread: a site's workers may have several."""
     return Store.open(path, create=False, command=command)
 
 
 def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
     import dask
 
-    _silence()
     dask.config.set(
         {
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
@@ -116,6 +138,7 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
     )
     from distributed import Client, LocalCluster
 
+    _silence()
     if address is not None:
         try:
             return Client(address, timeout=CONNECT_S), None
@@ -136,10 +159,9 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
 
 def _silence() -> None:
     """What Dask logs is for Dask's developers; failures come back through futures."""
-    for name in ("distributed", "tornado", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.setLevel(logging.CRITICAL)
-        logger.propagate = False
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _sentence(error: BaseException) -> str:
@@ -147,6 +169,4 @@ def _sentence(error: BaseException) -> str:
 
     if isinstance(error, KilledWorker):
         return f"{DEATHS_ALLOWED + 1} workers died over it; it may need more memory than they have"
-    if isinstance(error, StudyError | StoreFailure):
-        return str(error)
     return f"{type(error).__name__}: {error}"
