@@ -44,7 +44,7 @@ def report(
 
         study = load_study(file, quick=quick)
         with study_provenance.witnessed(store) as opened:
-            dataset = to_dataset(study, replay(study, opened))
+            dataset = to_dataset(study, replay(study, opened), course=True)
             origins = study_provenance.rows(opened.origins)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
         paths = study_report.write(

@@ -144,8 +144,8 @@ def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -
     at = f"At {where} " if where else "Here "
     if shown.limit is not None:
         return (
-            f"{at}the peaks crowd against {quantity.text(shown.limit)}: a limit of the system seems "
-            "to set them, not chance. While it stands, a longer run gets no higher."
+            f"{at}the peaks crowd against {quantity.text(shown.limit)}: a limit of the system, not "
+            "chance, seems to set them. While it stands, a longer run gets no higher."
         )
     spoken = " ".join(
         describe(level, often=each.often)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from daqloom.report import study_interactive, study_table
+from daqloom.report.finding import Finding
 from daqloom.report.page import page, picture, section, table
 from daqloom.report.study_figures import search_caption
 from daqloom.report.study_view import (
@@ -38,8 +39,9 @@ def render(
     description: str = "",
     mark: Mapping[str, float] | None = None,
     provenance: Sequence[tuple[str, str]] = (),
+    findings: Sequence[tuple[Finding, bytes]] = (),
 ) -> str:
-    """The page's text. `pictures` are heading, caption and PNG each."""
+    """The page's text. `pictures` are heading, caption and PNG each, `findings` have theirs."""
     variables = shown_variables(dataset, variable)
     title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
     parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
@@ -48,6 +50,8 @@ def render(
     parts += [
         picture(heading, caption, png, f"{heading}: {names}") for heading, caption, png in pictures
     ]
+    for finding, png in findings:
+        parts += _concluded(finding, png)
     parts += _turned(dataset, variables, mark)
     parts += _results(dataset, variable, mark)
     if provenance:
@@ -77,6 +81,14 @@ def _state(dataset: Dataset, variable: str) -> list[str]:
             label = METHOD_LABELS.get(method, method)
             sentences.append(f"The {label} gives {int(known.sum())} of {known.size} points.")
     return sentences
+
+
+def _concluded(finding: Finding, png: bytes) -> list[str]:
+    answer, *others = finding.sentences
+    more = [f"<p>{html.escape(text)}</p>" for text in others]
+    shown = table(finding.head, finding.rows[:MOST_ROWS])
+    drawn = picture(finding.heading, answer, png, f"{finding.heading}: {answer}")
+    return [drawn, *more, f'<div class="scroll">{shown}</div>']
 
 
 def _turned(

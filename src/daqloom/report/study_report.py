@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.report import study_figures, study_page
+from daqloom.report import (
+    study_figures,
+    study_levels,
+    study_methods,
+    study_page,
+    study_surface,
+)
+from daqloom.report.finding import Finding
 from daqloom.report.output import written_whole
 from daqloom.report.study_frame import (
     roles,
@@ -42,15 +49,21 @@ def write(
     description: str = "",
     mark: Mapping[str, float] | None = None,
     provenance: Sequence[tuple[str, str]] = (),
+    conclusions: Sequence[Finding] | None = None,
 ) -> list[Path]:
-    """Writes the report into `folder` and gives the paths, the page first.
+    """Writes the report of a study's `dataset` into `folder` and gives the paths, the page first.
+
+    `dataset` comes from `open_study`, with course=True if the report is to tell return levels; it
+    may hold further variables, see docs/how-to/add-your-own-metric-to-a-report.md.
 
     `show` names the metric (by default as `shown_variables` has it), `mark` the operating point,
-    `provenance` are names and values for the end of the page. Raises StudyError where there is
+    `provenance` are names and values for the end of the page, `conclusions` the sections that
+    `findings` makes where none are given. Raises StudyError where there is
     nothing to show, OutputError where `folder` cannot be written.
     """
     drawn = figures(dataset, show, mark)
     pictures = [(heading, caption, _png(figure)) for _, heading, caption, figure in drawn]
+    concluded = findings(dataset, show, mark) if conclusions is None else conclusions
     text = study_page.render(
         dataset,
         pictures,
@@ -58,11 +71,13 @@ def write(
         description=description,
         mark=mark,
         provenance=provenance,
+        findings=[(finding, _png(finding.figure)) for finding in concluded],
     )
     paths = [folder / "report.html"]
     with written_whole(paths[0]) as scratch:
         scratch.write_text(text, encoding="utf-8")
-    for name, _, _, figure in drawn:
+    files = [(name, figure) for name, _, _, figure in drawn]
+    for name, figure in [*files, *((finding.name, finding.figure) for finding in concluded)]:
         for ending in ("png", "pdf"):
             paths.append(folder / f"{name}.{ending}")
             with written_whole(paths[-1]) as scratch:
@@ -100,6 +115,18 @@ def figures(
         drawn = study_figures.box_plots(dataset, variable, mark)
         found.append(("seeds", "Spread of the seeds", caption, drawn))
     return found
+
+
+def findings(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> list[Finding]:
+    """What can be concluded from the study: return levels, a surface, one method by another."""
+    found = (
+        study_levels.finding(dataset, mark),
+        study_surface.finding(dataset, variable, mark),
+        study_methods.finding(dataset, variable),
+    )
+    return [finding for finding in found if finding is not None]
 
 
 def operating_point_of(scenario: Scenario) -> dict[str, float]:

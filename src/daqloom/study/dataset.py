@@ -167,11 +167,11 @@ def _coordinates(study: Study) -> dict[str, Any]:
 
 
 def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
-    """Writes one row per method, point and seed. Units stand in the columns' metadata."""
+    """Writes one row per method, point and seed, without courses; units as columns' metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    frame = dataset.to_dataframe().reset_index()
+    frame = dataset.drop_dims("slice", errors="ignore").to_dataframe().reset_index()
     table = pa.Table.from_pandas(frame, preserve_index=False)
     fields = [
         field.with_metadata({"units": str(dataset[field.name].attrs.get("units", ""))})

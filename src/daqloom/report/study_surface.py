@@ -1,0 +1,282 @@
+"""The fitted surfaces of a study: sentences, figure and table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.report.finding import NOTHING, Finding, counted
+from daqloom.report.study_frame import marker_of
+from daqloom.report.study_view import (
+    Quantity,
+    axis_quantity,
+    chosen,
+    hold,
+    key_name,
+    method_name,
+    step_text,
+    variable_quantity,
+)
+from daqloom.study.errors import StudyError
+from daqloom.study.fits import Fit, Predicted, fits
+from daqloom.study.points import axes_of, operating_point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+MOST_LINES = 5
+FINE = 60
+"""Places at which a fitted line is drawn."""
+
+
+def finding(
+    dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
+) -> Finding | None:
+    """The section of a report; None where there is no surface to fit."""
+    try:
+        found = fits(dataset, variable)
+    except StudyError:
+        return None
+    point = operating_point(dataset, mark)
+    shown = _held(dataset, found, point)
+    told = sentences(dataset, found, point)
+    head_, rows_ = table(dataset, found, [point])
+    return Finding("surface", "Surface", tuple(told), figure(dataset, shown, point), head_, rows_)
+
+
+def _held(dataset: Dataset, found: list[Fit], point: Mapping[str, float]) -> list[Fit]:
+    """The fits at those steps of further axes that a figure shows."""
+    others = [axis for axis in axes_of(dataset) if axis not in found[0].axes]
+    wanted = {
+        axis: dataset[axis].values[step].item()
+        for axis, step in hold(dataset, others, point).items()
+    }
+    return [fit for fit in found if fit.held == wanted] or found[:1]
+
+
+def sentences(
+    dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float], below: float | None = None
+) -> list[str]:
+    """What each surface says at `point`, and what all were fitted to."""
+    quantity = variable_quantity(dataset, found[0].variable)
+    told = [
+        _answer(dataset, fit, fit.predict(point), quantity) for fit in found if _covers(fit, point)
+    ]
+    kinds = " and ".join(dict.fromkeys(" + ".join(_names(dataset, fit)) for fit in found))
+    told.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
+    if below is not None:
+        told.append(f"Fitted are only points of at most {quantity.text(below)}.")
+    unsettled = sum(fit.drifting for fit in found)
+    if unsettled:
+        told.append(f"The runs of {unsettled} fitted points had not settled when they ended.")
+    return told
+
+
+def _covers(fit: Fit, point: Mapping[str, float]) -> bool:
+    return set(fit.axes) <= set(point)
+
+
+def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: Quantity) -> str:
+    where = " × ".join(step_text(dataset, axis, value) for axis, value in at.at.items())
+    reach = " by extrapolation" if at.extrapolated else ""
+    known = ""
+    if at.known is not None:
+        known = f"; the {method_name(fit.method)} itself gives {quantity.text(at.known)} there"
+    return (
+        f"At {where} the surface through the {called(dataset, fit)} gives "
+        f"{spread_text(quantity, at)}{reach}{known} (R² {r_squared(fit)})."
+    )
+
+
+def called(dataset: Dataset, fit: Fit) -> str:
+    """`simulation`, with the steps of further axes where there are any."""
+    held = [step_text(dataset, axis, value) for axis, value in fit.held.items()]
+    return ", ".join([method_name(fit.method), *held])
+
+
+def spread_text(quantity: Quantity, at: Predicted) -> str:
+    """`79.7 MB (64.4 to 95.1 MB)`."""
+    value, low, high = (quantity.number(number) for number in (at.value, at.low, at.high))
+    return f"{value} {quantity.unit} ({low} to {high} {quantity.unit})".replace("  ", " ")
+
+
+def r_squared(fit: Fit) -> str:
+    """As many digits as tell it from 1."""
+    lacking = 1 - fit.surface.r_squared
+    digits = 2 if lacking <= 0 else int(min(6, max(2, np.ceil(-np.log10(lacking)) + 1)))
+    return f"{fit.surface.r_squared:.{digits}f}"
+
+
+def _names(dataset: Dataset, fit: Fit) -> list[str]:
+    """The terms in words: `1 + event rate + event size²`."""
+    words = [key_name(axis) for axis in fit.axes]
+    named = []
+    for powers in fit.surface.terms:
+        factors = [
+            word + {1: "", 2: "²", 3: "³"}.get(power, f"^{power}")
+            for word, power in zip(words, powers, strict=True)
+            if power
+        ]
+        named.append("·".join(factors) or "1")
+    return named
+
+
+def polynomial(dataset: Dataset, fit: Fit) -> str:
+    """The surface with its numbers: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`, x and y as figures show."""
+    z = variable_quantity(dataset, fit.variable)
+    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
+    parts = []
+    for (in_x, in_y), (name, (value, error)) in zip(
+        fit.surface.terms, fit.surface.coefficients.items(), strict=True
+    ):
+        unit = x.divisor**in_x * y.divisor**in_y / z.divisor
+        sign = name.replace("**2", "²").replace("**3", "³").replace("*", "·")
+        number = f"({value * unit:.3g} ± {error * unit:.2g})"
+        parts.append(number if name == "1" else f"{number}·{sign}")
+    return " + ".join(parts)
+
+
+def variables(dataset: Dataset, fit: Fit) -> str:
+    """`x: event rate (kHz), y: event size (MB), in MB`."""
+    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
+    z = variable_quantity(dataset, fit.variable)
+    return f"x: {x.label}, y: {y.label}" + (f", in {z.unit}" if z.unit else "")
+
+
+def table(
+    dataset: Dataset, found: Sequence[Fit], places: Sequence[Mapping[str, float]]
+) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: one for each fit, with its quality and what it says at `places`."""
+    quantity = variable_quantity(dataset, found[0].variable)
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    rate, size = (key_name(axis) for axis in found[0].axes)
+    at = [place for place in places if _covers(found[0], place)]
+    texts = [
+        " × ".join(step_text(dataset, axis, place[axis]) for axis in found[0].axes) for place in at
+    ]
+    names = [
+        "fit to",
+        "points",
+        "left out",
+        "R²",
+        f"scatter{unit}",
+        f"leaving out a point{unit}",
+        f"leaving out a step of {rate}{unit}",
+        f"leaving out a step of {size}{unit}",
+        *(f"at {text}{unit}" for text in texts),
+    ]
+    return names, [_row(dataset, fit, quantity, at) for fit in found]
+
+
+def _row(
+    dataset: Dataset, fit: Fit, quantity: Quantity, places: Sequence[Mapping[str, float]]
+) -> list[str]:
+    predicted = [fit.predict(place) for place in places]
+    left = [fit.leave_step_out(axis) for axis in (0, 1)]
+    return [
+        called(dataset, fit),
+        str(fit.z.size),
+        counted(fit.left_out) or NOTHING,
+        r_squared(fit),
+        quantity.number(fit.surface.residual_sd),
+        quantity.number(fit.leave_one_out),
+        *(NOTHING if value is None else quantity.number(value) for value in left),
+        *(
+            f"{quantity.number(at.value)} ({quantity.number(at.low)} to {quantity.number(at.high)})"
+            + (", extrapolated" if at.extrapolated else "")
+            for at in predicted
+        ),
+    ]
+
+
+def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
+    """A panel for each method: its points and the surface along the first axis, step by step.
+
+    Lines are dashed where the surface is extrapolated. The diamond is the surface at `point`, with
+    the interval of a new point.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    width = 3.7 * len(found) + 1.7
+    with mpl.rc_context(style.RC):
+        drawn = Figure(figsize=(max(width, 5.6), 4.2), layout="constrained")
+        panels = drawn.subplots(1, len(found), sharex=True, sharey=True, squeeze=False).ravel()
+        for axes, fit in zip(panels, found, strict=True):
+            _panel(axes, dataset, fit, point)
+            axes.set_title(called(dataset, fit).capitalize())
+        panels[0].set_ylabel(variable_quantity(dataset, found[0].variable).label)
+        panels[0].set_ylim(bottom=0)
+        handles, labels = panels[0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside right upper", frameon=False)
+        drawn.supxlabel(axis_quantity(dataset, found[0].axes[0]).label, fontsize=9)
+    return drawn
+
+
+def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> None:
+    from matplotlib import colormaps
+
+    x, y = (axis_quantity(dataset, axis) for axis in fit.axes)
+    z = variable_quantity(dataset, fit.variable).divisor
+    steps = sorted({*chosen(len(fit.steps[1]), MOST_LINES), *_at_step(fit, point)}, reverse=True)
+    ends = [float(fit.steps[0].min()), float(fit.steps[0].max())]
+    if fit.axes[0] in point:
+        ends = [min(ends[0], point[fit.axes[0]]), max(ends[1], point[fit.axes[0]])]
+    fine = np.linspace(ends[0], ends[1], FINE)
+    marker = marker_of(fit.method)
+    for step in steps:
+        size = fit.steps[1][step]
+        colour = colormaps["viridis"](0.84 * (1 - step / max(1, len(fit.steps[1]) - 1)))
+        outside = fit.surface.extrapolates(fine, size)
+        value = fit.surface.mean(fine, size).value / z
+        text = f"{key_name(fit.axes[1])} {step_text(dataset, fit.axes[1], y.values[step])}"
+        axes.plot(fine / x.divisor, np.where(outside, np.nan, value), color=colour, lw=1.3)
+        axes.plot(fine / x.divisor, np.where(outside, value, np.nan), color=colour, lw=1.3, ls="--")
+        fitted = fit.y == size
+        axes.plot(
+            fit.x[fitted] / x.divisor, fit.z[fitted] / z, marker, ms=4, color=colour, label=text
+        )
+        beyond = np.isfinite(fit.table[:, step]) & ~np.isin(fit.steps[0], fit.x[fitted])
+        axes.plot(
+            fit.steps[0][beyond] / x.divisor,
+            fit.table[beyond, step] / z,
+            marker,
+            ms=4,
+            mfc="white",
+            mec=colour,
+        )
+    _legend_lines(axes, fit)
+    if _covers(fit, point):
+        at = fit.predict(point)
+        axes.errorbar(
+            at.at[fit.axes[0]] / x.divisor,
+            at.value / z,
+            yerr=[[(at.value - at.low) / z], [(at.high - at.value) / z]],
+            fmt="D",
+            ms=6,
+            color=style.ORANGE,
+            mec="white",
+            capsize=3,
+            zorder=5,
+            label="surface at\n" + " × ".join(step_text(dataset, a, v) for a, v in at.at.items()),
+        )
+    style.quiet_grid(axes)
+
+
+def _legend_lines(axes: Axes, fit: Fit) -> None:
+    axes.plot([], [], color=style.GREY, lw=1.3, label="surface")
+    axes.plot([], [], color=style.GREY, lw=1.3, ls="--", label="extrapolated")
+    if fit.left_out.get("above the limit"):
+        axes.plot([], [], "o", ms=4, mfc="white", mec=style.GREY, label="not fitted")
+
+
+def _at_step(fit: Fit, point: Mapping[str, float]) -> list[int]:
+    """The step of the second axis at the operating point, if it is one."""
+    if fit.axes[1] not in point:
+        return []
+    return [int(step) for step in np.flatnonzero(np.isclose(fit.steps[1], point[fit.axes[1]]))]
