@@ -10,10 +10,12 @@ import functools
 import logging
 import os
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +43,17 @@ class DaskExecutor:
         self._command = shlex.join(sys.argv)
         self._futures: dict[Future[Any], list[str]] = {}
         self._batches: dict[str, list[Cell]] = {}
-        self._client, self._cluster = _connect(workers, address)
         self._done: Any = None
+        self._cluster: Any = None
+        if address is not None:
+            self._client = _client_of(address)
+            return
+        try:
+            with _ctrl_c_later():
+                self._client, self._cluster = _local(workers)
+        except KeyboardInterrupt:
+            self.close()
+            raise
 
     @property
     def slots(self) -> int:
@@ -81,11 +92,12 @@ class DaskExecutor:
 
     def close(self) -> None:
         """Ends workers that were started here; those of a site's cluster only lose their work."""
-        if self._client.status == "running":
-            self._client.cancel(list(self._futures), force=True)
-        self._client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        with _ctrl_c_later():
+            if self._client.status == "running":
+                self._client.cancel(list(self._futures), force=True)
+            self._client.close()
+            if self._cluster is not None:
+                self._cluster.close()
 
     def _send(self, method: str) -> None:
         from distributed import as_completed
@@ -125,7 +137,22 @@ def _open(path: Path, command: str, thread: int) -> Store:
     return Store.open(path, create=False, command=command)
 
 
-def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
+def _client_of(address: str) -> Client:
+    """A site's scheduler. Raises StudyError."""
+    from distributed import Client
+
+    _silence()
+    try:
+        return Client(address, timeout=CONNECT_S)
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"--scheduler {address}: there is no Dask scheduler ({type(error).__name__}); "
+            'expected an address such as "tcp://node1:8786"'
+        ) from None
+
+
+def _local(workers: int) -> tuple[Client, Any]:
+    """Processes of this machine, and a scheduler in this one that only they can reach."""
     import dask
 
     dask.config.set(
@@ -133,20 +160,11 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
             "distributed.worker.daemon": True,
             "distributed.admin.log-length": 0,
-            "distributed.worker.preload": ["daqloom.study.worker_setup"],
         }
     )
     from distributed import Client, LocalCluster
 
     _silence()
-    if address is not None:
-        try:
-            return Client(address, timeout=CONNECT_S), None
-        except (OSError, ValueError) as error:
-            raise StudyError(
-                f"--scheduler {address}: there is no Dask scheduler ({type(error).__name__}); "
-                'expected an address such as "tcp://node1:8786"'
-            ) from None
     cluster = LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
@@ -155,6 +173,29 @@ def _connect(workers: int, address: str | None) -> tuple[Client, Any]:
         silence_logs=logging.CRITICAL,
     )
     return Client(cluster), cluster
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Holds Ctrl-C back until the body is done; it never reaches processes that the body begins.
+
+    A terminal sends it to all processes at once, and Dask's would die with tracebacks of their own.
+    Only the threads that the body begins, and through them their processes, inherit the mask.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    resource_tracker.ensure_running()  # would lift the mask of the thread that needs it first
+    handler = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _silence() -> None:
