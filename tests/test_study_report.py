@@ -74,9 +74,10 @@ def searched(*axes, **options):
         "key": "event.rate",
         "find": "largest",
         "where": "drop_fraction < 0.001",
+        "bounds": [0.5e3, 60e3],
     }
     dataset["boundary"] = boundary.assign_attrs(about)
-    status = np.where(np.isfinite(boundary), "found", "")
+    status = np.where(np.isfinite(boundary), "found", "").astype("<U8")
     dataset["boundary_status"] = (boundary.dims, status)
     return dataset
 
@@ -262,7 +263,56 @@ def test_the_bound_of_the_links_stands_beside_a_searched_rate():
 def test_searches_that_found_nothing_are_counted():
     dataset = searched(SIZES)
     dataset["boundary_status"][1, 0, :2] = "above"
-    assert "2 of 9 searches found no boundary" in study_figures.search_caption(dataset)
+    assert study_figures.search_caption(dataset).endswith(
+        "2 of 9 searches found no boundary within 500 Hz to 60 kHz: at 2 it holds even at 60 kHz. "
+        "They are kept and flagged; wider bounds may find one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "find", "cell"),
+    [
+        ("below", "smallest", "500 Hz or less"),
+        ("never", "smallest", "never up to 60 kHz"),
+        ("above", "largest", "60 kHz or more"),
+        ("never", "largest", "never from 500 Hz on"),
+        ("reversed", "largest", "reversed"),
+    ],
+)
+def test_a_point_without_a_boundary_stays_in_the_table_in_words(status, find, cell):
+    dataset = searched(SIZES, seeds=2)
+    dataset["boundary"].attrs["find"] = find
+    dataset["boundary"].loc[{"by": "simulate", "event.size": 1e6}] = np.nan
+    dataset["boundary_status"].loc[{"by": "simulate", "event.size": 1e6}] = status
+    assert next(study_table.rows(dataset)) == ["1 MB", cell]
+
+
+def test_a_boundary_that_some_seeds_did_not_find_is_the_mean_of_the_others():
+    dataset = searched(SIZES)  # 1080, 1200, 1320 Hz for the smallest size
+    dataset["boundary"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = 60e3
+    dataset["boundary_status"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = "above"
+    # Mean of 1.08 and 1.20 kHz, their standard error 0.12 / 2.
+    [_, cell] = next(study_table.rows(dataset))
+    assert cell == "1.140 ± 0.060 (60 kHz or more for 1 of 3 seeds)"
+
+
+def test_a_search_that_found_nothing_at_all_is_reported():
+    dataset = searched(SIZES)
+    dataset["boundary"][:] = np.nan
+    dataset["boundary_status"].loc[{"by": "simulate"}] = "never"
+    assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
+    for _, _, _, figure in figures(dataset):
+        figure.draw_without_rendering()
+    assert "9 of 9 searches found no boundary" in render(dataset, [])
+
+
+def test_points_that_drifted_carry_a_dagger():
+    dataset = study(RATES, methods=("simulate",))
+    dataset["equilibrium"] = xarray.full_like(dataset[PEAK], "", dtype="<U10")
+    dataset["equilibrium"].loc[{"event.rate": 9e3, "seed": 2}] = "drifting"
+    marks = [row[1].endswith("†") for row in study_table.rows(dataset)]
+    assert marks == [False, False, True, False]
+    assert "† had not settled" in render(dataset, [])
 
 
 def test_a_heat_map_has_a_panel_for_each_method_and_their_ratio():
@@ -578,8 +628,7 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     dataset = with_latency(RATES, MODELS, methods=("simulate",), show=[LATENCY, PEAK])
     assert shown_variables(dataset) == [LATENCY, PEAK]
     assert shown_variables(dataset, PEAK) == [PEAK]
-    [(name, _, _, figure)] = [each for each in figures(dataset) if each[0] == "lines"]
-    left, right = figure.axes
+    left, right = {name: figure for name, _, _, figure in figures(dataset)}["lines"].axes
     assert left.get_ylabel() == "collection latency, mean (ms)"
     assert right.get_ylabel() == "most held by the top-of-rack switch (MB)"
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.
