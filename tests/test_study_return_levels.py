@@ -301,3 +301,11 @@ def test_maxima_without_a_regular_likelihood_have_a_level_of_unknown_error() -> 
     assert math.isnan(level.low)
     assert "29 of 30 block maxima are the same" in level.warnings[0]
     assert describe(level).endswith("(error unknown) overflows less than once an hour.")
+
+
+def test_maxima_of_nought_one_or_two_events_have_a_level() -> None:
+    # Rare events: most slices hold none or one. The deviance is flat beside the estimate.
+    steps = [(0.0, 35), (576_810.0, 1), (691_470.0, 42), (1_380_600.0, 2)]
+    maxima = np.repeat([value for value, _ in steps], [count for _, count in steps])
+    found = return_level(fit_gev(maxima, replicas=0), 1.0, 3600.0)
+    assert found.low <= found.value <= found.high

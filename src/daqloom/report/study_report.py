@@ -25,6 +25,7 @@ from daqloom.report.study_view import (
 from daqloom.study.dataset import to_parquet
 from daqloom.study.points import (
     EVENT_KEYS,
+    PEAK,
     axes_of,
     methods_of,
     plane_of,
@@ -120,9 +121,13 @@ def figures(
 def findings(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> list[Finding]:
-    """What can be concluded from the study: return levels, a surface, one method by another."""
+    """What can be concluded from the study: return levels, a surface, one method by another.
+
+    Return levels are those of the peak of the top-of-rack switch, where that is what is shown.
+    """
+    of_peak = shown_variables(dataset, variable)[0] == PEAK
     found = (
-        study_levels.finding(dataset, mark),
+        study_levels.finding(dataset, mark) if of_peak else None,
         study_surface.finding(dataset, variable, mark),
         study_methods.finding(dataset, variable),
     )

@@ -354,8 +354,8 @@ class _Profile:
             if beyond(outside) > 0:
                 root = brentq(beyond, inside, outside, xtol=1e-3 * self._fit.scale)
                 return self._value + side * float(root)
-            inside, outside = outside, 1.3 * outside * TWO_SIDED / (beyond(outside) + TWO_SIDED)
-            outside = min(max(outside, 1.2 * inside), 10 * inside)
+            reached = (beyond(outside) + TWO_SIDED) / TWO_SIDED
+            inside, outside = outside, outside * min(max(1.3 / max(reached, 0.13), 1.2), 10)
         return side * math.inf
 
 
