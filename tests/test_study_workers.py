@@ -1,0 +1,72 @@
+"""What a worker is: how little it loads, and that its threads do not share a store."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from daqloom.study import workers
+from daqloom.study.cell import Cell
+from daqloom.study.executor import compute
+from daqloom.study.file import load_study
+from daqloom.study.plan import survey
+from daqloom.study.runner import run
+from daqloom.study.store import Store
+from daqloom.study.workers import DaskExecutor
+
+STUDY = """
+scenario = "laptop"
+methods = ["analyse", "simulate"]
+[set]
+"run.duration" = "30 ms"
+"run.warmup" = "10 ms"
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[DaskExecutor]:
+    executor = DaskExecutor(tmp_path / "store", workers=1)
+    yield executor
+    executor.close()
+
+
+def test_a_worker_loads_nothing_that_draws_or_tabulates(
+    tmp_path: Path, worker: DaskExecutor
+) -> None:
+    (tmp_path / "mine.toml").write_text(STUDY)
+    with Store.open(tmp_path / "store", create=True) as store:
+        assert run(load_study(tmp_path / "mine.toml"), store, worker).computed == 2
+    (modules,) = worker._client.run(eval, "list(__import__('sys').modules)").values()
+    loaded = {name.partition(".")[0] for name in modules}
+    assert {"daqloom", "distributed", "numpy"} <= loaded
+    assert loaded.isdisjoint({"xarray", "pandas", "pyarrow", "scipy", "matplotlib", "plotly"})
+    assert "daqloom.report" not in modules
+
+
+def test_threads_of_a_worker_have_stores_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site's workers have several threads; had these one store, they would tear its lines."""
+    (tmp_path / "mine.toml").write_text(STUDY)
+    cells = [cell for _, _, cell in survey(load_study(tmp_path / "mine.toml"), None)]
+    folder = tmp_path / "store"
+    Store.open(folder, create=True).close()
+    stores: list[Store] = []
+    both = Barrier(2)
+
+    def computed(cell: Cell, store: Store) -> None:
+        stores.append(store)
+        both.wait()
+        assert compute(cell, store) is None
+
+    monkeypatch.setattr(workers, "compute", computed)
+    with ThreadPoolExecutor(2) as threads:
+        work = partial(workers.compute_batch, store=folder, command="test")
+        for answers in threads.map(work, [cells[:1], cells[1:]]):
+            assert set(answers.values()) == {None}
+    assert stores[0] is not stores[1]
+    with Store.open(folder, create=False) as store:
+        assert (len(store), store.damaged) == (2, [])
