@@ -57,8 +57,8 @@ PYTHON: dict[str, set[str]] = {
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},
     "cli_options": set(),
-    **dict.fromkeys(("cli_study", "cli_compare", "cli_report"), COMMAND),
-    "cli": COMMAND | {"cli_study", "cli_report", "cli_compare"},
+    **dict.fromkeys(("cli_study", "cli_compare", "cli_conclude", "cli_report"), COMMAND),
+    "cli": COMMAND | {"cli_study", "cli_report", "cli_compare", "cli_conclude"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

@@ -207,8 +207,8 @@ def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
     run = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
     assert run.returncode == 0
     assert run.stderr == (
-        "daqloom: 1 of 1 answers: no boundary of switch.tor.buffer between 2 kB and 4 kB; "
-        "they are kept and flagged\n"
+        "daqloom: 1 of 1 searches found no boundary within 2 kB to 4 kB: at 1 it does not hold "
+        "even at 4 kB. They are kept and flagged; wider bounds may find one.\n"
     )
     again = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
     assert (again.returncode, again.stderr) == (0, run.stderr)

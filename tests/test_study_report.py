@@ -502,7 +502,11 @@ def test_the_report_is_written_whole(tmp_path):
     paths = write(big(), tmp_path / "report", provenance=[("machine", "lab")])
     assert sorted(path.name for path in paths) == sorted(
         ["report.html", "results.parquet"]
-        + [f"{name}.{ending}" for name in ("lines", "map", "seeds") for ending in ("png", "pdf")]
+        + [
+            f"{name}.{ending}"
+            for name in ("lines", "map", "seeds", "surface", "methods")
+            for ending in ("png", "pdf")
+        ]
     )
     assert {path.name for path in (tmp_path / "report").iterdir()} == {path.name for path in paths}
     page = paths[0].read_text()

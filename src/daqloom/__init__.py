@@ -12,13 +12,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray
 
     from daqloom.scenario import Scenario
 
     __version__: str
 
-__all__ = ["__version__", "load", "open_study"]
+__all__ = ["__version__", "load", "open_study", "write_report"]
 
 
 def load(
@@ -51,6 +53,23 @@ def open_study(
     from daqloom.study.dataset import open_study as open_dataset
 
     return open_dataset(path, store=store, quick=quick, course=course)
+
+
+def write_report(
+    dataset: xarray.Dataset, folder: str | PathLike[str], *, show: str | None = None
+) -> list[Path]:
+    """Write the report of a study as `daqloom report` does; the paths, the page first.
+
+    `dataset` comes from `open_study`, with `course=True` if return levels are wanted, and may hold
+    variables of your own: `show` names the one to draw. See
+    `daqloom.report.study_report.write`. Raises `daqloom.study.StudyError` and
+    `daqloom.report.output.OutputError`, whose text is one sentence for a person.
+    """
+    from pathlib import Path
+
+    from daqloom.report.study_report import write
+
+    return write(dataset, Path(folder), show=show)
 
 
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist

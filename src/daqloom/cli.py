@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom import cli_conclude
 from daqloom.cli_compare import compare
 from daqloom.cli_options import Name, Set
 from daqloom.cli_report import report
@@ -227,6 +228,8 @@ def demo(
         run(output, Console())
 
 
+for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
+    study_app.command()(conclusion)
 app.add_typer(study_app, name="study")
 app.command()(compare)
 app.command()(report)

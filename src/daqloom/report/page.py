@@ -35,6 +35,9 @@ img {{ max-width: 100%; height: auto; display: block; margin: .6rem 0; }}
 .scroll table {{ margin: 0; }}
 .scroll td {{ white-space: nowrap; }}
 .told {{ overflow-wrap: anywhere; }}
+.scroll.words td:last-child, .words th:last-child {{ white-space: normal; text-align: left;
+       min-width: 17rem; }}
+.told td:first-child {{ white-space: nowrap; }}
 .told td {{ text-align: left; vertical-align: top; }}
 .told thead {{ display: none; }}
 .scroll thead th {{ position: sticky; top: 0; background: white; }}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daqloom.study import unbounded
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan
 from daqloom.study.runner import Progress, Report
@@ -76,13 +77,11 @@ def print_summary(study: Study, progress: Progress, store: Store) -> None:
     """The last word, on standard output."""
     for sentence in store.damaged:
         print(f"daqloom: {sentence}", file=sys.stderr)
-    if study.search and progress.unbounded:
-        low, high = study.search.bounds
-        print(
-            f"daqloom: {progress.unbounded} of {progress.tasks} answers: no boundary of "
-            f"{study.search.key} between {low} and {high}; they are kept and flagged",
-            file=sys.stderr,
-        )
+    if study.search:
+        low, high = map(str, study.search.bounds)
+        told = unbounded.sentence(progress.statuses, study.search.find, low, high)
+        if told:
+            print(f"daqloom: {told}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     answers = progress.finished - len(progress.failures)
     print(

@@ -123,11 +123,10 @@ def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
 
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
-    """The levels at one point in words, then what holds for all."""
+    """The levels at one point in words, its doubts, what was left out of all."""
     told = [_answer(variable_quantity(dataset, PEAK), place_text(dataset, shown.at), shown, found)]
     if shown.limit is None:
         told += [f"There {warning}." for warning in shown.fit.warnings]
-    told += [f"At every point {warning}." for warning in _common(found)]
     least_s = min(one.observed_s for one in found.points)
     if max(each.length_s for each in found.periods) > FARTHEST * least_s:
         told.append(
@@ -170,7 +169,7 @@ def head(dataset: Dataset, found: Levels) -> list[str]:
 def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
     """One for each point, those left out with the reason in their place."""
     quantity = variable_quantity(dataset, PEAK)
-    common, axes = _common(found), axes_of(dataset)
+    axes = axes_of(dataset)
     table: dict[tuple[int, ...], list[str]] = {}
     for one in _every(found):
         place = tuple(dataset[axis].values.tolist().index(one.at[axis]) for axis in axes)
@@ -181,7 +180,7 @@ def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
                 quantity.number(float(one.fit.maxima.max())),
                 style.round_seconds(one.observed_s),
                 *(_level(quantity, one, i) for i in range(len(found.periods))),
-                "; ".join(w for w in map(short, one.fit.warnings) if w not in common) or NOTHING,
+                "; ".join(map(short, one.fit.warnings)) or NOTHING,
             ]
         else:
             cells += [NOTHING] * (2 + len(found.periods)) + [one.reason]
@@ -212,12 +211,6 @@ def _level(quantity: Quantity, one: PointLevels, index: int) -> str:
 def short(warning: str) -> str:
     """A warning without its numbers and reasons."""
     return re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
-
-
-def _common(found: Levels) -> list[str]:
-    """Short warnings of the fits that every point has."""
-    told = [set(map(short, one.fit.warnings)) for one in found.points]
-    return sorted(set.intersection(*told)) if len(told) > 1 else []
 
 
 def figure(dataset: Dataset, shown: PointLevels, periods: tuple[Period, ...] = USUAL) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from daqloom.report.study_view import (
     METHOD_DASHES,
     METHOD_LABELS,
     axis_quantity,
+    bounds_text,
     chosen,
     has_error,
     held_text,
@@ -33,6 +35,7 @@ from daqloom.report.study_view import (
     step_text,
     variable_quantity,
 )
+from daqloom.study import unbounded
 from daqloom.study.points import (
     BOUND,
     RATE,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
 MOST_COLOURS = 5
 MOST_PANELS = 6
+WIDTH, MARK = 1.3, 4.5
 FAR = 1.6
 """Times the highest solid point: hollow ones above that are left out."""
 BOUND_LOOK: dict[str, Any] = {"color": style.GREY, "lw": 1.1, "ls": (0, (1, 1))}
@@ -138,11 +142,12 @@ class Lines:
 
     def panel(self, axes: Axes, at: dict[str, int]) -> None:
         """The lines at one step of the panels' axis."""
-        for colour, step, _ in self._colours():
+        colours = self._colours()
+        for (colour, step, _), width in zip(colours, self._widths(len(colours)), strict=True):
             where = at | ({self.roles.colour: step} if self.roles.colour else {})
             for method in self.methods:
                 if method not in self.alike:
-                    self._line(axes, where, method, colour or METHOD_COLOURS.get(method))
+                    self._line(axes, where, method, colour or METHOD_COLOURS.get(method), width)
             self._bound(axes, where)
         for method in self.alike:
             where = at | ({self.roles.colour: 0} if self.roles.colour else {})
@@ -171,7 +176,15 @@ class Lines:
             values = self.bound.isel(where).values / self.y.divisor
             axes.plot(self.x.values / self.x.divisor, values, **BOUND_LOOK)
 
-    def _line(self, axes: Axes, where: dict[str, Any], method: str, colour: Any) -> None:
+    def _widths(self, count: int) -> list[float]:
+        """Lines of names often lie on one another: each is thinner than those below it."""
+        if self.roles.colour is None or is_numeric(self.dataset, self.roles.colour):
+            return [WIDTH] * count
+        return [WIDTH + 0.6 * above for above in reversed(range(count))]
+
+    def _line(
+        self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
+    ) -> None:
         mean = self.values.mean.sel({"by": method}).isel(where).values / self.y.divisor
         error = self.values.error.sel({"by": method}).isel(where).values / self.y.divisor
         hollow = self.hollow.isel(where).values
@@ -184,9 +197,9 @@ class Lines:
             yerr=np.where(error > 0, error, np.nan) if error.any() else None,
             color=colour,
             ls=METHOD_DASHES.get(method, "-.") if self.numeric else "",
-            lw=1.3,
+            lw=width,
             marker="_" if formula and not self.numeric else "" if formula else marker_of(method),
-            ms=14 if formula else 4.5,
+            ms=14 if formula else MARK * (width / WIDTH) ** 0.5,
             capsize=2.5,
             elinewidth=1.1,
         )
@@ -230,7 +243,10 @@ class Lines:
         blank = Line2D([], [], ls="")
         if self.roles.colour:
             entries.append((blank, key_name(self.roles.colour)))
-            for colour, _, text in reversed(self._colours()):
+            colours = self._colours()
+            if is_numeric(self.dataset, self.roles.colour):
+                colours.reverse()  # the highest number above, as its line mostly is
+            for colour, _, text in colours:
                 entries.append((Line2D([], [], color=colour, lw=3), text))
             entries.append((blank, ""))
         for method in self.methods:
@@ -275,8 +291,6 @@ def search_caption(dataset: Dataset) -> str:
         return ""
     about = dataset["boundary"].attrs
     searched = f"Searched: the {about['find']} {about['key']} with {about['where']}."
-    status = dataset["boundary_status"].values
-    ended, all_ = int((~np.isin(status, ["found", ""])).sum()), int((status != "").sum())
-    if ended:
-        searched += f" {ended} of {all_} searches found no boundary inside their bounds."
-    return searched
+    counts = Counter(status for status in dataset["boundary_status"].values.ravel() if status)
+    told = unbounded.sentence(counts, about["find"], *bounds_text(dataset))
+    return f"{searched} {told}".rstrip()

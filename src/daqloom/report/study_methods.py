@@ -10,6 +10,7 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.finding import NOTHING, Finding, counted
 from daqloom.report.study_view import (
+    axis_quantity,
     key_name,
     method_name,
     step_text,
@@ -134,8 +135,11 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
         drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = drawn.subplots()
         by_load = bool(np.isfinite(found.load).any())
-        x = 100 * found.load if by_load else np.arange(len(found.ratio))
-        _bands(axes, x) if by_load else None
+        x, label = 100 * found.load, "load (% of what the links carry)"
+        if by_load:
+            _bands(axes, x)
+        else:
+            x, label = _along(dataset, found)
         k = found.scale.k
         low, high = found.scale.interval()
         axes.axhspan(low, high, color=style.ORANGE, alpha=0.2, lw=0)
@@ -147,12 +151,20 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set(
             ylabel=f"{other} ÷ {one}",
-            xlabel="load (% of what the links carry)" if by_load else "point",
+            xlabel=label,
         )
-        axes.set_xlim(left=0) if by_load else None
         drawn.legend(loc="outside right upper", frameon=False)
         style.quiet_grid(axes)
     return drawn
+
+
+def _along(dataset: Dataset, found: Agreement) -> tuple[Any, str]:
+    """The first axis of numbers, else the points in their order."""
+    for axis in axes_of(dataset):
+        if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
+            quantity = axis_quantity(dataset, axis)
+            return np.array([at[axis] for at in found.at]) / quantity.divisor, quantity.label
+    return np.arange(len(found.at)), "point"
 
 
 def _bands(axes: Axes, x: Any) -> None:

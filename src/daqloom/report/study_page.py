@@ -19,6 +19,7 @@ from daqloom.report.study_view import (
 )
 from daqloom.study.points import (
     axes_of,
+    drifting,
     methods_of,
     plane_of,
     saturated,
@@ -88,7 +89,8 @@ def _concluded(finding: Finding, png: bytes) -> list[str]:
     more = [f"<p>{html.escape(text)}</p>" for text in others]
     shown = table(finding.head, finding.rows[:MOST_ROWS])
     drawn = picture(finding.heading, answer, png, f"{finding.heading}: {answer}")
-    return [drawn, *more, f'<div class="scroll">{shown}</div>']
+    words = " words" if finding.head[-1] in ("notes", "verdict") else ""
+    return [drawn, *more, f'<div class="scroll{words}">{shown}</div>']
 
 
 def _turned(
@@ -121,6 +123,8 @@ def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] |
     parts = ["<h2>Results</h2>"]
     if bool(saturated(dataset).any()):
         parts.append("<p>* asks for more events than the links carry.</p>")
+    if any(bool(drifting(dataset, str(method)).any()) for method in dataset["by"].values):
+        parts.append("<p>† had not settled when the runs ended.</p>")
     if study_table.MODEL in axes_of(dataset):
         parts.append("<p>Cost is relative to the shallow switch.</p>")
     if len(rows) > MOST_ROWS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,16 @@ import numpy as np
 from daqloom.report.study_view import (
     METHOD_LABELS,
     Quantity,
+    bounds_text,
     key_name,
     step_text,
     variable_quantity,
 )
 from daqloom.scenario.switches import DEFAULTS
+from daqloom.study import unbounded
 from daqloom.study.points import (
     axes_of,
+    drifting,
     methods_of,
     saturated,
     shown_variable,
@@ -48,8 +52,21 @@ class _Column:
     quantity: Quantity
     mean: Any  # by the steps of the axes
     error: Any
+    words: Any = None  # of searches that found no boundary
+    drifting: Any = None
 
     def cell(self, index: tuple[int, ...]) -> str:
+        words = "" if self.words is None else str(self.words[index])
+        number = self._number(index)
+        if not words:
+            return number
+        return words if number == NOTHING else f"{number} ({words})"
+
+    def marked(self, index: tuple[int, ...]) -> str:
+        late = self.drifting is not None and bool(self.drifting[index])
+        return self.cell(index) + (" †" if late else "")
+
+    def _number(self, index: tuple[int, ...]) -> str:
         mean, error = float(self.mean[index]), float(self.error[index])
         if not error > 0:
             return self.quantity.number(mean)
@@ -73,7 +90,8 @@ def rows(
 ) -> Iterator[list[str]]:
     """One for each point that has a result; means over seeds ± their standard error.
 
-    An asterisk follows the values of points that ask for more events than the links carry.
+    An asterisk follows the values of points that ask for more events than the links carry, a dagger
+    what was drifting when its runs ended. A search that found no boundary says so in words.
     """
     axes = axes_of(dataset)
     columns = _columns(dataset, variable)
@@ -82,7 +100,7 @@ def rows(
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
     for index in itertools.product(*map(range, sizes)):
         at = dict(zip(axes, index, strict=True))
-        cells = [column.cell(index) for column in columns]
+        cells = [column.marked(index) for column in columns]
         if all(cell == NOTHING for cell in cells):
             continue
         names = [_step(dataset, axis, step) for axis, step in at.items()]
@@ -110,7 +128,10 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
     for name in dict.fromkeys((*shown, *BESIDE)):
         if name not in dataset:
             continue
-        quantity, found = variable_quantity(dataset, name), spread(dataset[name])
+        quantity, values = variable_quantity(dataset, name), dataset[name]
+        if name == "boundary":
+            values = values.where(dataset["boundary_status"] == "found")
+        found = spread(values)
         methods = methods_of(dataset, name)
         for method in methods:
             label = METHOD_LABELS.get(method, method)
@@ -123,9 +144,28 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
                     quantity,
                     _table(dataset, found.mean.sel(place)),
                     _table(dataset, found.error.sel(place)),
+                    _unbounded(dataset, method) if name == "boundary" else None,
+                    drifting(dataset, method).values if name in shown else None,
                 )
             )
     return columns
+
+
+def _unbounded(dataset: Dataset, method: str) -> Any:
+    """For each point what the seeds say whose search found no boundary; empty where all did."""
+    status = dataset["boundary_status"].sel({"by": method})
+    table = status.transpose(*axes_of(dataset), "seed").values
+    find, bounds = dataset["boundary"].attrs["find"], bounds_text(dataset)
+    words = np.empty(table.shape[:-1], dtype=object)
+    for index in np.ndindex(*words.shape):
+        known = [str(each) for each in table[index] if each]
+        ended = Counter(each for each in known if each != "found")
+        words[index] = ", ".join(
+            unbounded.word(each, find, *bounds)
+            + (f" for {count} of {len(known)} seeds" if count < len(known) else "")
+            for each, count in sorted(ended.items())
+        )
+    return words
 
 
 def _compared(dataset: Dataset, variable: str | None) -> Any:

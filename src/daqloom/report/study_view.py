@@ -23,6 +23,7 @@ METHOD_DASHES: dict[str, Any] = {"analyse": "--", "simulate": "-", "measure": ":
 METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": style.ORANGE}
 
 _KEYS = {
+    "sources.count": "sources",
     "switch.tor.model": "top-of-rack switch",
     "switch.tor.buffer": "buffer of the top-of-rack switch",
     "builders.outstanding_fragments": "fragments requested in parallel",
@@ -114,17 +115,30 @@ def key_name(key: str) -> str:
 
 
 def variable_name(dataset: Dataset, variable: str) -> str:
-    """A variable in words."""
+    """A variable in words; one that a user adds has them in its attribute `long_name`."""
     if variable == "boundary":
         about = dataset[variable].attrs
         return f"{about.get('find', '')} {key_name(str(about.get('key', 'value')))}".strip()
     if variable in _METRICS:
         return _METRICS[variable]
+    if "long_name" in dataset[variable].attrs:
+        return str(dataset[variable].attrs["long_name"])
     root, _, inner = variable.partition(".")
     for suffix in ("_bytes", "_bps", "_hz", "_s"):
         root = root.removesuffix(suffix)
     words = root.replace("_", " ")
     return f"{words}, {inner.replace('_', ' ')}" if inner else words
+
+
+def bounds_text(dataset: Dataset) -> tuple[str, str]:
+    """The lowest and the highest value that a search tried, each with its unit."""
+    about = dataset["boundary"].attrs
+    low, high = (
+        Quantity("", name, divisor).text(float(value))
+        for value in about["bounds"]
+        for divisor, name in (style.prefixed(str(about.get("units", "")), float(value)),)
+    )
+    return low, high
 
 
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:

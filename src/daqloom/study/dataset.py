@@ -13,7 +13,7 @@ from daqloom.metrics import METRICS, flatten
 from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
-from daqloom.study.file import Study, load_study
+from daqloom.study.file import Study, load_study, search_bounds
 from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
@@ -79,7 +79,12 @@ def to_dataset(
     variables["run_s"] = (dims, table.run_s, {"units": "s"})
     if study.search:
         dimension = dimension_of_key(study.search.key)
-        about = {"key": study.search.key, "find": study.search.find, "where": study.search.where}
+        about: dict[str, Any] = {
+            "key": study.search.key,
+            "find": study.search.find,
+            "where": study.search.where,
+            "bounds": list(search_bounds(study.search)),
+        }
         unit = {"units": dimension.unit if dimension else ""}
         variables["boundary"] = (dims, table.boundary, about | unit)
         variables["boundary_status"] = (dims, table.status, {})

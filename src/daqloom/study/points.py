@@ -19,6 +19,13 @@ RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
 COUNTERPARTS = {"switch.tor.buffer": PEAK, RATE: BOUND}
 """What a method that searches nothing says of the searched key."""
+UNBOUNDED = {
+    "below": "below the bounds",
+    "above": "above the bounds",
+    "never": "never satisfied",
+    "reversed": "reversed",
+}
+"""Why a search's point is left out, by the status of its boundary."""
 LINKS = ("link_utilisation.access.down", "link_utilisation.uplink.down")
 BESIDES = ("by", "seed", "slice")
 """Dimensions that are no axes."""
@@ -59,7 +66,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
         for name, v in dataset.data_vars.items()
         if v.dtype.kind in "iuf" and "slice" not in v.dims
     ]
-    filled = [name for name in known if bool(np.isfinite(dataset[name]).any())]
+    filled = [name for name in known if bool(_given(dataset, name).any())]
     if show is not None:
         if show not in known:
             raise StudyError(
@@ -87,9 +94,15 @@ def _check_dimensions(dataset: Dataset, variable: str) -> None:
         )
 
 
+def _given(dataset: Dataset, variable: str) -> DataArray:
+    if variable == "boundary" and "boundary_status" in dataset:
+        return dataset["boundary_status"] != ""
+    return dataset[variable].notnull() & np.isfinite(dataset[variable])
+
+
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
-    """The methods that give `variable` anywhere."""
-    given = dataset[variable].notnull()
+    """The methods that give `variable` anywhere; a search that found nothing gives its status."""
+    given = _given(dataset, variable)
     return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
 
 
@@ -140,14 +153,14 @@ def load(dataset: Dataset) -> DataArray | None:
     """Offered rate over the bound of the first link, host or builder to be full, by the axes.
 
     Where the bound is not known, the utilisation of the links into the rack or to its builders,
-    whichever is higher; None where neither is.
+    whichever is higher; None where neither is, and where the rate is searched.
     """
     import xarray
 
     rate: Any = None
     if searches(dataset, RATE):
-        rate = dataset["boundary"].mean(["by", "seed"])
-    elif RATE in dataset.coords:
+        return None
+    if RATE in dataset.coords:
         rate = dataset[RATE].drop_vars(RATE)
     elif RATE in (known := operating_point(dataset)):
         rate = known[RATE]
@@ -235,4 +248,4 @@ def _count_statuses(reasons: Counter[str], status: Any) -> None:
     for point in status.reshape(status.shape[0], -1).T:
         ended = [str(each) for each in point if each]
         if ended and "found" not in ended:
-            reasons[ended[0]] += 1
+            reasons[UNBOUNDED[ended[0]]] += 1

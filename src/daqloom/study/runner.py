@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -30,7 +30,7 @@ class Progress:
     computed: int = 0
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
-    unbounded: int = 0  # searches whose bounds hold no boundary
+    statuses: Counter[str] = field(default_factory=Counter)  # of searches, see Boundary
     ahead_s: float = 0.0  # processor time of all that is left, as a plan estimates it
     computed_s: float = 0.0  # the same of all that was computed
     started_s: float = field(default_factory=time.monotonic)
@@ -161,8 +161,8 @@ class _Run:
         self.progress.finished += 1
         if isinstance(end, str):
             self.progress.failures.append((task, end))
-        elif end.boundary is not None and end.boundary.status != "found":
-            self.progress.unbounded += 1
+        elif end.boundary is not None:
+            self.progress.statuses[end.boundary.status] += 1
         self.report(self.progress)
 
 

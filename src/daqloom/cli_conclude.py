@@ -1,0 +1,285 @@
+"""The commands that conclude something from a study: levels, fit, compare."""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daqloom import cli_options as options
+from daqloom.console import check_writable, fail, plain_failures, progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+FIGURES = (".png", ".pdf", ".svg")
+DPI = 200
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object, numbers in SI units, and no table.")
+]
+Drawn = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE", help=f"Draw it as well: {', '.join(FIGURES)}."),
+]
+Show = Annotated[
+    str | None,
+    typer.Option("--show", metavar="METRIC", help="The metric; by default that of the report."),
+]
+
+
+def levels(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    period: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PERIOD",
+            help='How seldom is seldom enough: hour, fill, day, week, year, or such as "8 h"; may '
+            "be repeated. By default hour, fill, day.",
+        ),
+    ] = None,
+    fill: Annotated[
+        str, typer.Option(metavar="TIME", help="The length of a fill of the LHC.")
+    ] = "10 h",
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=VALUE",
+            help='Only points at this step of an axis, such as event.rate="12 kHz"; may be '
+            "repeated.",
+        ),
+    ] = None,
+    figure: Drawn = None,
+    json: Json = False,
+) -> None:
+    """Say how high the buffer fills in an hour, a fill of the LHC, a day.
+
+    The most that a switch holds in a run of seconds is an extreme value: a longer run finds more.
+    The maxima of short blocks of the runs, all seeds of a point together, are fitted with the
+    distribution that such maxima have; it tells the buffer that overflows less than once a day, and
+    how well that is known. Points that are saturated, were still drifting or dropped packets are
+    left out and named.
+
+    \b
+    Examples:
+      daqloom study levels atlas-min-buffer --quick
+      daqloom study levels atlas-min-buffer --at event.rate="12 kHz" --period fill --fill "8 h"
+    """
+    with plain_failures():
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.report import study_levels
+        from daqloom.study import as_json
+        from daqloom.study import levels as of_study
+        from daqloom.study.points import operating_point
+
+        fill_s = of_study.seconds(fill)
+        periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
+        dataset = _open(file, store, quick, course=True)
+        chosen = _place(dataset, at)
+        with progress("fitting") as show:
+            found = of_study.levels(
+                dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
+            )
+        shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
+        if json:
+            _print_json(as_json.levels(dataset.attrs["study"], found))
+        else:
+            if shown is not None:
+                print(*study_levels.sentences(dataset, found, shown), sep="\n")
+            _print_table(study_levels.head(dataset, found), study_levels.rows(dataset, found))
+        if shown is None:
+            fail("no point has a return level: all are left out", 1)
+        if figure:
+            _draw(figure, study_levels.figure(dataset, shown, found.periods))
+
+
+def fit(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    terms: Annotated[
+        str,
+        typer.Option(
+            metavar="TERMS",
+            help="A sum of products of x (event rate) and y (event size), such as "
+            '"1 + x + x*y**2", or a name: rate-and-size, plane, bilinear, quadratic.',
+        ),
+    ] = "rate-and-size",
+    below: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMIT",
+            help='Fit only points up to this value, such as "32 MB", and extrapolate from them.',
+        ),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=VALUE",
+            help='Where to read the surface, such as event.rate="12 kHz"; once for each axis. By '
+            "default the scenario's own event rate and size.",
+        ),
+    ] = None,
+    show: Show = None,
+    figure: Drawn = None,
+    json: Json = False,
+) -> None:
+    """Fit a surface over event rate and size, and read it anywhere.
+
+    One least-squares polynomial for each method, by default of order 1 in the rate and 2 in the
+    size. R², how far the points scatter, what is missed when points are left out, and the value at
+    the operating point with the interval in which a new point would fall. A place outside of the
+    points is marked as extrapolated. Saturated points, and searches that found no boundary, are
+    left out and counted.
+
+    \b
+    Examples:
+      daqloom study fit atlas-min-buffer --quick
+      daqloom study fit atlas-min-buffer --below "32 MB" --figure surface.png
+      daqloom study fit atlas-min-buffer --at event.rate="15 kHz" --at event.size="6 MB" --json
+    """
+    with plain_failures():
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.report import study_surface
+        from daqloom.study import as_json
+        from daqloom.study.fits import fits
+        from daqloom.study.points import operating_point, shown_variable
+
+        dataset = _open(file, store, quick)
+        limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
+        found = fits(dataset, show, terms=terms, below=limit)
+        chosen = _place(dataset, at)
+        place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
+        places = [place] if set(found[0].axes) <= place.keys() else []
+        if json:
+            _print_json(as_json.fits(dataset.attrs["study"], found, places))
+        else:
+            print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
+            for each in found:
+                named = f"{study_surface.called(dataset, each)} = "
+                print(named + study_surface.polynomial(dataset, each))
+            print(f"({study_surface.variables(dataset, found[0])})")
+            _print_table(*study_surface.table(dataset, found, places))
+        if figure:
+            _draw(figure, study_surface.figure(dataset, found, place))
+
+
+def compare(
+    file: options.Study,
+    quick: options.Quick = False,
+    store: options.Store = options.STORE,
+    tolerance: Annotated[
+        float,
+        typer.Option(min=0, help="Relative distance from the factor within which methods agree."),
+    ] = 0.1,
+    show: Show = None,
+    figure: Drawn = None,
+    json: Json = False,
+) -> None:
+    """Fit one factor between two methods, and say where they part.
+
+    Every point gets its ratio, how far it is off the factor, its load (the offered rate over what
+    the links carry) and a verdict in words. Saturated points are left out. `daqloom compare` runs
+    both methods on the same events of one point, and says why they part there.
+
+    \b
+    Examples:
+      daqloom study compare atlas-min-buffer --quick
+      daqloom study compare atlas-min-buffer --tolerance 0.2 --figure ratio.png
+    """
+    with plain_failures():
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.report import study_methods
+        from daqloom.study import as_json
+        from daqloom.study.agreement import agreements
+
+        dataset = _open(file, store, quick)
+        found = agreements(dataset, show, tolerance=tolerance)
+        if json:
+            _print_json(as_json.agreements(dataset.attrs["study"], found))
+        else:
+            for each in found:
+                print(*study_methods.sentences(each), sep="\n")
+                _print_table(
+                    study_methods.head(dataset, each, show),
+                    study_methods.rows(dataset, each, show),
+                )
+        if figure:
+            _draw(figure, study_methods.figure(dataset, found[0]))
+
+
+def _open(file: Path, store: Path, quick: bool, course: bool = False) -> Dataset:
+    from daqloom.study.dataset import open_study
+
+    return open_study(file, store=store, quick=quick, course=course)
+
+
+def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
+    """Values by axis, quantities as SI numbers. Raises StudyError."""
+    from daqloom.study.axis import dimension_of_key
+    from daqloom.study.errors import StudyError
+    from daqloom.study.points import axes_of, is_numeric
+
+    axes, place = axes_of(dataset), {}
+    for option in options_ or ():
+        axis, equals, text = option.partition("=")
+        if not equals or axis not in axes:
+            raise StudyError(
+                f"--at {option}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
+            )
+        dimension = dimension_of_key(axis) if is_numeric(dataset, axis) else None
+        try:
+            value: Any = dimension.parse(text) if dimension else text
+            place[axis] = float(value) if is_numeric(dataset, axis) else value
+        except ValueError as error:
+            why = str(error) if dimension else "is no number"
+            raise StudyError(f'--at {axis}: "{text}" {why}') from None
+    return place
+
+
+def _limit(dataset: Dataset, variable: str, text: str) -> float:
+    """A number in the unit of `variable`. Raises StudyError."""
+    from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME
+    from daqloom.study.errors import StudyError
+
+    dimensions = {"B": SIZE, "Hz": FREQUENCY, "s": TIME, "bit/s": RATE}
+    dimension = dimensions.get(str(dataset[variable].attrs.get("units", "")))
+    try:
+        return float(dimension.parse(text) if dimension else text)
+    except ValueError as error:
+        why = str(error) if dimension else "is no number"
+        raise StudyError(f'--below "{text}" {why}') from None
+
+
+def _print_json(found: dict[str, Any]) -> None:
+    print(json_.dumps(found, indent=2, allow_nan=False))
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """In columns; the first one and words at the end are flush left."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    print()
+    for row in (head, *rows):
+        cells = [
+            text.ljust(width) if place == 0 else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        if head[-1] in ("notes", "verdict"):
+            cells[-1] = row[-1]
+        print("  ".join(cells).rstrip())
+
+
+def _draw(path: Path, figure: Figure) -> None:
+    from daqloom.report.output import written_whole
+
+    with written_whole(path) as scratch:
+        figure.savefig(scratch, dpi=DPI)
