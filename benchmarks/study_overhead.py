@@ -23,25 +23,44 @@ methods = ["analyse"]
 "event.size" = {{ from = "1 MB", to = "8 MB", count = {count} }}
 """
 
+SIZES = """
+scenario = "atlas-lab"
+methods = ["analyse"]
+[grid]
+"event.size" = { from = "1 MB", to = "8 MB", count = 10000 }
+"""
+BUFFERS = """
+scenario = "atlas-lab"
+methods = ["analyse"]
+[set]
+"switch.tor.model" = "drop-tail"
+[grid]
+"event.size" = { from = "1 MB", to = "8 MB", count = 100 }
+"switch.tor.buffer" = { from = "1 MB", to = "8 MB", count = 100 }
+"""
+"""Every point another system, save for its rate: none is known to be saturated from another."""
+
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = {
-            "plan_1e5_cells": planned(Path(folder), 317),
-            "run_1e4_analytic_cells": computed(Path(folder), 100),
+            "plan_1e5_cells": planned(Path(folder), GRID.format(count=317)),
+            "plan_1e4_sizes": planned(Path(folder), SIZES),
+            "plan_1e4_sizes_and_buffers": planned(Path(folder), BUFFERS),
+            "run_1e4_analytic_cells": computed(Path(folder), GRID.format(count=100)),
         }
     print(json.dumps(report, indent=2))
 
 
-def planned(folder: Path, count: int) -> dict[str, float]:
-    study = study_of(folder, count)
+def planned(folder: Path, text: str) -> dict[str, float]:
+    study = study_of(folder, text)
     wall, cpu = time.perf_counter(), time.process_time()
     found = plan(study, None)
     return spent(wall, cpu) | {"cells": found.cells_left}
 
 
-def computed(folder: Path, count: int) -> dict[str, float]:
-    study = study_of(folder, count)
+def computed(folder: Path, text: str) -> dict[str, float]:
+    study = study_of(folder, text)
     with Store.open(folder / "store", create=True) as store:
         wall, cpu = time.perf_counter(), time.process_time()
         progress = run(study, store, InProcess(store))
@@ -66,9 +85,9 @@ def store_cpu(store: Store, key: str) -> float:
     return float(result.engine["cpu_s"])
 
 
-def study_of(folder: Path, count: int):
+def study_of(folder: Path, text: str):
     path = folder / "grid.toml"
-    path.write_text(GRID.format(count=count))
+    path.write_text(text)
     return load_study(path)
 
 
