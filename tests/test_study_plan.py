@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daqloom.analyse.bounds import event_rate_bounds_hz
+from daqloom.analyse.system import System
 from daqloom.result import Result
+from daqloom.study import saturation
 from daqloom.study.executor import InProcess
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import how_many, plan, share
@@ -115,3 +118,37 @@ def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, tex
 
 def test_before_the_first_run_is_done_nobody_knows_how_long_it_takes() -> None:
     assert Progress(tasks=3, ahead_s=5.0).left_s is None
+
+
+BOUNDED = """
+scenario = "laptop"
+methods = ["analyse"]
+[set]
+"switch.tor.model" = "drop-tail"
+"run.warmup" = "10 ms"
+[grid]
+"event.rate" = ["0.2 kHz", "0.4 kHz"]
+"event.size" = ["500 kB", "1 MB", "2 MB"]
+"switch.tor.buffer" = ["1 MB", "2 MB"]
+"run.duration" = ["30 ms", "40 ms"]
+"""
+
+
+def test_the_bound_of_the_rate_is_found_once_for_all_rates_switches_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = written(tmp_path, BOUNDED)
+    asked: list[float] = []
+
+    def bounds(system: System) -> dict[str, float]:
+        asked.append(system.scenario.event.size)
+        return event_rate_bounds_hz(system)
+
+    monkeypatch.setattr(saturation, "event_rate_bounds_hz", bounds)
+    assert plan(study, None).tasks == 24
+    assert asked == [500_000, 1_000_000, 2_000_000]
+    for index in study.indices():
+        told_hz = study.saturation.excess_hz(study.overrides(index))
+        scenario = study.scenario(index)
+        bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
+        assert told_hz == pytest.approx(scenario.event.rate - bound_hz, rel=1e-12)

@@ -18,6 +18,9 @@ from daqloom.study.changes import number, text
 
 RATE, DURATION, WARMUP = "event.rate", "run.duration", "run.warmup"
 
+INDEPENDENT = (RATE, "switch.", "run.")
+"""Keys, and beginnings of keys, that the bound of the rate does not depend on."""
+
 FILLS = 2
 """A saturated run lasts until the excess has filled all builders' events so many times: once to
 reach the state that it stays in, and once more to see it."""
@@ -61,8 +64,8 @@ class Saturation:
 
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
         """Bound of the rate, and events that all builders take at a time; neither depends on the
-        rate, so that a whole axis of rates asks once."""
-        others = {key: value for key, value in changes.items() if key != RATE}
+        rate, the switches or the run, so that an axis or a search of those asks once."""
+        others = {key: value for key, value in changes.items() if not key.startswith(INDEPENDENT)}
         label = repr(others)
         if label not in self._bounds:
             if len(self._bounds) >= MOST_REMEMBERED:
