@@ -481,11 +481,32 @@ def test_provenance_tells_equal_things_once():
         ("runs", "5 by 3 processes"),
         ("computed", "2026-01-01T00:00 to 2026-01-03T00:00"),
         ("daqloom", "0.1.0"),
-        ("commands", "daqloom study run s.toml"),
+        ("command", "daqloom study run s.toml (4 runs, 2026-01-01T00:00 to 2026-01-03T00:00)"),
         ("machines", "lab, 2 cores, Linux"),
         ("Python", "3.11"),
     ]
     assert study_provenance.rows([]) == []
+
+
+def test_provenance_tells_a_job_array_as_one_command_and_the_busiest_first():
+    def origin(command, runs, day):
+        session = SimpleNamespace(
+            command=command, host="lab", processors=2, system="Linux", python="3.11"
+        )
+        day = f"2026-01-0{day}"
+        return study_provenance.Origin(session, "0.1.0", runs, f"{day}T00:00", f"{day}T12:00")
+
+    array = [origin(f"daqloom study run s.toml --part {i}/3", 10, i + 1) for i in range(3)]
+    others = [origin(f"daqloom study run other{i}.toml", 7 - i, 5) for i in range(7)]
+    commands = [v for name, v in study_provenance.rows([*others, *array]) if name == "command"]
+    assert commands == [
+        "daqloom study run s.toml --part I/3 (30 runs, 2026-01-01T00:00 to 2026-01-03T12:00)",
+        *(
+            f"daqloom study run other{i}.toml ({7 - i} runs, 2026-01-05T00:00 to 2026-01-05T12:00)"
+            for i in range(4)
+        ),
+        "and 3 more (6 runs)",
+    ]
 
 
 # The page and its files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,14 +66,13 @@ def rows(origins: Iterable[Origin]) -> Rows:
     found = list(origins)
     if not found:
         return []
-    times = min(o.first for o in found), max(o.last for o in found)
     sessions = [o.session for o in found if o.session is not None]
     plural = "es" if len(found) > 1 else ""
     table = [
         ("runs", f"{sum(o.runs for o in found):,} by {len(found)} process{plural}"),
-        ("computed", f"{times[0]} to {times[1]}"),
+        ("computed", _span(found)),
         ("daqloom", _told(o.version for o in found)),
-        ("commands", _told(s.command for s in sessions)),
+        *_commands(found),
         ("machines", _told(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
         ("Python", _told(s.python for s in sessions)),
     ]
@@ -80,6 +80,29 @@ def rows(origins: Iterable[Origin]) -> Rows:
 
 
 MOST_TOLD = 5
+_PART = re.compile(r"--part[ =]\d+/")
+
+
+def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
+    """Each command with what it computed and when, the busiest first; a job array is one."""
+    by_command: dict[str, list[Origin]] = {}
+    for origin in origins:
+        if origin.session is not None:
+            command = _PART.sub("--part I/", origin.session.command)
+            by_command.setdefault(command, []).append(origin)
+    runs = {command: sum(o.runs for o in given) for command, given in by_command.items()}
+    ordered = sorted(by_command, key=lambda command: -runs[command])
+    for command in ordered[:MOST_TOLD]:
+        number = f"{runs[command]:,} run{'s' if runs[command] > 1 else ''}"
+        yield "command", f"{command} ({number}, {_span(by_command[command])})"
+    if rest := ordered[MOST_TOLD:]:
+        yield "command", f"and {len(rest)} more ({sum(runs[c] for c in rest):,} runs)"
+
+
+def _span(origins: Iterable[Origin]) -> str:
+    """From the first result to the last."""
+    found = list(origins)
+    return f"{min(o.first for o in found)} to {max(o.last for o in found)}"
 
 
 def _told(values: Iterable[str]) -> str:
