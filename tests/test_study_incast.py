@@ -14,6 +14,7 @@ import pytest
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.file import load_study
+from daqloom.study.plan import plan
 
 RING, FRAGMENT, FIRST_WINDOW = 256, 22, 10  # packets
 UPLINK, ACCESS = 120e9, 10e9
@@ -56,6 +57,12 @@ def collapses(result: Result, scenario: Scenario) -> bool:
     offered = scenario.event.rate * scenario.event.size * 8
     counts = [result.metric(name) or 0 for name in ("packets_dropped", "retransmission_timeouts")]
     return min(counts) > 0 and (result.metric("throughput_bps") or 0) < offered / 4
+
+
+@pytest.mark.parametrize("name", ["incast-mitigations", "incast-first-windows"])
+def test_every_point_of_the_studies_can_be_planned(name: str) -> None:
+    planned = plan(load_study(name), None)
+    assert planned.refused == 0, planned.first_refusal
 
 
 def test_the_fragment_and_the_rates_are_those_of_this_page() -> None:
@@ -203,7 +210,7 @@ def test_a_burst_of_more_than_the_ring_takes_as_many_rounds_as_rings(
 
 
 def test_no_kernel_repairs_a_lone_packet_before_the_time_out() -> None:
-    modern = requested(1200, "rings of 768 packets, RACK and tail-loss probes")
+    modern = requested(1200, "rings of 768, RACK and TLP")
     assert modern.metric("retransmissions.fast") in (0, None)
     assert (modern.metric("collection_latency_s.mean") or 0) >= 0.2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from daqloom.report import style
 from daqloom.report.study_view import (
     METHOD_MARKERS,
     Quantity,
-    chosen,
     hold,
     wants_log,
 )
@@ -37,6 +37,7 @@ NAMED_COLOURS = (
     style.AMBER,
     style.GREY,
 )
+MOST_TICKS = 8
 ONE_PANEL = (7.2, 4.2)
 """Inches."""
 Mark = Mapping[str, float] | None
@@ -86,10 +87,20 @@ def log_scale(axis: Any, steps: Any) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    few = [float(steps[i]) for i in chosen(len(steps), 8)]
-    axis.set_major_locator(FixedLocator(few))
+    axis.set_major_locator(FixedLocator(_apart(steps)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+
+
+def _apart(steps: Any) -> list[float]:
+    """Steps with room for their numbers on a logarithmic axis: the ends, and some between."""
+    first, *inner, last = sorted(map(float, steps))
+    room = math.log(last / first) / MOST_TICKS
+    kept = [first]
+    for step in inner:
+        if math.log(step / kept[-1]) >= room and math.log(last / step) >= room:
+            kept.append(step)
+    return [*kept, last]
 
 
 def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
