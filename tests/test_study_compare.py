@@ -1,8 +1,10 @@
 """Formula and simulation on the same events."""
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import daqloom
 from daqloom.report.compare_figure import write
@@ -53,3 +55,28 @@ def test_the_figure_is_written_whole(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_refused(arrivals: str, duration_s: float, says: str) -> None:
     with pytest.raises(StudyError, match=says):
         compare(laptop(event__arrivals=arrivals), duration_s, seed=1)
+
+
+def test_the_command_prints_one_object_for_programs() -> None:
+    from daqloom.cli import app
+
+    words = ["compare", "laptop", "--duration", "50 ms", "--seed", "5", "--json"]
+    words += [f"--set={key}={value}" for key, value in EXACT.items()]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.stderr) == (0, "")
+    again = CliRunner().invoke(app, words)
+    assert again.stdout == done.stdout
+    found = compare(laptop(), 0.05, seed=5)
+    assert json.loads(done.stdout) == {
+        "schema": 1,
+        "scenario": "laptop",
+        "scenario_hash": laptop().hash(),
+        "seed": 5,
+        "version": daqloom.__version__,
+        "duration_s": 0.05,
+        "formula_regular_peak_bytes": found.regular_peak,
+        "formula_peak_bytes": found.formula_peak,
+        "simulated_peak_bytes": found.simulated_peak,
+        "arrivals_factor": found.arrivals_factor,
+        "network_factor": found.network_factor,
+    }

@@ -13,7 +13,7 @@ import typer
 
 from daqloom import cli_conclude
 from daqloom.cli_compare import compare
-from daqloom.cli_options import Name, Set
+from daqloom.cli_options import Json, Name, Set
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
 from daqloom.console import check_writable, plain_failures, print_result, progress
@@ -32,9 +32,6 @@ app = typer.Typer(
 
 FIGURES = (".png", ".pdf", ".svg", ".html")
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON object and nothing else.")
-]
 Figure = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help=f"Write a figure; the ending decides: {', '.join(FIGURES)}."),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom.cli_options import Name, Set
+from daqloom.cli_options import Json, Name, Set
 from daqloom.console import check_writable, plain_failures, progress
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
+    from daqloom.study.compare import Comparison
 
 FIGURES = (".png", ".pdf", ".svg")
 
@@ -26,6 +30,7 @@ def compare(
             metavar="FILE", help=f"Both occupancies on one time axis: {', '.join(FIGURES)}."
         ),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Say where formula and simulation part, and why.
 
@@ -51,12 +56,39 @@ def compare(
         chosen = system.run.seed if seed is None else seed
         with progress(f"simulating {system.name}") as show:
             found = compare_methods(system, duration_s, seed=chosen, progress=show)
-        _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
+        if json:
+            print(_record(found, system, duration_s))
+        else:
+            _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
         if figure:
             from daqloom.report.compare_figure import write
 
             event = f"{system.event.size / 1e6:g} MB at {system.event.rate / 1e3:g} kHz"
             write(figure, f"{system.name}: {event}", found)
+
+
+def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
+    from json import dumps
+
+    from daqloom.result import SCHEMA
+
+    return dumps(
+        {
+            "schema": SCHEMA,
+            "scenario": system.name,
+            "scenario_hash": system.hash(),
+            "seed": found.simulated.seed,
+            "version": found.simulated.version,
+            "duration_s": duration_s,
+            "formula_regular_peak_bytes": found.regular_peak,
+            "formula_peak_bytes": found.formula_peak,
+            "simulated_peak_bytes": found.simulated_peak,
+            "arrivals_factor": found.arrivals_factor,
+            "network_factor": found.network_factor,
+        },
+        indent=2,
+        allow_nan=False,
+    )
 
 
 def _tell(regular: float, formula: float, simulated: float) -> None:

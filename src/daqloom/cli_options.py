@@ -21,6 +21,9 @@ Set = Annotated[
         help="Override a key of the scenario; may be repeated. `daqloom show` prints all keys.",
     ),
 ]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object and nothing else.")
+]
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="A TOML file, or a name from `daqloom study list`.")
 ]
