@@ -221,7 +221,7 @@ def test_names_become_colours_and_a_third_axis_small_multiples():
         f"links uplink count {n}" for n in (1, 2, 4)
     ]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend[:3] == ["top-of-rack switch", "acx7100-48l", "qfx5120-48y"]
+    assert legend[:3] == ["top-of-rack switch", "qfx5120-48y", "acx7100-48l"]
 
 
 @pytest.mark.parametrize("bound_hz", [None, 9e3])
@@ -678,3 +678,22 @@ def test_panels_of_a_third_axis_leave_room_for_one_variable():
         study_figures.lines_beside(dataset, [LATENCY, PEAK])
     lines = {name: figure for name, _, _, figure in figures(dataset)}["lines"]
     assert "collection latency, mean (ms)" in texts(lines)
+
+
+def test_the_thinnest_of_named_lines_is_the_last_drawn():
+    # Of names, which often lie on one another; of numbers all are alike.
+    [axes] = study_figures.lines(study(RATES, MODELS, methods=("simulate",))).axes
+    first, second = (container.lines[0].get_linewidth() for container in axes.containers)
+    assert first > second
+    [axes] = study_figures.lines(study(RATES, SIZES, methods=("simulate",))).axes
+    assert len({container.lines[0].get_linewidth() for container in axes.containers}) == 1
+
+
+def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
+    sources = ("sources.count", [4, 8, 16, 20, 24, 28, 32, 64, 128, 240], "")
+    [axes] = study_figures.lines(study(sources)).axes
+    ticks = axes.get_xticks()
+    assert (ticks[0], ticks[-1]) == (4, 240)
+    ratio = (240 / 4) ** (1 / 8)  # room for eight
+    assert min(ticks[1:] / ticks[:-1]) >= ratio
+    assert set(ticks) <= set(sources[1])

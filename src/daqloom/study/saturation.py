@@ -65,7 +65,7 @@ class Saturation:
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
         """Bound of the rate, and events that all builders take at a time; neither depends on the
         rate, the switches or the run, so that an axis or a search of those asks once."""
-        others = {key: value for key, value in changes.items() if not key.startswith(INDEPENDENT)}
+        others = {key: value for key, value in changes.items() if _matters(key)}
         label = repr(others)
         if label not in self._bounds:
             if len(self._bounds) >= MOST_REMEMBERED:
@@ -77,6 +77,11 @@ class Saturation:
                 bound_hz = math.inf  # the trace sets the rate, not the key
             self._bounds[label] = bound_hz, builders.count * builders.concurrent_events
         return self._bounds[label]
+
+
+def _matters(key: str) -> bool:
+    """Whether the bound depends on a key, or the rest is no system without it, as DCTCP."""
+    return not key.startswith(INDEPENDENT) or key.endswith(".ecn_threshold")
 
 
 def _whole_microseconds(seconds: float) -> float:
