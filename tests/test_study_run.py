@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from daqloom.result import Result
+from daqloom.study import runner
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_parquet
 from daqloom.study.executor import InProcess
@@ -207,6 +208,41 @@ def test_a_worker_that_is_killed_costs_its_cell_only(
         os.kill(next(iter(workers.values())), signal.SIGKILL)
         progress = run(study, store, executor)
     assert (progress.finished, progress.failures) == (18, [])
+
+
+class Elsewhere(InProcess):
+    """Puts cells to the store as another node does, unseen until the store is refreshed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Store.open(folder, create=False))
+
+    def close(self) -> None:
+        self._store.close()
+
+
+class Late(Store):
+    """Shows what others have put at the third look only, as NFS does with what it has cached."""
+
+    looks = 0
+
+    def refresh(self) -> None:
+        self.looks += 1
+        if self.looks % 3 == 0:
+            super().refresh()
+
+
+@pytest.mark.parametrize(("patience", "failed"), [(3, 0), (2, 3)])
+def test_a_result_that_is_seen_late_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int, failed: int
+) -> None:
+    monkeypatch.setattr(runner, "LATE_S", (0,) * patience)
+    study = written(tmp_path, GRID.replace('["analyse", "simulate"]', '["analyse"]'))
+    with Late.open(tmp_path / "store", create=True) as store:
+        executor = Elsewhere(tmp_path / "store")
+        store.looks = 0
+        progress = run(study, store, executor)
+        executor.close()
+    assert (progress.finished, len(progress.failures)) == (6, failed)
 
 
 def test_a_point_that_is_no_system_fails_alone(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ from daqloom.study.store import Store
 TOLD_FROM = 0.01
 """Share of the work after which its pace foretells the end: workers start slowly."""
 
+LATE_S = (0, 0.1, 1, 5, 20, 60)
+"""How long to wait for a result that another node has written, before each look: NFS keeps what it
+knows of a folder for up to a minute."""
+
 
 @dataclass
 class Progress:
@@ -112,9 +116,7 @@ class _Run:
             if error is None:
                 self.progress.computed += 1
                 self.progress.computed_s += waiting[0].cost_s
-                if key not in self.store:
-                    self.store.refresh()  # a worker has put it; it put others of its batch, too
-                result = self.store.get(key)
+                result = self._stored(key)
                 if result is None:
                     error = "its result was stored, and cannot be read back"
             for active in waiting:
@@ -124,6 +126,15 @@ class _Run:
                     self._spend(active, active.cost_s)
                     self._advance(active, result)
             self.report(self.progress)
+
+    def _stored(self, key: str) -> Result | None:
+        """What a worker has put, with others of its batch; another node may see it late."""
+        for wait_s in LATE_S:
+            if key in self.store:
+                break
+            time.sleep(wait_s)
+            self.store.refresh()
+        return self.store.get(key)
 
     def _advance(self, active: _Active, result: Result | None) -> None:
         """Gives a program its result (None to begin), and all that the store can answer."""
