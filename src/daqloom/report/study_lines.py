@@ -180,7 +180,7 @@ class Lines:
         """Lines of names often lie on one another: each is thinner than those below it."""
         if self.roles.colour is None or is_numeric(self.dataset, self.roles.colour):
             return [WIDTH] * count
-        return [WIDTH + 0.6 * above for above in reversed(range(count))]
+        return [WIDTH * (1 + 1.5 * above / count) for above in reversed(range(count))]
 
     def _line(
         self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
