@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 FILL_S = 36_000.0
 """Length of a fill of the LHC unless another is given: 10 h of collisions."""
 
+REPLICAS = 59
+"""Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
+
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
@@ -132,7 +135,7 @@ def levels(
     periods: Sequence[Period] = USUAL,
     *,
     at: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] = (),
-    replicas: int = 199,
+    replicas: int = REPLICAS,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
     """What the peak of the top-of-rack switch exceeds once in each period, at every point.
@@ -223,7 +226,7 @@ def _point(
     return PointLevels(method, at, fit, block_s, float(run_s[known].sum()), told)
 
 
-def fit_blocks(series: Array, run_s: Array, replicas: int = 199) -> tuple[GevFit, float]:
+def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[GevFit, float]:
     """The fit with the shortest blocks that need not be longer, and their length in seconds.
 
     `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
