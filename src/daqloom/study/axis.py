@@ -14,6 +14,7 @@ from daqloom.scenario.explain import dimension_at, known_keys, nearest
 from daqloom.scenario.quantities import Dimension
 from daqloom.study.errors import StudyError
 
+LARGEST_NUMBER = 1e15
 MOST_VALUES = 100_000
 LONGEST_LABEL = 60
 VARIANT = "variant"
@@ -131,7 +132,7 @@ def _values(key: str, values: object) -> list[Value]:
         found = [_plain(key, value) for value in values]
     else:
         raise StudyError(
-            f"{key} = {values!r}: expected a list of values, or a range such as "
+            f"{key} = {str(values)[:80]!r}: expected a list of values, or a range such as "
             '{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }'
         )
     if not found:
@@ -145,13 +146,13 @@ def _values(key: str, values: object) -> list[Value]:
 
 def _plain(key: str, value: object) -> Value:
     if not isinstance(value, str | int | float | bool):
-        raise StudyError(f"{key}: {value!r} is no single value")
+        raise StudyError(f"{key}: {str(value)[:80]!r} is no single value")
     dimension = dimension_of_key(key)
     if dimension:
         try:
             return dimension.format(dimension.parse(value))
         except ValueError as error:
-            raise StudyError(f'{key} = "{value}" {error}') from None
+            raise StudyError(f'{key} = "{str(value)[:80]}" {error}') from None
     return value
 
 
@@ -178,12 +179,16 @@ def _number(key: str, value: object) -> Decimal:
     dimension = dimension_of_key(key)
     if dimension is None:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise StudyError(f"{key}: {value!r} is no number")
+            raise StudyError(f"{key}: {str(value)[:80]!r} is no number")
+        if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            raise StudyError(
+                f"{key}: a range has numbers up to {LARGEST_NUMBER:g}, found {value:g}"
+            )
         return Decimal(repr(value))
     try:
         return Decimal(repr(dimension.parse(value)))
     except ValueError as error:
-        raise StudyError(f'{key}: "{value}" {error}') from None
+        raise StudyError(f'{key}: "{str(value)[:80]}" {error}') from None
 
 
 def _stepped(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Decimal]:

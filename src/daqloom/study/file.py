@@ -27,6 +27,9 @@ from daqloom.study.saturation import Saturation
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
+SEEDS_END = 1 << 53
+"""Seeds are below, so that a voter's fits the engine, and a dataset's coordinate is exact."""
+MOST_ANSWERS = 10_000_000
 USUAL_COURSE = "buffer_peak_bytes.tor"
 
 Method = Literal["analyse", "simulate"]
@@ -216,17 +219,20 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
     """Reads a study by name or file, in its quick form if asked for. Raises StudyError."""
     path = find_study(study)
     try:
-        document = tomllib.loads(read_text(path, LARGEST_STUDY_BYTES))
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"{path} is no valid TOML: {error}") from None
-    except (ValueError, RecursionError) as error:
+        text = read_text(path, LARGEST_STUDY_BYTES)
+    except ValueError as error:
         raise StudyError(str(error)) from None
     try:
+        document = tomllib.loads(text)
         return _study(path, StudyFile.model_validate(_quick(document) if quick else document))
     except ValidationError as error:
         raise StudyError(f"{path}: {_sentence(error)}") from None
-    except StudyError as error:
+    except ScenarioError as error:
         raise StudyError(f"{path}: {error}") from None
+    except RecursionError:
+        raise StudyError(f"{path} is nested too deeply; expected tables of keys") from None
+    except ValueError as error:  # TOMLDecodeError is one too, and so is that of a long number
+        raise StudyError(f"{path} is no valid TOML: {error}") from None
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,15 +280,24 @@ def _study(path: Path, file: StudyFile) -> Study:
 
 
 def _seeds(seeds: int | tuple[int, ...]) -> tuple[int, ...]:
-    chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else seeds
-    if not 1 <= len(chosen) <= MOST_SEEDS or len(set(chosen)) < len(chosen) or min(chosen) < 0:
-        raise StudyError(
-            f"repeat.seeds = {seeds}: expected 1 to {MOST_SEEDS}, or a list of different numbers"
-        )
-    return chosen
+    number = seeds if isinstance(seeds, int) else len(seeds)
+    if 1 <= number <= MOST_SEEDS:
+        chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else seeds
+        if len(set(chosen)) == number and min(chosen) >= 0 and max(chosen) < SEEDS_END:
+            return chosen
+    raise StudyError(
+        f"repeat.seeds = {str(seeds)[:80]}: expected 1 to {MOST_SEEDS}, or a list of so many "
+        f"different numbers from 0 to {SEEDS_END - 1}"
+    )
 
 
 def _check(study: Study) -> None:
+    answers = study.points * len(study.seeds) * len(study.methods)
+    if answers > MOST_ANSWERS:
+        raise StudyError(
+            f"{' × '.join(str(n) for n in study.shape)} points, {len(study.seeds)} seeds: "
+            f"at most {MOST_ANSWERS} answers are meant"
+        )
     keys = [key for axis in study.axes for key in axis.keys]
     if study.search:
         keys.append(study.search.key)
@@ -315,10 +330,10 @@ def _check_search(study: Study, search: Search) -> None:
         raise StudyError(f'search.key: unknown key "{search.key[:80]}"{nearest(search.key)}')
     _ = study.condition
     low, high = search_bounds(search)
-    if not low < high:
+    if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
-    if search_tolerance(search) <= 0:
-        raise StudyError(f"search.tolerance = {search.tolerance!r} must be more than 0")
+    if not 0 < search_tolerance(search) < math.inf:
+        raise StudyError(f"search.tolerance = {search.tolerance!r} must be a number above 0")
     if search.spacing == "log" and low <= 0:
         raise StudyError("search.bounds: log spacing needs bounds above 0")
 
