@@ -99,16 +99,19 @@ class PointLevels:
         There a limit of the system, not chance, sets the peaks, and a longer run is no higher as
         long as the limit stands.
         """
-        fit = self.fit
-        if fit.scale == 0:
-            return fit.location
-        return fit.location - fit.scale / fit.shape if fit.shape < LEAST_REGULAR else None
+        return _limit(self.fit)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Of the fit and of all levels, each once."""
         told = itertools.chain.from_iterable(level.warnings for level in self.levels)
         return tuple(dict.fromkeys((*self.fit.warnings, *told)))
+
+
+def _limit(fit: GevFit) -> float | None:
+    if fit.scale == 0:
+        return fit.location
+    return fit.location - fit.scale / fit.shape if fit.shape < LEAST_REGULAR else None
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,10 @@ def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[G
     """
     fit, block_s = None, math.nan
     for maxima, length_s in _blocks(series, run_s):
-        fit, block_s = fit_gev(maxima, replicas=replicas), length_s
+        fit, block_s = fit_gev(maxima, replicas=0), length_s
+        if _limit(fit) is not None:  # longer blocks crowd the more
+            break
+        fit = fit_gev(maxima, replicas=replicas)
         if not too_short_blocks(fit):
             break
     assert fit is not None  # 80 slices are enough for one seed

@@ -89,7 +89,7 @@ class GevFit:
     maxima: Array
     """What was fitted, shape (blocks,)."""
     goodness: Goodness | None
-    """None where it was not asked for (no replicas), and for shapes below LEAST_REGULAR."""
+    """None where it was not asked for (no replicas)."""
     warnings: tuple[str, ...]
 
     @property
@@ -162,7 +162,6 @@ def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
 def _fit(x: Array, replicas: int, seed: int) -> GevFit:
     best = maximum_likelihood(x)
     information = covariance(x, best)
-    regular = best.shape >= LEAST_REGULAR  # else nothing can be said of errors or of the fit
     fit = GevFit(
         location=best.location,
         scale=best.scale,
@@ -170,7 +169,7 @@ def _fit(x: Array, replicas: int, seed: int) -> GevFit:
         covariance=np.full((3, 3), math.nan) if information is None else information,
         log_likelihood=log_likelihood(x, best),
         maxima=x,
-        goodness=_goodness(x, best, replicas, seed) if replicas and regular else None,
+        goodness=_goodness(x, best, replicas, seed) if replicas else None,
         warnings=(),
     )
     return replace(fit, warnings=_doubts(fit))

@@ -1,0 +1,41 @@
+"""What the how-to pages tell people to type works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from daqloom.study.executor import InProcess
+from daqloom.study.file import load_study
+from daqloom.study.runner import run
+from daqloom.study.store import Store
+
+PAGES = Path(__file__).parent.parent / "docs" / "how-to"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code of one language, in the order of the page."""
+    return re.findall(rf"```{language}\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
+
+
+def test_your_own_metric_is_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "add-your-own-metric-to-a-report.md"
+    [study] = blocks(page, "toml")
+    monkeypatch.chdir(tmp_path)
+    Path("rack.toml").write_text(study)
+    with Store.open(Path("daqloom-store"), create=True) as store:
+        run(load_study("rack.toml"), store, InProcess(store))
+    names: dict[str, object] = {}
+    for code in blocks(page, "python"):
+        exec(compile(code, page, "exec"), names)
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert written[0] == Path("rack-report/report.html")
+    assert all(path.exists() for path in written)
+    text = written[0].read_text()
+    assert "events held at once, simulation (events)" in text
+    assert "surface through the simulation gives" in text
+    import pyarrow.parquet as pq
+
+    assert {"events_held", "goodput"} <= set(pq.read_table(written[-1]).column_names)
