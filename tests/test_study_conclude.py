@@ -220,6 +220,7 @@ def test_points_that_were_left_out_are_predicted_as_well_as_they_can_be() -> Non
     noisy = dataset.assign({PEAK: (dataset[PEAK] + noise).assign_attrs(units="B")})
     fit = fits(noisy)[0]
     assert fit.surface.residual_sd == pytest.approx(1e5 / math.sqrt(3), rel=0.6)  # mean of 3 seeds
+    assert fit.leave_one_out is not None
     assert fit.leave_one_out > fit.surface.residual_sd
     assert fit.leave_step_out(0) is not None
     # Without one of four sizes three are left, enough for y²; without one of three not.
@@ -259,6 +260,17 @@ def test_a_study_of_one_axis_has_no_surface() -> None:
     with pytest.raises(StudyError, match="two axes of numbers"):
         fits(study().isel({"event.rate": [0]}))
     assert study_surface.finding(study().isel({"event.rate": [0]})) is None
+
+
+def test_a_surface_that_rests_on_single_points_is_told_without_leaving_them_out() -> None:
+    dataset = study()
+    dataset[PEAK].loc[{"event.rate": RATES[1:], "event.size": SIZES[1:]}] = np.nan
+    dataset[PEAK].loc[{"event.rate": 6e3, "event.size": 5e6}] = 20e6
+    fit = fits(dataset, terms="1 + x + y + x*y")[0]  # one point tells x*y
+    assert fit.leave_one_out is None
+    assert study_surface.finding(dataset.isel({"event.rate": [0, 1]})) is None
+    _, [row, _] = study_surface.table(dataset, [fit, fit], [])
+    assert row[5] == "–"
 
 
 # --- Methods -------------------------------------------------------------------------------------

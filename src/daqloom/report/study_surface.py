@@ -177,14 +177,13 @@ def _row(
     dataset: Dataset, fit: Fit, quantity: Quantity, places: Sequence[Mapping[str, float]]
 ) -> list[str]:
     predicted = [fit.predict(place) for place in places]
-    left = [fit.leave_step_out(axis) for axis in (0, 1)]
+    left = [fit.leave_one_out, fit.leave_step_out(0), fit.leave_step_out(1)]
     return [
         called(dataset, fit),
         str(fit.z.size),
         counted(fit.left_out) or NOTHING,
         r_squared(fit),
         quantity.number(fit.surface.residual_sd),
-        quantity.number(fit.leave_one_out),
         *(NOTHING if value is None else quantity.number(value) for value in left),
         *(
             f"{quantity.number(at.value)} ({quantity.number(at.low)} to {quantity.number(at.high)})"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
@@ -70,17 +71,20 @@ class Fit:
     """Fitted points whose runs had not settled."""
 
     @property
-    def leave_one_out(self) -> float:
-        """Root mean square of each point less the surface fitted to all others."""
-        return _rms(self.surface.leave_one_out())
+    def leave_one_out(self) -> float | None:
+        """Root mean square of each point less the surface fitted to all others.
+
+        None where a term rests on one point alone.
+        """
+        return self._left_out(np.arange(self.z.size))
 
     def leave_step_out(self, axis: int) -> float | None:
-        """The same with all points of a step of x (0) or y (1) left out at a time.
+        """The same with all points of a step of x (0) or y (1) left out at a time."""
+        return self._left_out((self.x, self.y)[axis])
 
-        None where the other steps do not determine all terms.
-        """
+    def _left_out(self, groups: Array | NDArray[np.int_]) -> float | None:
         try:
-            return _rms(self.surface.leave_group_out((self.x, self.y)[axis]))
+            return _rms(self.surface.leave_group_out(groups))
         except StudyError:
             return None
 
