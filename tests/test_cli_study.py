@@ -116,6 +116,16 @@ def test_plan_and_run_agree(folder: Path) -> None:
     assert "about 0 s" in plan.stdout
 
 
+def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
+    text = STUDY + '[equilibrium]\nlongest = "60 ms"\n'
+    (folder / "settled.toml").write_text(text)
+    plan = study(folder, "plan", "settled.toml")
+    assert f"0 done, {ALL} to do, and longer ones where they do not settle\n" in plan.stdout
+    run = study(folder, "run", "settled.toml", "--workers", "1")
+    assert run.stdout.startswith(f"settled: {ALL} answers from ")
+    assert f"{ALL} of {ALL} complete" in study(folder, "plan", "settled.toml").stdout
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_is_one_sentence_and_loses_nothing(folder: Path, workers: str) -> None:
     words = ("run", "long.toml", "--workers", workers)

@@ -29,7 +29,9 @@ def print_plan(study: Study, plan: Plan, store: Path) -> None:
         print(f"  search    {search.find} {search.key} where {search.where}")
     print(f"  answers   {plan.tasks_done} of {plan.tasks} complete in {store}")
     most = "at most " if study.search and plan.cells_left else ""
-    print(f"  runs      {plan.cells_done} done, {most}{plan.cells_left} to do")
+    unsettled = study.equilibrium is not None and plan.cells_left > 0
+    longer = ", and longer ones where they do not settle" if unsettled else ""
+    print(f"  runs      {plan.cells_done} done, {most}{plan.cells_left} to do{longer}")
     print(f"  time      about {duration(plan.cpu_s)} on one core")
     if plan.refused:
         print(f"  refused   {plan.refused} points; the first: {plan.first_refusal}")
