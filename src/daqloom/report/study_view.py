@@ -25,6 +25,7 @@ METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": sty
 _KEYS = {
     "sources.count": "sources",
     "switch.tor.model": "top-of-rack switch",
+    "switch.tor.queue_packets": "packets that an output of the switch may hold",
     "switch.tor.buffer": "buffer of the top-of-rack switch",
     "builders.outstanding_fragments": "fragments requested in parallel",
 }
