@@ -1,10 +1,14 @@
 """What a worker is: how little it loads, and that its threads do not share a store."""
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
 
 import pytest
 
@@ -70,3 +74,29 @@ def test_threads_of_a_worker_have_stores_of_their_own(
     assert stores[0] is not stores[1]
     with Store.open(folder, create=False) as store:
         assert (len(store), store.damaged) == (2, [])
+
+
+MASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+
+
+def test_ctrl_c_waits_until_the_workers_have_started_and_never_reaches_them() -> None:
+    """Processes are begun by a thread of Dask's, hence from a thread here."""
+    came: list[str] = []
+
+    def begin() -> None:
+        came.append(subprocess.check_output([sys.executable, "-c", MASK], text=True))
+
+    def interrupted() -> None:
+        with workers._ctrl_c_later():
+            os.kill(os.getpid(), signal.SIGINT)
+            thread = Thread(target=begin)
+            thread.start()
+            thread.join()
+            came.append("the end")
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert came == ["True\n", "the end"]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
