@@ -199,7 +199,7 @@ def _points(axes: Axes, dataset: Dataset, found: Agreement, x: Any) -> None:
     steps = [step for step in dataset[axis].values.tolist() if step in values]
     for place, step in reversed(list(enumerate(steps))):
         chosen = values == step
-        colour = colormaps["viridis"](0.84 * (1 - place / max(1, len(steps) - 1)))
+        colour = colormaps["viridis"](0.84 * place / max(1, len(steps) - 1))
         shown = len(steps) <= 8 or place in (0, len(steps) // 2, len(steps) - 1)
         label = f"{key_name(axis)} {step_text(dataset, axis, step)}" if shown else None
         line = "-" if is_numeric(dataset, axis) and len(names) == 2 else ""

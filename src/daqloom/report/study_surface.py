@@ -209,8 +209,13 @@ def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -
         for axes, fit in zip(panels, found, strict=True):
             _panel(axes, dataset, fit, point)
             axes.set_title(called(dataset, fit).capitalize())
-        panels[0].set_ylabel(variable_quantity(dataset, found[0].variable).label)
-        panels[0].set_ylim(bottom=0)
+        shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
+        quantity = variable_quantity(dataset, shown.variable)
+        panels[0].set_ylabel(quantity.label)
+        highest = [float(np.nanmax(fit.table)) for fit in found]
+        highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
+        top = 1.2 * max(highest) / quantity.divisor  # extrapolation may run away
+        panels[0].set_ylim(0, min(panels[0].get_ylim()[1], top))
         handles, labels = panels[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside right upper", frameon=False)
         drawn.supxlabel(axis_quantity(dataset, found[0].axes[0]).label, fontsize=9)
@@ -230,7 +235,7 @@ def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -
     marker = marker_of(fit.method)
     for step in steps:
         size = fit.steps[1][step]
-        colour = colormaps["viridis"](0.84 * (1 - step / max(1, len(fit.steps[1]) - 1)))
+        colour = colormaps["viridis"](0.84 * step / max(1, len(fit.steps[1]) - 1))
         outside = fit.surface.extrapolates(fine, size)
         value = fit.surface.mean(fine, size).value / z
         text = f"{key_name(fit.axes[1])} {step_text(dataset, fit.axes[1], y.values[step])}"
