@@ -123,6 +123,20 @@ def test_faster_links_move_the_threshold_as_far_as_the_triangle_says(
     assert collapses(rack(variant, overflows).simulate(seed=1), rack(variant, overflows))
 
 
+@pytest.mark.parametrize("variant", [AS_IS, STATIC])
+def test_the_smallest_ring_without_a_loss_is_the_derived_one(variant: str) -> None:
+    # A burst of whole fragments: the triangle, 64 · 22 · 11/12 = 1291. Windows that are refilled as
+    # they drain: the rule, 64 · 2 less the 7 packets in the pipe.
+    sources = 64
+    pipe = rack(STATIC, sources).analyse().analysis["incast"]["bdp_bytes"] / 1518
+    burst = sources * FRAGMENT * (1 - ACCESS / UPLINK)
+    needed = burst if variant == AS_IS else sources * 2 - pipe
+    enough = rack(variant, sources, switch__tor__queue_packets=round(1.04 * needed))
+    assert keeps_up(enough.simulate(seed=1))
+    less = rack(variant, sources, switch__tor__queue_packets=round(0.96 * needed))
+    assert (less.simulate(seed=1).metric("packets_dropped") or 0) > 0
+
+
 def test_recovery_by_time_repairs_some_losses_and_prevents_none() -> None:
     old, new = (rack(variant, 16).simulate(seed=1) for variant in (AS_IS, RACK))
     assert (new.metric("packets_dropped") or 0) > (old.metric("packets_dropped") or 0) > 0
