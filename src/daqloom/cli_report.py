@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,9 @@ def report(
     """Write the figures and the table of a study.
 
     From what the store holds: report.html, which opens in any browser without a network; the
-    figures as PNG and PDF; all numbers as results.parquet.
+    figures as PNG and PDF; all numbers as results.parquet. Where the study has the numbers for it,
+    also what can be concluded: how high in an hour, a day, a fill; a surface over rate and size;
+    one method by another.
 
     \b
     Examples:
@@ -38,6 +41,7 @@ def report(
         folder = output or Path(f"{file.stem}-report")
         check_writable(folder / "report.html", "--output")
         from daqloom.report import study_provenance, study_report
+        from daqloom.report.study_figures import search_caption
         from daqloom.study.dataset import to_dataset
         from daqloom.study.file import load_study
         from daqloom.study.runner import replay
@@ -47,13 +51,19 @@ def report(
             dataset = to_dataset(study, replay(study, opened), course=True)
             origins = study_provenance.rows(opened.origins)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
+        point = study_report.operating_point_of(study.base)
+        concluded = study_report.findings(dataset, show, point)
         paths = study_report.write(
             dataset,
             folder,
             show=show,
             description=study.description,
-            mark=study_report.operating_point_of(study.base),
+            mark=point,
             provenance=[*about, *origins],
+            conclusions=concluded,
         )
         for path in paths:
             print(path)
+        for sentence in (search_caption(dataset), *(each.sentences[0] for each in concluded)):
+            if sentence:
+                print(sentence, file=sys.stderr)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+MOST_LINES = 8
+"""Steps of an axis that are joined by lines and all named in the legend."""
+
 
 def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
     """The section of a report, of the first two methods; None where no two share their points."""
@@ -200,14 +203,14 @@ def _points(axes: Axes, dataset: Dataset, found: Agreement, x: Any) -> None:
     for place, step in reversed(list(enumerate(steps))):
         chosen = values == step
         colour = colormaps["viridis"](0.84 * place / max(1, len(steps) - 1))
-        shown = len(steps) <= 8 or place in (0, len(steps) // 2, len(steps) - 1)
+        shown = len(steps) <= MOST_LINES or place in (0, len(steps) // 2, len(steps) - 1)
         label = f"{key_name(axis)} {step_text(dataset, axis, step)}" if shown else None
-        line = "-" if is_numeric(dataset, axis) and len(names) == 2 else ""
+        joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
         axes.plot(
             x[chosen],
             found.ratio[chosen],
             "s",
-            ls=line,
+            ls="-" if joined else "",
             lw=0.8,
             ms=4,
             color=colour,

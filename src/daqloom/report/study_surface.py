@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 MOST_LINES = 5
+MOST_ANSWERS = 4
+"""Methods whose surfaces make one answer."""
 FINE = 60
 """Places at which a fitted line is drawn."""
 
@@ -45,6 +47,9 @@ def finding(
     point = operating_point(dataset, mark)
     shown = _held(dataset, found, point)
     told = sentences(dataset, found, point)
+    spoken = sum(_covers(fit, point) for fit in found)
+    if 1 < spoken <= MOST_ANSWERS:
+        told = [" ".join(told[:spoken]), *told[spoken:]]
     head_, rows_ = table(dataset, found, [point])
     return Finding("surface", "Surface", tuple(told), figure(dataset, shown, point), head_, rows_)
 
