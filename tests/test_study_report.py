@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.report import study_figures, study_interactive, study_provenance, study_table, style
 from daqloom.report.study_page import render
-from daqloom.report.study_report import figures, operating_point_of, write
+from daqloom.report.study_report import figures, findings, operating_point_of, write
 from daqloom.report.study_view import chosen, is_log_spaced
 from daqloom.scenario import load
 from daqloom.study.errors import StudyError
@@ -355,7 +355,12 @@ def test_every_shape_of_study_is_drawn(axes, make, seeds):
     assert [name for name, *_ in drawn][: bool(axes)] == ["lines"][: bool(axes)]
     for _, _, _, figure in drawn:
         figure.draw_without_rendering()
-    assert render(dataset, [])
+    concluded = findings(dataset)
+    for finding in concluded:
+        finding.figure.draw_without_rendering()
+        assert {len(row) for row in finding.rows} == {len(finding.head)}
+    page = render(dataset, [], findings=[(finding, b"") for finding in concluded])
+    assert all(finding.heading in page for finding in concluded)
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 0), (1, 2)])

@@ -183,8 +183,8 @@ def course_of(dataset: Dataset) -> DataArray:
     name = COURSE + PEAK
     if name not in dataset or not bool(dataset[name].notnull().any()):
         raise StudyError(
-            "there is no course of a run here, so no return level; open the study with "
-            "course=True, and compute it with `daqloom study run FILE` if it is not yet"
+            "return levels need the course of a run, and there is none; compute the study with "
+            "`daqloom study run FILE` if it is not yet (in Python open it with course=True)"
         )
     return dataset[name]
 
