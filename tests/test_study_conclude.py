@@ -262,6 +262,16 @@ def test_a_study_of_one_axis_has_no_surface() -> None:
     assert study_surface.finding(study().isel({"event.rate": [0]})) is None
 
 
+def test_a_point_outside_of_the_interval_is_told() -> None:
+    dataset = study()
+    point = {"event.rate": 12e3, "event.size": 5e6}
+    formula, _ = fits(dataset, terms="plane", below=10e6)
+    [answer, *others] = study_surface.sentences(dataset, [formula], point, 10e6)
+    assert "by extrapolation; the formula itself gives 35 MB there, outside of" in answer
+    assert "Fitted are only points of at most 10 MB." in others
+    assert any(sentence.startswith("Extrapolation trusts the shape") for sentence in others)
+
+
 def test_a_surface_that_rests_on_single_points_is_told_without_leaving_them_out() -> None:
     dataset = study()
     dataset[PEAK].loc[{"event.rate": RATES[1:], "event.size": SIZES[1:]}] = np.nan

@@ -74,6 +74,11 @@ def sentences(
     ]
     kinds = " and ".join(dict.fromkeys(" + ".join(_names(dataset, fit)) for fit in found))
     told.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
+    if any(fit.predict(point).extrapolated for fit in found if _covers(fit, point)):
+        told.append(
+            "Extrapolation trusts the shape of the surface; its interval knows no more than how "
+            "far the points scatter about it."
+        )
     if below is not None:
         told.append(f"Fitted are only points of at most {quantity.text(below)}.")
     unsettled = sum(fit.drifting for fit in found)
@@ -92,6 +97,7 @@ def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: Quantity) -> st
     known = ""
     if at.known is not None:
         known = f"; the {method_name(fit.method)} itself gives {quantity.text(at.known)} there"
+        known += "" if at.low <= at.known <= at.high else ", outside of that interval"
     return (
         f"At {where} the surface through the {called(dataset, fit)} gives "
         f"{spread_text(quantity, at)}{reach}{known} (R² {r_squared(fit)})."

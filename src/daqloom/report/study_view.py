@@ -82,7 +82,7 @@ class Quantity:
         scaled = value / self.divisor
         if abs(scaled) >= 100 or scaled == 0 or (scaled == round(scaled) and not self.unit):
             return f"{scaled:,.0f}"
-        return f"{scaled:#.3g}"
+        return f"{scaled:#.3g}".rstrip(".")
 
 
 def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
