@@ -29,8 +29,9 @@ def print_plan(study: Study, plan: Plan, store: Path) -> None:
         print(f"  search    {search.find} {search.key} where {search.where}")
     print(f"  answers   {plan.tasks_done} of {plan.tasks} complete in {store}")
     most = "at most " if study.search and plan.cells_left else ""
-    unsettled = study.equilibrium is not None and plan.cells_left > 0
-    longer = ", and longer ones where they do not settle" if unsettled else ""
+    longest = study.equilibrium.longest_s if study.equilibrium and plan.cells_left else 0.0
+    extended = longest > study.base.run.duration
+    longer = ", and longer ones where they do not settle" if extended else ""
     print(f"  runs      {plan.cells_done} done, {most}{plan.cells_left} to do{longer}")
     print(f"  time      about {duration(plan.cpu_s)} on one core")
     if plan.refused:

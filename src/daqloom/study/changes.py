@@ -12,10 +12,11 @@ from daqloom.study.axis import dimension_of_key
 
 
 def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
-    """The quantity `key` of `base` with `changes`, in its SI unit; builds no scenario."""
+    """The number `key` of `base` with `changes`, in SI units; builds no scenario."""
     if key in changes:
-        return _parsed(key, changes[key])
-    value: Any = base
+        value = changes[key]
+        return _parsed(key, value) if isinstance(value, str) else float(value)
+    value = base
     for part in key.split("."):
         value = getattr(value, part)
     return float(value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
@@ -14,7 +15,7 @@ from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.changes import number
 from daqloom.study.errors import StudyError
-from daqloom.study.file import Study, search_bounds, search_tolerance
+from daqloom.study.file import Study, search_bounds, search_tolerance, search_value
 from daqloom.study.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store import Store
 
@@ -78,7 +79,7 @@ def plan(study: Study, store: Store | None) -> Plan:
         elif isinstance(state, Cell):
             left = cells_left(study, task, answers)
             found.cells_left += left
-            found.cpu_s += left * cost_s(state)
+            found.cpu_s += ahead_s(study, task, answers, state)
         else:
             found.tasks_done += 1
     return found
@@ -125,12 +126,36 @@ def searched_cells(study: Study) -> int:
     return evaluations * search.votes
 
 
+def ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
+    """Estimated time on one core of all that a task still asks for, `cell` first.
+
+    A search whose key decides what a run costs, as the event rate does, asks for values between
+    its bounds: they count as the mean of the two.
+    """
+    search = study.search
+    if search is None or search.method != task.method or search.key not in COSTLY:
+        typical_s = cost_s(cell)
+    else:
+        ends = (_with(cell, {search.key: search_value(search, x)}) for x in search_bounds(search))
+        typical_s = statistics.fmean(map(cost_s, ends))
+    return cells_left(study, task, answers) * typical_s
+
+
+COSTLY = ("event.rate", "event.size", "sources.count", "run.duration")
+"""Keys that decide what a run costs."""
+
+
 def cost_s(cell: Cell) -> float:
-    """Estimated time on one core, from rate, size and duration; builds no scenario."""
+    """Estimated time on one core, from what decides it most; builds no scenario."""
     if cell.method != "simulate":
         return ANALYSIS_S
-    rate_hz, size, duration_s = (
-        number(cell.base, cell.changes, key) for key in ("event.rate", "event.size", "run.duration")
-    )
-    packets_hz = rate_hz * math.ceil(size / cell.base.mss)
+    rate_hz, size, sources, duration_s = (number(cell.base, cell.changes, key) for key in COSTLY)
+    uplink = cell.base.links.uplink
+    carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
+    fragment = math.ceil(size / sources / cell.base.mss)  # packets, and one that requests them
+    packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
     return packets_hz * HOPS_PER_PACKET * duration_s / HOPS_PER_S
+
+
+def _with(cell: Cell, changes: Mapping[str, Any]) -> Cell:
+    return replace(cell, changes=dict(cell.changes) | dict(changes))

@@ -160,6 +160,8 @@ def _local(workers: int) -> tuple[Client, Any]:
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
             "distributed.worker.daemon": True,
             "distributed.admin.log-length": 0,
+            "distributed.worker.profile.enabled": False,  # looks at every thread 100 times a second
+            "distributed.admin.tick.interval": "1 s",
         }
     )
     from distributed import Client, LocalCluster
