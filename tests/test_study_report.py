@@ -702,3 +702,11 @@ def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
     ratio = (240 / 4) ** (1 / 8)  # room for eight
     assert min(ticks[1:] / ticks[:-1]) >= ratio
     assert set(ticks) <= set(sources[1])
+
+
+def test_the_cost_follows_the_switch_of_a_variant() -> None:
+    dataset = study(("variant", ["shallow", "deep"], ""))
+    models = ("variant", ["qfx5120-48y", "acx7100-48l"])
+    dataset = dataset.assign_coords({"switch.tor.model": models})
+    place = study_table.head(dataset).index("relative cost")
+    assert [row[place] for row in study_table.rows(dataset)] == ["1", "2.5"]

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Pa
     (tmp_path / "copy.toml").write_text(to_toml(load("laptop")))  # same system, other text
     other = complete(written(tmp_path, text), tmp_path / "store")
     assert (other.finished, other.computed) == (12, 0)
+
+
+def test_progress_tells_its_pace() -> None:
+    now = time.monotonic()
+    progress = Progress(tasks=9, computed=6, started_s=now - 120)
+    assert progress.per_minute == pytest.approx(3, rel=0.1)
+    assert Progress(tasks=9).per_minute is None
 
 
 def test_the_plan_and_the_run_agree(study: Study, tmp_path: Path) -> None:
@@ -324,3 +332,30 @@ def test_the_dataset_has_units_and_a_table(study: Study, tmp_path: Path) -> None
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert rows.num_rows == 2 * 3 * 2 * 2
     assert rows.schema.field("buffer_peak_bytes.tor").metadata[b"units"] == b"B"
+
+
+SWITCH = """
+scenario = "laptop"
+methods = ["simulate"]
+[set]
+"run.duration" = "20 ms"
+"run.warmup" = "5 ms"
+[variants]
+"none for ports" = { "switch.tor.model" = "shared-memory" }
+"shallow" = { "switch.tor.model" = "qfx5120-48y" }
+[search]
+key = "switch.tor.buffer"
+find = "smallest"
+where = "packets_dropped == 0"
+bounds = ["6 MB", "40 MB"]
+tolerance = "20 MB"
+"""
+
+
+def test_a_searched_buffer_is_told_whole_and_as_its_shared_part(tmp_path: Path) -> None:
+    complete(written(tmp_path, SWITCH), tmp_path / "store")
+    dataset = open_study(tmp_path / "mine.toml", store=tmp_path / "store")
+    assert np.isfinite(dataset["boundary"].values).all()
+    dedicated = (dataset["boundary"] - dataset["boundary_shared"]).values[0, :, 0]
+    assert list(dedicated) == [0, 5_000_000]
+    assert dataset["boundary_shared"].attrs["units"] == "B"

@@ -125,7 +125,7 @@ def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] |
         parts.append("<p>* asks for more events than the links carry.</p>")
     if any(bool(drifting(dataset, str(method)).any()) for method in dataset["by"].values):
         parts.append("<p>† had not settled when the runs ended.</p>")
-    if study_table.MODEL in axes_of(dataset):
+    if study_table.MODEL in dataset.coords:
         parts.append("<p>Cost is relative to the shallow switch.</p>")
     if len(rows) > MOST_ROWS:
         parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all.</p>")

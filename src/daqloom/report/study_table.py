@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MODEL = "switch.tor.model"
 NOTHING = "–"
 BESIDE = (
+    "boundary_shared",
     "event_rate_hz",
     "incast_margin_bytes",
     "drop_fraction",
@@ -79,8 +80,8 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
     """Names of the columns, with units."""
     axes = axes_of(dataset)
     names = [key_name(axis) for axis in axes]
-    if MODEL in axes:
-        names.insert(axes.index(MODEL) + 1, "relative cost")
+    if switches := _switches(dataset):
+        names.insert(axes.index(switches) + 1, "relative cost")
     names += [column.head for column in _columns(dataset, variable)]
     return [*names, *(["simulation ÷ formula"] if _compared(dataset, variable) is not None else [])]
 
@@ -97,6 +98,7 @@ def rows(
     columns = _columns(dataset, variable)
     full = saturated(dataset).values
     ratio = _compared(dataset, variable)
+    switches = _switches(dataset)
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
     for index in itertools.product(*map(range, sizes)):
         at = dict(zip(axes, index, strict=True))
@@ -104,9 +106,9 @@ def rows(
         if all(cell == NOTHING for cell in cells):
             continue
         names = [_step(dataset, axis, step) for axis, step in at.items()]
-        if MODEL in axes:
-            cost = relative_cost(str(dataset[MODEL].values[at[MODEL]]))
-            names.insert(axes.index(MODEL) + 1, NOTHING if cost is None else f"{cost:g}")
+        if switches:
+            cost = relative_cost(str(dataset[MODEL].values[at[switches]]))
+            names.insert(axes.index(switches) + 1, NOTHING if cost is None else f"{cost:g}")
         if bool(full[index]):
             cells[0] += " *"
         compared = [] if ratio is None else [_plain(float(ratio[index]))]
@@ -120,6 +122,11 @@ def relative_cost(model: str) -> float | None:
     """
     cost: float | None = DEFAULTS.get(model, {}).get("cost")
     return cost
+
+
+def _switches(dataset: Dataset) -> str | None:
+    """The axis along which the model of the top-of-rack switch varies."""
+    return str(dataset[MODEL].dims[0]) if MODEL in dataset.coords else None
 
 
 def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.metrics import METRICS, flatten
+from daqloom.scenario import ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import xarray
 
 COURSE = "course."
+SHARED = "shared part of the buffer"
 
 
 def open_study(
@@ -36,9 +39,10 @@ def open_study(
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
     first key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
     every metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with
-    a search also `boundary` (in the key's unit) and `boundary_status`. What was not computed, or is
-    not given by a method, is NaN. Methods that draw no random numbers have the same value for every
-    seed.
+    a search also `boundary` (in the key's unit) and `boundary_status`, and, where it is the buffer
+    of the ToR that is searched, `boundary_shared`: the same without the part dedicated to ports.
+    What was not computed, or is not given by a method, is NaN. Methods that draw no random numbers
+    have the same value for every seed.
 
     Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
     short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
@@ -88,6 +92,9 @@ def to_dataset(
         unit = {"units": dimension.unit if dimension else ""}
         variables["boundary"] = (dims, table.boundary, about | unit)
         variables["boundary_status"] = (dims, table.status, {})
+        if study.search.key == "switch.tor.buffer":
+            shared = table.boundary - _dedicated(study)[None, ..., None]
+            variables["boundary_shared"] = (dims, shared, {"long_name": SHARED} | unit)
     return xarray.Dataset(
         variables,
         coords=_coordinates(study),
@@ -147,6 +154,15 @@ class _Table:
                 if name not in self.courses:
                     self.courses[name] = np.full((*self.shape, SLICES), np.nan)
                 self.courses[name][place] = course[name]
+
+
+def _dedicated(study: Study) -> Any:
+    """Bytes that the ports of the ToR have to themselves, of the shape of the axes."""
+    parts = np.full(study.shape, np.nan)
+    for index in study.indices():
+        with suppress(ScenarioError):  # a point that is no valid system has no result either
+            parts[index] = study.scenario(index).switch.tor.dedicated
+    return parts
 
 
 def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,12 @@ class Progress:
     started_s: float = field(default_factory=time.monotonic)
 
     @property
+    def per_minute(self) -> float | None:
+        """Runs computed in a minute, so far; None before the first."""
+        spent = time.monotonic() - self.started_s
+        return 60 * self.computed / spent if self.computed and spent > 0 else None
+
+    @property
     def left_s(self) -> float | None:
         """Estimated time to the end, at the pace so far; None while that says little."""
         ahead_s = max(0.0, self.ahead_s)
