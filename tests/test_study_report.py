@@ -215,6 +215,12 @@ def test_the_operating_point_is_marked_where_it_lies_on_the_axis():
     assert not any("operating" in text for text in texts(beyond))
 
 
+def test_where_the_rate_is_searched_two_lines_cross_at_the_operating_point():
+    figure = study_figures.lines(searched(SIZES, operating_point=POINT))
+    lines = [tuple(map(float, line.get_ydata())) for line in figure.axes[0].lines]
+    assert (12.0, 12.0) in lines  # kHz
+
+
 def test_names_become_colours_and_a_third_axis_small_multiples():
     figure = study_figures.lines(study(RATES, UPLINKS, MODELS))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [

@@ -116,8 +116,8 @@ class Lines:
         self.numeric = is_numeric(dataset, self.roles.x)
         self.bound: DataArray | None = None
         self.alike = {m for m in self.methods if same_along(self.values.mean, m, self.roles.colour)}
-        of_rate = variable == "boundary" and dataset[variable].attrs.get("key") == RATE
-        if of_rate and BOUND in dataset:
+        self.sought = dataset[variable].attrs.get("key", "") if variable == "boundary" else ""
+        if self.sought == RATE and BOUND in dataset:
             self.bound = dataset[BOUND].isel(held).max(["by", "seed"])
 
     def draw(self) -> Figure:
@@ -217,9 +217,12 @@ class Lines:
         )
 
     def _operating(self, axes: Axes) -> None:
+        look: dict[str, Any] = {"color": style.GREY, "lw": 0.9, "ls": (0, (2, 3)), "zorder": 1.5}
         at = on_axis(self.dataset, self.roles.x, self.point)
         if at is not None:
-            axes.axvline(at / self.x.divisor, color=style.GREY, lw=0.9, ls=(0, (2, 3)), zorder=1.5)
+            axes.axvline(at / self.x.divisor, **look)
+        if at is not None and self.sought in self.point:  # the paper's fig. 3: two lines that cross
+            axes.axhline(self.point[self.sought] / self.y.divisor, **look)
 
     def _colours(self) -> list[tuple[str | None, int, str]]:
         axis = self.roles.colour
