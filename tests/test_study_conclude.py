@@ -23,7 +23,7 @@ from daqloom.study.file import load_study
 from daqloom.study.fits import fits
 from daqloom.study.gev import Gev, draw, quantile
 from daqloom.study.levels import fit_blocks, levels, period
-from daqloom.study.points import answers, load
+from daqloom.study.points import answers, at_steps, load
 from daqloom.study.runner import run
 from daqloom.study.scale import Load
 from daqloom.study.store import Store
@@ -144,7 +144,7 @@ def test_levels_at_chosen_steps_only() -> None:
         *((2e3, size) for size in SIZES),
         *((rate, 1e6) for rate in RATES),
     }
-    with pytest.raises(StudyError, match=r"event\.rate = 5000.0 is no step.*2000, 6000"):
+    with pytest.raises(StudyError, match=r"event\.rate = 5000 is no step.*2000, 6000"):
         levels(dataset, at={"event.rate": [5e3]})
 
 
@@ -245,6 +245,10 @@ def test_a_search_is_fitted_where_it_found_a_boundary() -> None:
     assert [fit.z.size for fit in fits(searched)] == [15, 14]
     [pair] = agreements(searched)
     assert pair.scale.k == pytest.approx(1.5)
+    shared = searched.assign(boundary_shared=(boundary / 2).assign_attrs(units="B"))
+    [pair] = agreements(shared, "boundary_shared")
+    assert pair.scale.k == pytest.approx(0.75)
+    assert len(pair.at) == 14
 
 
 def test_further_axes_have_a_surface_for_each_step() -> None:
@@ -296,6 +300,19 @@ def test_one_factor_between_two_methods() -> None:
     assert pair.parting == 0
     [_, within, *_] = study_methods.sentences(pair)
     assert within == "All points are within 10 % of that: one factor does it."
+
+
+def test_one_factor_through_some_points() -> None:
+    dataset = study()
+    [pair] = agreements(dataset, below=10e6)
+    both = dataset[PEAK].mean("seed").max("by")
+    left = (both > 10e6) & ~dataset["saturated"].any(["by", "seed"])
+    assert pair.left_out["above the limit"] == int(left.sum()) > 0
+    assert len(pair.at) == 15 - int(left.sum())
+    [pair] = agreements(at_steps(dataset, {"event.rate": 6e3}))
+    assert {point["event.rate"] for point in pair.at} == {6e3}
+    with pytest.raises(StudyError, match="7000 is no step of this study; its steps are 2000,"):
+        at_steps(dataset, {"event.rate": 7e3})
 
 
 def test_points_that_part_are_told_by_their_load() -> None:

@@ -75,7 +75,7 @@ def test_verdicts_name_the_load_at_which_methods_part() -> None:
         found,
         [
             "At 10 % of capacity the simulation gives 3 times what the formula gives: at low load"
-            " the randomness of arrivals",
+            " bursts seldom meet",
             "they agree within 5 %.",
             "the load does not explain it",
             "near saturation queues grow with the length of the run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -180,6 +181,21 @@ def compare(
         float,
         typer.Option(min=0, help="Relative distance from the factor within which methods agree."),
     ] = 0.1,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=VALUE",
+            help='Only points at this step of an axis, such as event.rate="12 kHz"; may be '
+            "repeated.",
+        ),
+    ] = None,
+    below: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMIT",
+            help='Only points at which no method gives more than this, such as "32 MB".',
+        ),
+    ] = None,
     show: Show = None,
     figure: Drawn = None,
     json: Json = False,
@@ -194,6 +210,8 @@ def compare(
     Examples:
       daqloom study compare atlas-min-buffer --quick
       daqloom study compare atlas-min-buffer --tolerance 0.2 --figure ratio.png
+      daqloom study compare atlas-min-shared-buffer --at variant="evenly spaced events" \\
+        --show boundary_shared --below "27 MB"
     """
     with plain_failures():
         if figure:
@@ -201,9 +219,12 @@ def compare(
         from daqloom.report import study_methods
         from daqloom.study import as_json
         from daqloom.study.agreement import agreements
+        from daqloom.study.points import at_steps, shown_variable
 
         dataset = _open(file, store, quick)
-        found = agreements(dataset, show, tolerance=tolerance)
+        dataset = at_steps(dataset, _place(dataset, at))
+        limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
+        found = agreements(dataset, show, tolerance=tolerance, below=limit)
         if json:
             _print_json(as_json.agreements(dataset.attrs["study"], found))
         else:

@@ -22,7 +22,7 @@ from daqloom.report.study_view import (
 )
 from daqloom.study.errors import StudyError
 from daqloom.study.fits import Fit, Predicted, fits
-from daqloom.study.points import axes_of, operating_point
+from daqloom.study.points import ABOVE, axes_of, operating_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -286,7 +286,7 @@ def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -
 def _legend_lines(axes: Axes, fit: Fit) -> None:
     axes.plot([], [], color=style.GREY, lw=1.3, label="surface")
     axes.plot([], [], color=style.GREY, lw=1.3, ls="--", label="extrapolated")
-    if fit.left_out.get("above the limit"):
+    if fit.left_out.get(ABOVE):
         axes.plot([], [], "o", ms=4, mfc="white", mec=style.GREY, label="not fitted")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
-from daqloom.study.points import Answer, answers, axes_of, load
+from daqloom.study.points import ABOVE, Answer, answers, axes_of, load
 from daqloom.study.scale import Scale, Verdict, fit_scale, verdicts
 
 if TYPE_CHECKING:
@@ -58,17 +59,24 @@ class Agreement:
 
 
 def agreements(
-    dataset: Dataset, variable: str | None = None, *, tolerance: float = TOLERANCE
+    dataset: Dataset,
+    variable: str | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    below: float = math.inf,
 ) -> list[Agreement]:
     """Every pair of methods that give `variable`, in the order of the study.
 
-    Left out are saturated points, and boundaries that a search did not find. The factor weighs all
+    Left out are saturated points, boundaries that a search did not find, and points at which one
+    of the methods gives more than `below`, in the variable's unit. The factor weighs all
     points alike in the variable's unit, so that large values decide; a verdict says of each point
     whether its ratio is within `tolerance` of the factor, and what its load makes likely.
     Raises StudyError where no two methods share two points.
     """
     pairs = itertools.combinations(answers(dataset, variable), 2)
-    found = [pair for one, other in pairs if (pair := _agreement(dataset, one, other, tolerance))]
+    found = [
+        pair for one, other in pairs if (pair := _agreement(dataset, one, other, tolerance, below))
+    ]
     if not found:
         raise StudyError(
             "no two methods of this study give two points in common; name both in methods, such as "
@@ -77,9 +85,13 @@ def agreements(
     return found
 
 
-def _agreement(dataset: Dataset, one: Answer, other: Answer, tolerance: float) -> Agreement | None:
+def _agreement(
+    dataset: Dataset, one: Answer, other: Answer, tolerance: float, below: float
+) -> Agreement | None:
     axes = axes_of(dataset)
     both = np.isfinite(one.values.values) & np.isfinite(other.values.values)
+    above = both & (np.fmax(one.values.values, other.values.values) > below)
+    both &= ~above
     if both.sum() < 2:
         return None
     places = np.argwhere(both)
@@ -105,5 +117,5 @@ def _agreement(dataset: Dataset, one: Answer, other: Answer, tolerance: float) -
         load=loads,
         verdicts=[next(told) if is_known else None for is_known in known],
         tolerance=tolerance,
-        left_out=one.left_out | other.left_out,
+        left_out=+((one.left_out | other.left_out) + Counter({ABOVE: int(above.sum())})),
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
 from daqloom.study.points import (
+    ABOVE,
     EVENT_KEYS,
     Answer,
     answers,
@@ -167,7 +168,7 @@ def _fit(
     left_out = Counter(answer.left_out)
     if below is not None:
         above = kept & (table > below)
-        left_out["above the limit"] = int(above.sum())
+        left_out[ABOVE] = int(above.sum())
         kept &= ~above
     x, y = np.meshgrid(*steps, indexing="ij")
     try:

@@ -19,7 +19,7 @@ from daqloom.simulate.course import SLICES
 from daqloom.study.dataset import COURSE
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
-from daqloom.study.points import PEAK, axes_of, drifting, saturated
+from daqloom.study.points import PEAK, axes_of, drifting, saturated, steps
 from daqloom.study.return_levels import (
     LEAST_BLOCKS,
     LEAST_REGULAR,
@@ -154,8 +154,8 @@ def levels(
     choices = [at] if isinstance(at, Mapping) else list(at) or [{}]
     indices: dict[tuple[int, ...], None] = {}
     for choice in choices:
-        steps = [_steps(dataset, axis, choice.get(axis)) for axis in axes]
-        indices |= dict.fromkeys(itertools.product(*steps))
+        places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
+        indices |= dict.fromkeys(itertools.product(*places))
     found = Levels(PEAK, tuple(periods), [], [])
     methods = [str(m) for m in course["by"].values if course.sel({"by": m}).notnull().any()]
     chosen = [(method, index) for method in methods for index in sorted(indices)]
@@ -187,19 +187,6 @@ def course_of(dataset: Dataset) -> DataArray:
             "`daqloom study run FILE` if it is not yet (in Python open it with course=True)"
         )
     return dataset[name]
-
-
-def _steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int]:
-    values = dataset[axis].values.tolist()
-    if wanted is None:
-        return list(range(len(values)))
-    missing = [value for value in wanted if value not in values]
-    if missing:
-        raise StudyError(
-            f"{axis} = {missing[0]} is no step of this study; its steps are "
-            f"{', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in values)}"
-        )
-    return [values.index(value) for value in wanted]
 
 
 def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:

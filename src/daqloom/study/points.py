@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 PEAK, BOUND = "buffer_peak_bytes.tor", "event_rate_bound_hz"
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
+BOUNDARIES = ("boundary", "boundary_shared")
+"""Variables that say where a search ended."""
+ABOVE = "above the limit"
+"""Why a point is left out that has more than was asked for."""
 COUNTERPARTS = {"switch.tor.buffer": PEAK, RATE: BOUND}
 """What a method that searches nothing says of the searched key."""
 UNBOUNDED = {
@@ -95,7 +99,7 @@ def _check_dimensions(dataset: Dataset, variable: str) -> None:
 
 
 def _given(dataset: Dataset, variable: str) -> DataArray:
-    if variable == "boundary" and "boundary_status" in dataset:
+    if variable in BOUNDARIES and "boundary_status" in dataset:
         return dataset["boundary_status"] != ""
     return dataset[variable].notnull() & np.isfinite(dataset[variable])
 
@@ -113,6 +117,27 @@ def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -
     """
     given = dataset.attrs.get("operating_point", {}) if mark is None else mark
     return {key: float(given[key]) for key in EVENT_KEYS if key in given}
+
+
+def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int]:
+    """Places of some steps of an axis; of all where none is named. Raises StudyError."""
+    values = dataset[axis].values.tolist()
+    if wanted is None:
+        return list(range(len(values)))
+    missing = [value for value in wanted if value not in values]
+    if missing:
+        first, *known = [
+            f"{v:g}" if isinstance(v, float) else str(v) for v in (missing[0], *values)
+        ]
+        raise StudyError(
+            f"{axis} = {first} is no step of this study; its steps are {', '.join(known)}"
+        )
+    return [values.index(value) for value in wanted]
+
+
+def at_steps(dataset: Dataset, place: Mapping[str, Any]) -> Dataset:
+    """The part of a study at one step of some axes, which keep their place. Raises StudyError."""
+    return dataset.isel({axis: steps(dataset, axis, [step]) for axis, step in place.items()})
 
 
 def searches(dataset: Dataset, key: str) -> bool:
@@ -218,8 +243,8 @@ def answers(dataset: Dataset, variable: str | None = None) -> list[Answer]:
     variable = shown_variable(dataset, variable)
     methods = methods_of(dataset, variable)
     found = [_answer(dataset, variable, method) for method in methods]
-    if variable == "boundary":
-        other = COUNTERPARTS.get(str(dataset[variable].attrs.get("key")), "")
+    if variable in BOUNDARIES:
+        other = COUNTERPARTS.get(str(dataset["boundary"].attrs.get("key")), "")
         if other in dataset:
             rest = [method for method in methods_of(dataset, other) if method not in methods]
             found += [_answer(dataset, other, method) for method in rest]
@@ -231,7 +256,7 @@ def _answer(dataset: Dataset, variable: str, method: str) -> Answer:
     values = dataset[variable].sel({"by": method}, drop=True)
     given = values.notnull()
     reasons: Counter[str] = Counter()
-    if variable == "boundary":
+    if variable in BOUNDARIES:
         status = dataset["boundary_status"].sel({"by": method}, drop=True)
         values = values.where(status == "found")
         _count_statuses(reasons, status.transpose("seed", ...).values)

@@ -170,7 +170,7 @@ def _percent(share: float) -> str:
 
 def _why(load: Load, utilisation: float) -> str:
     if load is Load.LOW:
-        return "at low load the randomness of arrivals, which decides what bursts meet, dominates"
+        return "at low load bursts seldom meet, and a single event, or chance, decides"
     if utilisation >= 1:
         return "above capacity queues grow with the length of the run, and no value is final"
     if load is Load.SATURATED:
