@@ -10,6 +10,7 @@ from daqloom.report.study_beside import lines_beside
 from daqloom.report.study_boxes import box_plots, box_plots_caption
 from daqloom.report.study_lines import lines, lines_caption, search_caption
 from daqloom.report.study_map import heat_map, heat_map_caption
+from daqloom.report.study_names import names, names_caption
 
 __all__ = [
     "box_plots",
@@ -19,5 +20,7 @@ __all__ = [
     "lines",
     "lines_beside",
     "lines_caption",
+    "names",
+    "names_caption",
     "search_caption",
 ]

@@ -19,6 +19,7 @@ from daqloom.report.output import written_whole
 from daqloom.report.study_frame import (
     roles,
 )
+from daqloom.report.study_names import axis_of_names
 from daqloom.report.study_view import (
     key_name,
 )
@@ -99,6 +100,13 @@ def figures(
     variable = variables[0]
     found: list[tuple[str, str, str, Figure]] = []
     axes = axes_of(dataset)
+    if downwards := axis_of_names(dataset):
+        caption = study_figures.names_caption(dataset, mark)
+        for each in variables:
+            name = "names" if each == variable else f"names-{each}"
+            drawn = study_figures.names(dataset, each, mark)
+            found.append((name, f"By {key_name(downwards)}", caption, drawn))
+        return found
     if axes:
         caption = study_figures.lines_caption(dataset, variable, mark)
         used = roles(dataset, mark or {})

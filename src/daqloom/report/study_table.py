@@ -151,14 +151,14 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
                     quantity,
                     _table(dataset, found.mean.sel(place)),
                     _table(dataset, found.error.sel(place)),
-                    _unbounded(dataset, method) if name == "boundary" else None,
+                    unbounded_words(dataset, method) if name == "boundary" else None,
                     drifting(dataset, method).values if name in shown else None,
                 )
             )
     return columns
 
 
-def _unbounded(dataset: Dataset, method: str) -> Any:
+def unbounded_words(dataset: Dataset, method: str) -> Any:
     """For each point what the seeds say whose search found no boundary; empty where all did."""
     status = dataset["boundary_status"].sel({"by": method})
     table = status.transpose(*axes_of(dataset), "seed").values

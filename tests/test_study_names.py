@@ -1,0 +1,94 @@
+"""Studies of many named steps: a name a row, a panel for each point, nothing lost in silence."""
+
+import numpy as np
+import pytest
+import xarray
+
+from daqloom.report import study_names
+from daqloom.report.study_report import figures
+
+PEAK = "buffer_peak_bytes.tor"
+MANY = [f"variant {i}" for i in range(9)]
+
+
+def study(names: list[str], sizes: list[float] | None = None, seeds: int = 3) -> xarray.Dataset:
+    """The peak is 10 MB times (1 + place of the name), ± 10 % over the seeds; twice that at the
+    second size, and so on. The formula gives 10 MB everywhere."""
+    sizes = sizes or [5e6]
+    shape = (2, len(names), len(sizes), seeds)
+    grow = 1 + np.arange(len(names))[:, None, None]
+    per_size = 1 + np.arange(len(sizes))[:, None]
+    values = np.empty(shape)
+    values[0] = 10e6
+    values[1] = 10e6 * grow * per_size * np.linspace(0.9, 1.1, seeds)
+    dims = ("by", "variant", "event.size", "seed")
+    return xarray.Dataset(
+        {
+            PEAK: (dims, values, {"units": "B"}),
+            "saturated": (dims, np.zeros(shape, dtype=bool)),
+            "equilibrium": (dims, np.full(shape, "")),
+        },
+        coords={
+            "by": ["analyse", "simulate"],
+            "variant": names,
+            "event.size": ("event.size", sizes, {"units": "B"}),
+            "seed": list(range(1, seeds + 1)),
+        },
+        attrs={"operating_point": {"event.rate": 12e3, "event.size": 5e6}},
+    )
+
+
+def test_names_go_downwards_where_nothing_else_has_room_for_them() -> None:
+    assert study_names.axis_of_names(study(["one", "two"])) == "variant"
+    assert study_names.axis_of_names(study(["one", "two"], [1e6, 5e6])) is None  # colours
+    assert study_names.axis_of_names(study(MANY, [1e6, 5e6])) == "variant"
+    assert study_names.axis_of_names(study(["one"], [1e6, 5e6])) is None
+
+
+def test_every_name_has_a_row_in_the_order_of_the_file() -> None:
+    figure = study_names.names(study(MANY))
+    [axes] = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == MANY
+    low, high = axes.get_ylim()
+    assert low > high  # the first one above
+    [bars] = axes.containers
+    points = bars.lines[0].get_xydata()
+    assert points[:, 0] == pytest.approx(10 * (1 + np.arange(9)))  # MB
+    assert list(points[:, 1]) == list(range(9))
+    formula = next(line for line in axes.lines if line.get_marker() == "|")
+    assert set(formula.get_xdata()) == {10.0}
+
+
+def test_another_axis_becomes_panels_and_what_has_no_room_is_told() -> None:
+    figure = study_names.names(study(MANY, [1e6, 2e6, 5e6]))
+    titles = [axes.get_title("left") for axes in figure.axes]
+    assert titles == ["event size 1 MB", "event size 2 MB", "event size 5 MB"]
+    sizes = [1e6 * k for k in range(1, 8)]
+    assert len(study_names.names(study(MANY, sizes)).axes) == 1
+    assert study_names.names_caption(study(MANY, sizes)).endswith("Drawn for event size 5 MB.")
+
+
+def test_saturated_points_are_hollow() -> None:
+    dataset = study(["one", "two"])
+    dataset["saturated"].loc[{"variant": "two"}] = True
+    [axes] = study_names.names(dataset).axes
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    assert [list(np.isfinite(line.get_xdata())) for line in hollow] == [[False, True]]
+    assert "Hollow points" in study_names.names_caption(dataset)
+
+
+def test_a_search_without_a_boundary_says_so_in_its_row() -> None:
+    dataset = study(["one", "two"])
+    boundary = dataset[PEAK].where(dataset["by"] == "simulate")
+    status = np.where(boundary.notnull(), "found", "").astype("<U8")
+    boundary[1, 1], status[1, 1] = np.nan, "never"
+    about = {"units": "B", "key": "switch.tor.buffer", "find": "smallest", "bounds": [1e6, 50e6]}
+    dataset["boundary"] = boundary.assign_attrs(about)
+    dataset["boundary_status"] = (boundary.dims, status)
+    [axes] = study_names.names(dataset, "boundary").axes
+    assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("never up to 50 MB", 1)]
+
+
+def test_a_report_draws_names_and_nothing_that_has_no_room_for_them() -> None:
+    assert [name for name, *_ in figures(study(MANY))] == ["names"]
+    assert "lines" in [name for name, *_ in figures(study(["one", "two"], [1e6, 5e6]))]
