@@ -59,6 +59,14 @@ def test_the_quick_form_replaces_what_it_names(tmp_path: Path) -> None:
     assert quick.seeds == (1,)
 
 
+def test_a_zipped_axis_has_the_name_of_a_key_that_tells_its_steps_apart() -> None:
+    axis = zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "1 MB"]})
+    assert axis.name == "event.size"
+    assert axis.coordinates("event.rate", ATLAS) == [1000.0, 1000.0]
+    with pytest.raises(StudyError, match=r"name them with \[variants\] instead"):
+        zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "2 MB"]})
+
+
 def test_zipped_keys_change_together() -> None:
     axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
     assert len(axis) == 2

@@ -59,11 +59,14 @@ class Axis:
 def cartesian(key: str, values: object) -> Axis:
     """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
     _require_key(key)
-    return Axis(key, tuple({key: value} for value in _values(key, values)))
+    steps = _values(key, values)
+    if _repeats(steps):
+        raise StudyError(f"{key} names a value twice; every point is computed once")
+    return Axis(key, tuple({key: value} for value in steps))
 
 
 def zipped(table: Mapping[str, object]) -> Axis:
-    """An axis of several keys whose lists run side by side."""
+    """An axis of several keys whose lists run side by side, named by the first without repeats."""
     for key in table:
         _require_key(key)
     columns = {key: _values(key, values) for key, values in table.items()}
@@ -71,8 +74,14 @@ def zipped(table: Mapping[str, object]) -> Axis:
     if len(set(lengths.values())) > 1:
         named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
         raise StudyError(f"zip: {named} values; zipped lists must be equally long")
+    name = next((key for key, values in columns.items() if not _repeats(values)), None)
+    if name is None:
+        raise StudyError(
+            f"zip: each of {', '.join(columns)} names a value twice, so that no key names the "
+            "steps; name them with [variants] instead"
+        )
     rows = zip(*columns.values(), strict=True)
-    return Axis(next(iter(columns)), tuple(dict(zip(columns, row, strict=True)) for row in rows))
+    return Axis(name, tuple(dict(zip(columns, row, strict=True)) for row in rows))
 
 
 def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
@@ -139,9 +148,11 @@ def _values(key: str, values: object) -> list[Value]:
         raise StudyError(f"{key} has no values; give at least one")
     if len(found) > MOST_VALUES:
         raise StudyError(f"{key} has {len(found)} values; at most {MOST_VALUES} are meant")
-    if len(set(found)) < len(found):
-        raise StudyError(f"{key} names a value twice; every point is computed once")
     return found
+
+
+def _repeats(values: Sequence[Value]) -> bool:
+    return len(set(values)) < len(values)
 
 
 def _plain(key: str, value: object) -> Value:

@@ -37,7 +37,7 @@ def open_study(
     """What `store` holds of the study in the file `path`.
 
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
-    first key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
+    key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
     every metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with
     a search also `boundary` (in the key's unit) and `boundary_status`, and, where it is the buffer
     of the ToR that is searched, `boundary_shared`: the same without the part dedicated to ports.
