@@ -318,7 +318,7 @@ def test_a_sites_cluster(
         output, log = process.communicate()
     assert (process.returncode, output) == (FAILED, "")
     *progress, last = log.splitlines()
-    assert all(re.fullmatch(r"\d+ of 366: .*", line) for line in progress)
+    assert not [line for line in progress if not re.fullmatch(r"\d+ of 366: .*", line)], log
     assert last == (
         "daqloom: the Dask scheduler is gone; what was computed is in the store, "
         "the same command goes on"

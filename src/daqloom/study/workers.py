@@ -117,8 +117,11 @@ class DaskExecutor:
         """Whatever fails while there is no connection, failed for want of it."""
         try:
             yield
-        except Exception:
-            if self._client.status == "running":
+        except Exception as error:
+            from distributed.comm.core import CommClosedError
+
+            # A connection that closes under way is told before the client knows that it has.
+            if self._client.status == "running" and not isinstance(error, CommClosedError):
                 raise
             raise SchedulerFailure(LOST) from None
 
