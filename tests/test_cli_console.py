@@ -1,8 +1,10 @@
 """How numbers and progress are shown to a person."""
 
 import sys
+from typing import Annotated
 
 import pytest
+from pydantic import BaseModel, PlainSerializer
 
 from daqloom import console
 from daqloom.result import Result
@@ -71,3 +73,22 @@ def test_a_table_shows_no_more_than_a_few_of_many_links(capsys):
     assert "link_utilisation.access.down" in shown
     assert "link_utilisation.access.3.down" not in shown
     assert "drops_by_port.access.3.down" in shown
+
+
+def test_ctrl_c_in_a_serializer_is_an_interruption(capsys):
+    class Quantity(BaseModel):
+        size: Annotated[int, PlainSerializer(interrupted)] = 5
+
+    with pytest.raises(SystemExit) as ended, console.plain_failures("all is lost"):
+        Quantity().model_dump()
+    assert ended.value.code == console.INTERRUPTED
+    assert capsys.readouterr().err == "daqloom: interrupted; all is lost\n"
+
+
+def interrupted(_):
+    raise KeyboardInterrupt
+
+
+def test_a_mistake_of_ours_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError), console.plain_failures():
+        divmod(1, 0)

@@ -134,7 +134,7 @@ def test_ctrl_c_is_one_sentence_and_loses_nothing(folder: Path, workers: str) ->
         os.killpg(process.pid, signal.SIGINT)
         output, log = process.communicate()
     *progress, last = log.splitlines()
-    assert (process.returncode, output) == (INTERRUPTED, "")
+    assert (process.returncode, output) == (INTERRUPTED, ""), log
     assert last == (
         "daqloom: interrupted; what was computed is in the store; "
         "the same command goes on from there"

@@ -58,6 +58,10 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
+    except Exception as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        fail(f"interrupted; {saved}", INTERRUPTED)  # in a serializer, where pydantic wraps it
 
 
 def fail(sentence: str, code: int) -> NoReturn:
