@@ -85,6 +85,7 @@ def run(
     """
     with plain_failures("what was computed is in the store; the same command goes on from there"):
         from daqloom.report.study_console import print_summary, watch
+        from daqloom.study.executor import Deferred
         from daqloom.study.file import load_study
         from daqloom.study.runner import run as run_study
         from daqloom.study.store import Store
@@ -93,7 +94,7 @@ def run(
         share = _part(part)
         with Store.open(store, create=True) as opened:
             opened.prepare()
-            executor = _executor(opened, store, workers, scheduler)
+            executor = Deferred(lambda: _executor(opened, store, workers, scheduler))
             try:
                 with watch(study) as report:
                     progress = run_study(study, opened, executor, report, share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from daqloom.scenario import ScenarioError
@@ -26,6 +26,38 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Gives the workers up; what is under way is lost, what is stored is not."""
+
+
+class Deferred:
+    """Begins an executor when there is something to compute, not before."""
+
+    def __init__(self, begin: Callable[[], Executor]) -> None:
+        self._begin = begin
+        self._begun: Executor | None = None
+
+    @property
+    def slots(self) -> int:
+        """Those of the executor."""
+        return self._executor.slots
+
+    def submit(self, cell: Cell) -> None:
+        """Hands a cell on."""
+        self._executor.submit(cell)
+
+    def completed(self) -> Iterator[tuple[str, str | None]]:
+        """Waits as the executor does."""
+        return self._executor.completed()
+
+    def close(self) -> None:
+        """Ends what was begun, if anything was."""
+        if self._begun is not None:
+            self._begun.close()
+
+    @property
+    def _executor(self) -> Executor:
+        if self._begun is None:
+            self._begun = self._begin()
+        return self._begun
 
 
 def compute(cell: Cell, store: Store) -> str | None:
