@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+import small_studies
+from small_studies import GRID as STUDY
 
 from daqloom.console import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.study import StudyError
@@ -22,34 +24,10 @@ from daqloom.study.store import Store
 
 COMMAND = [sys.executable, "-m", "daqloom", "study"]
 
-STUDY = """
-scenario = "laptop"
-methods = ["analyse", "simulate"]
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-[grid]
-"event.rate" = ["0.2 kHz", "0.4 kHz", "0.6 kHz"]
-"event.size" = ["500 kB", "1 MB"]
-[repeat]
-seeds = 2
-"""
 ALL = 6 + 12
 LONG = STUDY.replace("seeds = 2", "seeds = 20").replace('"30 ms"', '"100 ms"')
 ALL_LONG = 6 + 120
-SEARCH = """
-scenario = "laptop"
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-"switch.tor.model" = "drop-tail"
-[search]
-key = "switch.tor.buffer"
-find = "smallest"
-where = "packets_dropped == 0"
-bounds = ["2 kB", "4 kB"]
-tolerance = "100 B"
-"""
+SEARCH = small_studies.search("2 kB", "4 kB", "100 B")
 
 
 @pytest.fixture

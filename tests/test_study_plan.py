@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_studies import POINTS, search
 
 from daqloom.analyse.bounds import event_rate_bounds_hz
 from daqloom.analyse.system import System
@@ -18,33 +19,8 @@ from daqloom.study.program import Task, tasks
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
 
-GRID = """
-scenario = "laptop"
-methods = ["analyse", "simulate"]
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-[grid]
-"event.rate" = ["0.2 kHz", "0.4 kHz"]
-"event.size" = ["500 kB", "1 MB"]
-[repeat]
-seeds = 2
-"""
-SEARCH = """
-scenario = "laptop"
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-"switch.tor.model" = "drop-tail"
-[search]
-key = "switch.tor.buffer"
-find = "smallest"
-where = "packets_dropped == 0"
-bounds = ["10 kB", "8 MB"]
-tolerance = "1 MB"
-[repeat]
-seeds = 2
-"""
+GRID = POINTS + "[repeat]\nseeds = 2\n"
+SEARCH = search("10 kB", "8 MB", "1 MB") + "[repeat]\nseeds = 2\n"
 
 
 def written(folder: Path, text: str) -> Study:

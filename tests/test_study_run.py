@@ -11,29 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_studies import GRID
 
 from daqloom.result import Result
 from daqloom.study import runner
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_parquet
-from daqloom.study.executor import InProcess
+from daqloom.study.executor import Deferred, InProcess
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import plan, searched_cells
 from daqloom.study.runner import Progress, replay, run
 from daqloom.study.store import Store
-
-GRID = """
-scenario = "laptop"
-methods = ["analyse", "simulate"]
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-[grid]
-"event.rate" = ["0.2 kHz", "0.4 kHz", "0.6 kHz"]
-"event.size" = ["500 kB", "1 MB"]
-[repeat]
-seeds = 2
-"""
 
 
 @pytest.fixture
@@ -63,6 +51,16 @@ def test_every_cell_is_computed_once_and_never_again(study: Study, tmp_path: Pat
     assert (first.finished, first.computed, first.reused) == (18, 18, 0)
     again = complete(study, tmp_path / "store")
     assert (again.finished, again.computed, again.reused) == (18, 0, 18)
+
+
+def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) -> None:
+    complete(study, tmp_path / "store")
+    with Store.open(tmp_path / "store", create=False) as store:
+        executor = Deferred(lambda: pytest.fail("began"))
+        assert run(study, store, executor).reused == 18
+        executor.close()
+    with Store.open(tmp_path / "other", create=True) as store:
+        assert run(study, store, Deferred(lambda: InProcess(store))).computed == 18
 
 
 def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from small_studies import POINTS as STUDY
 
 from daqloom.study import StudyError
 from daqloom.study.executor import InProcess
@@ -19,16 +20,6 @@ from daqloom.study.runner import Progress, run
 from daqloom.study.slurm import job_array
 from daqloom.study.store import Store
 
-STUDY = """
-scenario = "laptop"
-methods = ["analyse", "simulate"]
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-[grid]
-"event.rate" = ["0.2 kHz", "0.4 kHz"]
-"event.size" = ["500 kB", "1 MB"]
-"""  # 4 formulas and 4 simulations
 ELEMENTS = 3
 
 

@@ -16,7 +16,7 @@ import pytest
 import daqloom
 from daqloom.result import Result
 from daqloom.scenario import Scenario
-from daqloom.study.cell import Cell, cell_of
+from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.errors import StoreFailure, StudyError
 from daqloom.study.store import Store
 from daqloom.study.store_lines import DELTA, WHOLE, DamageError, framed, packed, unframed, unpacked
@@ -27,7 +27,8 @@ SCENARIO = Scenario(name="small")
 
 @functools.cache
 def cell(seed: int, method: str = "simulate") -> Cell:
-    return cell_of(SCENARIO, method, seed)
+    drawn = seed if method in SEEDED else None
+    return Cell(SCENARIO, {}, method, drawn, SCENARIO.hash())
 
 
 def result(seed: int, method: str = "simulate", **more: Any) -> Result:

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
+from small_studies import BRIEF as STUDY
 
 from daqloom.study import workers
 from daqloom.study.cell import Cell
@@ -20,14 +21,6 @@ from daqloom.study.plan import survey
 from daqloom.study.runner import run
 from daqloom.study.store import Store
 from daqloom.study.workers import DaskExecutor
-
-STUDY = """
-scenario = "laptop"
-methods = ["analyse", "simulate"]
-[set]
-"run.duration" = "30 ms"
-"run.warmup" = "10 ms"
-"""
 
 
 @pytest.fixture

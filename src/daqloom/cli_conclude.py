@@ -27,6 +27,14 @@ Drawn = Annotated[
     Path | None,
     typer.Option("--figure", metavar="FILE", help=f"Draw it as well: {', '.join(FIGURES)}."),
 ]
+At = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at",
+        metavar="AXIS=VALUE",
+        help='Only points at this step of an axis, such as event.rate="12 kHz"; may be repeated.',
+    ),
+]
 Show = Annotated[
     str | None,
     typer.Option("--show", metavar="METRIC", help="The metric; by default that of the report."),
@@ -48,14 +56,7 @@ def levels(
     fill: Annotated[
         str, typer.Option(metavar="TIME", help="The length of a fill of the LHC.")
     ] = "10 h",
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="AXIS=VALUE",
-            help='Only points at this step of an axis, such as event.rate="12 kHz"; may be '
-            "repeated.",
-        ),
-    ] = None,
+    at: At = None,
     figure: Drawn = None,
     json: Json = False,
 ) -> None:
@@ -181,14 +182,7 @@ def compare(
         float,
         typer.Option(min=0, help="Relative distance from the factor within which methods agree."),
     ] = 0.1,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="AXIS=VALUE",
-            help='Only points at this step of an axis, such as event.rate="12 kHz"; may be '
-            "repeated.",
-        ),
-    ] = None,
+    at: At = None,
     below: Annotated[
         str | None,
         typer.Option(

@@ -55,8 +55,3 @@ class Cell:
         if self.method == "analyse":
             return self.scenario.analyse()
         return self.scenario.simulate(seed=self.seed)
-
-
-def cell_of(scenario: Scenario, method: str, seed: int | None = None) -> Cell:
-    """The cell of one scenario as it is."""
-    return Cell(scenario, {}, method, seed if method in SEEDED else None, scenario.hash())

@@ -79,7 +79,7 @@ def plan(study: Study, store: Store | None) -> Plan:
         elif isinstance(state, Cell):
             left = cells_left(study, task, answers)
             found.cells_left += left
-            found.cpu_s += ahead_s(study, task, answers, state)
+            found.cpu_s += task_ahead_s(study, task, answers, state)
         else:
             found.tasks_done += 1
     return found
@@ -126,7 +126,7 @@ def searched_cells(study: Study) -> int:
     return evaluations * search.votes
 
 
-def ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
+def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
     """Estimated time on one core of all that a task still asks for, `cell` first.
 
     A search whose key decides what a run costs, as the event rate does, asks for values between

@@ -15,7 +15,7 @@ from daqloom.result import Result
 from daqloom.study.bisection import Boundary, bisect_by_vote
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.changes import number, text
-from daqloom.study.equilibrium import extend, stationary
+from daqloom.study.equilibrium import Settled, extend, stationary
 from daqloom.study.file import Equilibrium, Search, Study, is_whole, search_bounds, search_tolerance
 from daqloom.study.file import search_value as value_of
 from daqloom.study.saturation import DURATION
@@ -117,15 +117,15 @@ def _run(
     try:
         duration_s = next(durations)
         while True:
-            changes[DURATION] = text(DURATION, duration_s)
-            result = yield _cell(study, task, seed, changes)
-            settled = _settled(result, wanted)
-            duration_s = durations.send(settled)
-    except StopIteration:
-        return Run(result, False, "stationary" if settled else "drifting")
+            extended = changes | {DURATION: text(DURATION, duration_s)}
+            result = yield _cell(study, task, seed, extended)
+            duration_s = durations.send(_is_settled(result, wanted))
+    except StopIteration as end:
+        settled: Settled = end.value
+        return Run(result, False, "stationary" if settled.is_stationary else "drifting")
 
 
-def _settled(result: Result, wanted: Equilibrium) -> bool:
+def _is_settled(result: Result, wanted: Equilibrium) -> bool:
     """Whether the course of the metric is stationary; where it has none, nothing is known to be."""
     course = result.series["course"].get(wanted.metric)
     return course is not None and stationary(course, confidence=wanted.confidence).is_stationary

@@ -13,8 +13,7 @@ from daqloom.study.cell import Cell
 from daqloom.study.errors import StudyError
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
-from daqloom.study.plan import ALL, Part, cost_s, how_many, survey
-from daqloom.study.plan import ahead_s as left_of
+from daqloom.study.plan import ALL, Part, cost_s, how_many, survey, task_ahead_s
 from daqloom.study.program import Outcome, Program, Task, follow, program, tasks
 from daqloom.study.store import Store
 
@@ -106,7 +105,7 @@ class _Run:
         """Counts what is done; gives what is not, with its cost."""
         for task, answers, state in survey(self.study, self.store, part):
             if isinstance(state, Cell):
-                ahead_s = left_of(self.study, task, answers, state)
+                ahead_s = task_ahead_s(self.study, task, answers, state)
                 self.progress.ahead_s += ahead_s
                 yield task, ahead_s
                 continue

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from daqloom.study.bisection import Find
-
-Unbounded = Literal["below", "above", "never", "reversed"]
 
 _WORDS: dict[tuple[str, str], tuple[str, str]] = {
     ("smallest", "below"): ("{low} or less", "it holds even at {low}"),
