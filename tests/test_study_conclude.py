@@ -144,7 +144,7 @@ def test_levels_at_chosen_steps_only() -> None:
         *((2e3, size) for size in SIZES),
         *((rate, 1e6) for rate in RATES),
     }
-    with pytest.raises(StudyError, match=r"event\.rate = 5000 is no step.*2000, 6000"):
+    with pytest.raises(StudyError, match=r"event\.rate = 5 kHz is no step.*2 kHz, 6 kHz"):
         levels(dataset, at={"event.rate": [5e3]})
 
 
@@ -311,7 +311,7 @@ def test_one_factor_through_some_points() -> None:
     assert len(pair.at) == 15 - int(left.sum())
     [pair] = agreements(at_steps(dataset, {"event.rate": 6e3}))
     assert {point["event.rate"] for point in pair.at} == {6e3}
-    with pytest.raises(StudyError, match="7000 is no step of this study; its steps are 2000,"):
+    with pytest.raises(StudyError, match="7 kHz is no step of this study; its steps are 2 kHz,"):
         at_steps(dataset, {"event.rate": 7e3})
 
 

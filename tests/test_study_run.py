@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from small_studies import GRID
 
+from daqloom.report.study_console import line
 from daqloom.result import Result
 from daqloom.study import runner
 from daqloom.study.cell import Cell
@@ -73,10 +74,12 @@ def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Pa
     assert (other.finished, other.computed) == (12, 0)
 
 
-def test_progress_tells_its_pace() -> None:
-    now = time.monotonic()
-    progress = Progress(tasks=9, computed=6, started_s=now - 120)
-    assert progress.per_minute == pytest.approx(3, rel=0.1)
+def test_progress_tells_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 120.0)
+    few, many = (Progress(tasks=9000, computed=n, started_s=0.0) for n in (3, 7778))
+    assert few.per_minute == 1.5
+    assert "3 runs computed (1.5 a minute)" in line(few)
+    assert "7778 runs computed (3,889 a minute)" in line(many)
     assert Progress(tasks=9).per_minute is None
 
 

@@ -70,11 +70,15 @@ def line(progress: Progress) -> str:
     elif progress.ahead_s > 0:
         left = f", about {duration(progress.ahead_s)} on one core ahead"
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
-    pace = f" ({progress.per_minute:.3g} a minute)" if progress.per_minute else ""
+    pace = f" ({_count(progress.per_minute)} a minute)" if progress.per_minute else ""
     return (
         f"{progress.finished} of {progress.tasks}: {progress.computed} runs computed{pace}, "
         f"{progress.reused} reused{failed}{left}"
     )
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def print_summary(study: Study, progress: Progress, store: Store) -> None:

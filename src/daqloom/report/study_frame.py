@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from daqloom.report.study_view import (
     METHOD_MARKERS,
     Quantity,
     hold,
+    is_log_spaced,
     wants_log,
 )
 from daqloom.study.errors import StudyError
@@ -82,25 +83,32 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
     return bool(((values == first) | (values.isnull() & first.isnull())).all())
 
 
-def log_scale(axis: Any, steps: Any) -> None:
-    """A logarithmic axis, with the study's own steps as ticks."""
+def step_ticks(axis: Any, quantity: Quantity) -> None:
+    """The study's own steps as ticks: those with room on the logarithmic axis of steps that are
+    spread over ratios; else all, if all have room."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    axis.set_major_locator(FixedLocator(_apart(steps)))
+    log = is_log_spaced(quantity.values)
+    steps = sorted(map(float, quantity.values / quantity.divisor))
+    shown = _apart(steps, math.log if log else float)
+    if log:
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    elif shown != steps:
+        return
+    axis.set_major_locator(FixedLocator(shown))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
 
 
-def _apart(steps: Any) -> list[float]:
-    """Steps with room for their numbers on a logarithmic axis: the ends, and some between."""
-    first, *inner, last = sorted(map(float, steps))
-    room = math.log(last / first) / MOST_TICKS
+def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
+    """Steps with room for their numbers: the ends, and some between."""
+    first, inner, last = steps[0], steps[1:-1], steps[-1]
+    room = (scale(last) - scale(first)) / MOST_TICKS
     kept = [first]
     for step in inner:
-        if math.log(step / kept[-1]) >= room and math.log(last / step) >= room:
+        if min(scale(step) - scale(kept[-1]), scale(last) - scale(step)) >= room:
             kept.append(step)
-    return [*kept, last]
+    return [*kept, last] if last > first else kept
 
 
 def height_from(axes: Axes, values: Any, reach: Any = None) -> None:

@@ -18,6 +18,7 @@ from daqloom.report.study_view import (
     hold,
     key_name,
     method_name,
+    place_text,
     step_text,
     variable_quantity,
 )
@@ -115,11 +116,6 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
         return apart
 
     return min(found.points, key=distance)
-
-
-def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
-    """`12 kHz × 5 MB`, names of switches and the like as they are."""
-    return " × ".join(step_text(dataset, axis, value) for axis, value in at.items())
 
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:

@@ -13,12 +13,12 @@ from daqloom.report.study_frame import (
     NAMED_COLOURS,
     Mark,
     height_from,
-    log_scale,
     marker_of,
     panels_for,
     point_text,
     roles,
     same_along,
+    step_ticks,
 )
 from daqloom.report.study_view import (
     METHOD_COLOURS,
@@ -29,7 +29,6 @@ from daqloom.report.study_view import (
     chosen,
     has_error,
     held_text,
-    is_log_spaced,
     key_name,
     on_axis,
     step_text,
@@ -156,8 +155,8 @@ class Lines:
         if not self.numeric:
             axes.set_xticks(range(len(self.x.values)), [str(v) for v in self.x.values])
             axes.margins(x=0.15)
-        elif is_log_spaced(self.x.values):
-            log_scale(axes.xaxis, self.x.values / self.x.divisor)
+        else:
+            step_ticks(axes.xaxis, self.x)
         style.quiet_grid(axes)
 
     def heights(self, axes: Axes) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.study_frame import (
     Mark,
-    log_scale,
     panels_for,
     point_text,
+    step_ticks,
 )
 from daqloom.report.study_view import (
     METHOD_LABELS,
@@ -125,8 +125,7 @@ def _map(
         )
     axes.set_xlabel(x.label)
     for quantity, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-        if is_log_spaced(quantity.values):
-            log_scale(axis, quantity.values / quantity.divisor)
+        step_ticks(axis, quantity)
     return drawn
 
 

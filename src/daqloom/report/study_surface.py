@@ -17,6 +17,7 @@ from daqloom.report.study_view import (
     hold,
     key_name,
     method_name,
+    place_text,
     step_text,
     variable_quantity,
 )
@@ -92,21 +93,20 @@ def _covers(fit: Fit, point: Mapping[str, float]) -> bool:
 
 
 def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: Quantity) -> str:
-    where = " × ".join(step_text(dataset, axis, value) for axis, value in at.at.items())
     reach = " by extrapolation" if at.extrapolated else ""
     known = ""
     if at.known is not None:
         known = f"; the {method_name(fit.method)} itself gives {quantity.text(at.known)} there"
         known += "" if at.low <= at.known <= at.high else ", outside of that interval"
     return (
-        f"At {where} the surface through the {called(dataset, fit)} gives "
+        f"At {place_text(dataset, at.at)} the surface through the {called(dataset, fit)} gives "
         f"{spread_text(quantity, at)}{reach}{known} (R² {r_squared(fit)})."
     )
 
 
 def called(dataset: Dataset, fit: Fit) -> str:
     """`simulation`, with the steps of further axes where there are any."""
-    held = [step_text(dataset, axis, value) for axis, value in fit.held.items()]
+    held = [place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
     return ", ".join([method_name(fit.method), *held])
 
 
@@ -167,9 +167,7 @@ def table(
     unit = f" ({quantity.unit})" if quantity.unit else ""
     rate, size = (key_name(axis) for axis in found[0].axes)
     at = [place for place in places if _covers(found[0], place)]
-    texts = [
-        " × ".join(step_text(dataset, axis, place[axis]) for axis in found[0].axes) for place in at
-    ]
+    texts = [place_text(dataset, {axis: place[axis] for axis in found[0].axes}) for place in at]
     names = [
         "fit to",
         "points",
@@ -278,7 +276,7 @@ def _panel(axes: Axes, dataset: Dataset, fit: Fit, point: Mapping[str, float]) -
             mec="white",
             capsize=3,
             zorder=5,
-            label="surface at\n" + " × ".join(step_text(dataset, a, v) for a, v in at.at.items()),
+            label="surface at\n" + place_text(dataset, at.at),
         )
     style.quiet_grid(axes)
 

@@ -24,6 +24,8 @@ METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": sty
 
 _KEYS = {
     "sources.count": "sources",
+    "builders.count": "builders",
+    "links.uplink.count": "uplinks",
     "switch.tor.model": "top-of-rack switch",
     "switch.tor.queue_packets": "packets that an output of the switch may hold",
     "switch.tor.buffer": "buffer of the top-of-rack switch",
@@ -145,6 +147,17 @@ def bounds_text(dataset: Dataset) -> tuple[str, str]:
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:
     """One step of an axis: `5 MB`, `qfx5120-48y`."""
     return axis_quantity(dataset, axis).text(value) if is_numeric(dataset, axis) else str(value)
+
+
+def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
+    """`12 kHz × 5 MB × builders 4`: numbers without a unit are named."""
+    return " × ".join(_named_step(dataset, axis, value) for axis, value in at.items())
+
+
+def _named_step(dataset: Dataset, axis: str, value: Any) -> str:
+    text = step_text(dataset, axis, value)
+    bare = is_numeric(dataset, axis) and not axis_quantity(dataset, axis).unit
+    return f"{key_name(axis)} {text}" if bare else text
 
 
 def chosen(count: int, most: int) -> list[int]:

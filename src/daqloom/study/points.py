@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daqloom.study.axis import dimension_of_key
 from daqloom.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int
         return list(range(len(values)))
     missing = [value for value in wanted if value not in values]
     if missing:
+        dimension = dimension_of_key(axis) if is_numeric(dataset, axis) else None
         first, *known = [
-            f"{v:g}" if isinstance(v, float) else str(v) for v in (missing[0], *values)
+            str(value) if dimension is None else dimension.format(value)
+            for value in (missing[0], *values)
         ]
         raise StudyError(
             f"{axis} = {first} is no step of this study; its steps are {', '.join(known)}"
