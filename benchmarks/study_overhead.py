@@ -1,14 +1,18 @@
-"""What the machinery of studies costs: planning, analytic cells, and a cell's own overhead.
+"""What the machinery of studies costs: planning, analytic cells, a cell's own overhead, reading.
 
 One process. JSON on standard output: seconds on the processor and on the clock.
 """
 
 import json
+import resource
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from daqloom.result import Result
+from daqloom.study.dataset import open_study
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.plan import plan
@@ -48,6 +52,7 @@ def main() -> None:
             "plan_1e4_sizes": planned(Path(folder), SIZES),
             "plan_1e4_sizes_and_buffers": planned(Path(folder), BUFFERS),
             "run_1e4_analytic_cells": computed(Path(folder), GRID.format(count=100)),
+            "open_1e5_cells": opened(Path(folder), GRID.format(count=317)),
         }
     print(json.dumps(report, indent=2))
 
@@ -75,6 +80,36 @@ def computed(folder: Path, text: str) -> dict[str, float]:
         "cells": progress.computed,
         "overhead_s_per_cell": overhead_s,
         "reuse_s_per_cell": again["cpu_s"] / progress.computed,
+    }
+
+
+class Copied(InProcess):
+    """Keeps one result under every cell: what is measured is the store and what reads it."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._result: Result | None = None
+
+    def completed(self) -> Iterator[tuple[str, None]]:
+        waiting, self._waiting = self._waiting, []
+        for cell in waiting:
+            self._result = self._result or cell.compute()
+            self._store.put(cell, self._result)
+            yield cell.key, None
+
+
+def opened(folder: Path, text: str) -> dict[str, float]:
+    study = study_of(folder, text)
+    with Store.open(folder / "copies", create=True) as store:
+        cells = run(study, store, Copied(store)).computed
+    wall, cpu = time.perf_counter(), time.process_time()
+    dataset = open_study(folder / "grid.toml", store=folder / "copies")
+    read = spent(wall, cpu)
+    assert bool(dataset["event_rate_bound_hz"].notnull().all())
+    return read | {
+        "cells": cells,
+        "store_bytes": sum(f.stat().st_size for f in (folder / "copies").rglob("*") if f.is_file()),
+        "peak_rss_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }
 
 

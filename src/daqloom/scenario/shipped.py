@@ -11,4 +11,4 @@ def shipped(kind: str) -> dict[str, Path]:
     installed = package / kind
     # A source tree keeps them at its root; the build copies them into the package.
     folder = installed if installed.is_dir() else package.parents[1] / kind
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem)}
