@@ -110,17 +110,15 @@ def test_methods_are_kept_apart(path: Path) -> None:
         assert store.get(cell(1, "analyse").key) == result(2, "analyse")
 
 
-def test_time_series_are_kept_only_when_told(path: Path) -> None:
-    series = {"tor_occupancy": {"time_s": [0.5, 1.5], "max_bytes": [10, 20]}}
+def test_of_the_time_series_the_course_of_metrics_is_kept(path: Path) -> None:
+    course = {"buffer_peak_bytes.tor": [10.0, 20.0]}
+    occupancy = {"time_s": [0.5, 1.5], "max_bytes": [10, 20]}
     with Store.open(path, create=True) as store:
-        store.put(cell(1), result(1, series=series))
-        store.put(cell(2), result(2, series=series), series=True)
+        store.put(cell(1), result(1, series={"course": course, "tor_occupancy": occupancy}))
     with Store.open(path, create=False) as store:
-        without, kept = store.get(cell(1).key), store.get(cell(2).key)
-    assert without is not None
-    assert without.series == {}
+        kept = store.get(cell(1).key)
     assert kept is not None
-    assert kept.series == series
+    assert kept.series == {"course": course}
 
 
 def test_the_later_of_two_results_counts(path: Path) -> None:

@@ -52,16 +52,15 @@ class Store:
         store.refresh()
         return store
 
-    def put(self, cell: Cell, result: Result, *, series: bool = False) -> None:
-        """Keeps the result of a cell; of its time series only the course of metrics, unless told.
+    def put(self, cell: Cell, result: Result) -> None:
+        """Keeps the result of a cell; of its time series only the course of metrics.
 
         Raises StudyError where the store cannot be written, StoreFailure where the disk is full.
         """
-        text = written(cell, result, series=series)
+        text = written(cell, result)
         self.prepare()
         assert self._writer is not None
-        family = f"{cell.method} with series" if series else cell.method
-        self._places[cell.key] = self._writer.put(cell.key, family, text)
+        self._places[cell.key] = self._writer.put(cell.key, cell.method, text)
 
     def prepare(self) -> None:
         """Begins to write, so that a store that cannot be written says so before the first `put`.

@@ -32,10 +32,10 @@ class Record:
     session: Session | None
 
 
-def written(cell: Cell, result: Result, *, series: bool) -> bytes:
+def written(cell: Cell, result: Result) -> bytes:
     """The record as one line of JSON, what varies least between cells first.
 
-    The course of its metrics is always kept, other series only if told.
+    Of the result's series only the course of its metrics is kept.
     """
     head = {
         "scenario": cell.scenario.model_dump(mode="json"),
@@ -44,7 +44,7 @@ def written(cell: Cell, result: Result, *, series: bool) -> bytes:
         "time": now(),
     }
     start = json.dumps(head, allow_nan=False).removesuffix("}")
-    return f'{start}, "result": {result.to_json(series=series or KEPT, indent=None)}}}'.encode()
+    return f'{start}, "result": {result.to_json(series=KEPT, indent=None)}}}'.encode()
 
 
 def read(key: str, text: bytes, session: Session | None) -> Record:
