@@ -105,11 +105,14 @@ def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_is_one_sentence_and_loses_nothing(folder: Path, workers: str) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_one_sentence_and_loses_nothing(
+    folder: Path, workers: str, sent: signal.Signals
+) -> None:
     words = ("run", "long.toml", "--workers", workers)
     with begun(folder, *words, "--store", "cut") as process:
         await_cells(folder / "cut", 10, process)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, sent)
         output, log = process.communicate()
     *progress, last = log.splitlines()
     assert (process.returncode, output) == (INTERRUPTED, ""), log

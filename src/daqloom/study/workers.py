@@ -182,23 +182,26 @@ def _local(workers: int) -> tuple[Client, Any]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Holds Ctrl-C back until the body is done; it never reaches processes that the body begins.
+    """Holds Ctrl-C and SIGTERM back until the body is done.
 
-    A terminal sends it to all processes at once, and Dask's would die with tracebacks of their own.
-    Only the threads that the body begins, and through them their processes, inherit the mask.
+    Ctrl-C never reaches processes that the body begins: a terminal sends it to all at once, and
+    Dask's would die with tracebacks of their own. Only the threads that the body begins,
+    and through them their processes, inherit the mask.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     pressed: list[int] = []
     resource_tracker.ensure_running()  # would lift the mask of the thread that needs it first
-    handler = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    later = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(each, lambda number, _: pressed.append(number)) for each in later]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
+        for each, handler in zip(later, handlers, strict=True):
+            signal.signal(each, handler)
     if pressed:
         raise KeyboardInterrupt
 
