@@ -67,6 +67,17 @@ def test_a_saturated_run_lasts_until_the_excess_has_filled_the_builders_twice(
     assert scenario.run.warmup == pytest.approx(needed_s / 4, abs=1e-6)
 
 
+def test_a_saturated_run_ends_before_what_waits_fills_the_memory(tmp_path: Path) -> None:
+    saturation = study_of(tmp_path).saturation
+    long = {"run.duration": "400 ms", "run.warmup": "10 ms"}
+    big = {"event.size": "100 MB", "event.rate": "100 Hz"} | long  # of 20 Gb/s: 25 Hz at most
+    changes = saturation.bounded(big)
+    scenario = study_of(tmp_path).base.with_overrides(changes)
+    assert scenario.run.duration == pytest.approx(10 / saturation.excess_hz(big), abs=1e-6)
+    assert saturation.excess_hz(big) == pytest.approx(75, rel=0.03)  # and headers
+    assert 10 < 2 * 2 * 10
+
+
 def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path) -> None:
     saturation = study_of(tmp_path).saturation
     for changes in (

@@ -16,7 +16,7 @@ from daqloom.analyse.system import System
 from daqloom.scenario import Scenario
 from daqloom.study.changes import number, text
 
-RATE, DURATION, WARMUP = "event.rate", "run.duration", "run.warmup"
+RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 
 INDEPENDENT = (RATE, "switch.", "run.")
 """Keys, and beginnings of keys, that the bound of the rate does not depend on."""
@@ -24,6 +24,9 @@ INDEPENDENT = (RATE, "switch.", "run.")
 FILLS = 2
 """A saturated run lasts until the excess has filled all builders' events so many times: once to
 reach the state that it stays in, and once more to see it."""
+
+MOST_BACKLOG = 1e9
+"""Excess (B) at which it ends in any case: every packet that waits takes memory."""
 
 MOST_REMEMBERED = 100_000
 
@@ -47,13 +50,15 @@ class Saturation:
         """`changes`, with a shorter run where they are saturated.
 
         Warm-up and run become shorter by the same factor, so that the excess of the events fills
-        the builders `FILLS` times; a run that is shorter already stays as it is.
+        the builders `FILLS` times, or comes to `MOST_BACKLOG`; a run that is shorter already stays
+        as it is.
         """
         excess_hz = self.excess_hz(changes)
         if excess_hz <= 0:
             return dict(changes)
         duration_s = number(self._base, changes, DURATION)
-        needed_s = FILLS * self._limits(changes)[1] / excess_hz
+        most = MOST_BACKLOG / number(self._base, changes, SIZE)
+        needed_s = min(FILLS * self._limits(changes)[1], most) / excess_hz
         if needed_s >= duration_s:
             return dict(changes)
         shorter = {
