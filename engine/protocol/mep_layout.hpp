@@ -1,0 +1,39 @@
+// Where every multi-fragment packet (MFP) lies in a multi-event packet (MEP).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+struct MepLayout {
+    base::Bytes header = 0;     ///< in front of the MFPs, 0 … 2^30
+    base::Bytes alignment = 1;  ///< every MFP starts at a multiple of it; a power of two up to 2^20
+};
+
+inline constexpr base::Bytes largest_mep_header = base::Bytes{1} << 30;
+inline constexpr base::Bytes largest_mfp_alignment = base::Bytes{1} << 20;
+/// The packet size of an MFP is a 32-bit number.
+inline constexpr base::Bytes largest_mfp_size = (base::Bytes{1} << 32) - 1;
+
+constexpr base::Bytes aligned(base::Bytes bytes, base::Bytes alignment) {
+    return (bytes + alignment - 1) & -alignment;
+}
+
+/// The MFPs one after the other, in the order of their sources: `offsets[i]` is the header and the
+/// aligned sizes of all sources before i. Returns the size of the MEP, the last MFP's padding
+/// included. Sizes from 0 to `largest_mfp_size`, as many offsets, up to 2^30 of them.
+constexpr base::Bytes lay_out(MepLayout layout, std::span<const base::Bytes> sizes,
+                              std::span<base::Bytes> offsets) {
+    base::Bytes end = aligned(layout.header, layout.alignment);
+    for (std::size_t source = 0; source < sizes.size(); ++source) {
+        offsets[source] = end;
+        end += aligned(sizes[source], layout.alignment);
+    }
+    return end;
+}
+
+}  // namespace daqloom::protocol

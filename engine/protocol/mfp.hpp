@@ -1,0 +1,131 @@
+// The multi-fragment packet (MFP): fragments of successive events from one source.
+//
+// Layout as in LHCb's document EDMS 2100937, read off public code and not checked against it; all
+// that is known of it is in this file. Little-endian:
+//
+//     0  magic 0x40ce u16 | count u16 | packet size u32
+//     8  event id u64, of the first fragment
+//    16  source id u16 | align u8 (log2) | version u8
+//    20  types u8[count], padded to 4 B
+//        sizes u16[count], padded to 4 B
+//        the fragments, each padded to 2^align B
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+struct MfpHeader {
+    std::uint64_t event_id = 0;
+    std::uint16_t source_id = 0;
+    std::uint8_t align = 2;  ///< log2, 0 … largest_mfp_align
+    std::uint8_t version = 3;
+
+    friend constexpr bool operator==(const MfpHeader&, const MfpHeader&) = default;
+};
+
+/// Of one event; at most 65 535 B.
+struct MfpFragment {
+    std::uint8_t type = 0;
+    std::span<const std::uint8_t> payload;
+};
+
+inline constexpr std::uint16_t mfp_magic = 0x40ce;
+inline constexpr base::Bytes mfp_header_bytes = 20;
+inline constexpr std::uint8_t largest_mfp_align = 16;
+
+/// What an MFP of so many fragments has in front of them.
+constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
+    const auto padded = [](base::Bytes bytes) { return (bytes + 3) & ~base::Bytes{3}; };
+    return mfp_header_bytes + padded(fragments) + padded(base::Bytes{2} * fragments);
+}
+
+/// Writes an MFP to the front of `out`, with padding of zeros, and returns its size. Fails if there
+/// are too many fragments, one is too long, or `out` is too short.
+base::expected<base::Bytes> encode_mfp(const MfpHeader& header,
+                                       std::span<const MfpFragment> fragments,
+                                       std::span<std::uint8_t> out);
+
+/// An MFP in memory that somebody else owns; a range of MfpFragment.
+class MfpView {
+  public:
+    class Iterator {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = MfpFragment;
+        using difference_type = std::ptrdiff_t;
+        using pointer = void;
+        using reference = MfpFragment;
+
+        Iterator() = default;
+
+        MfpFragment operator*() const {
+            return {view_->packet_[view_->types_at() + index_],
+                    view_->packet_.subspan(payload_at_, view_->size_of(index_))};
+        }
+        Iterator& operator++() {
+            payload_at_ += view_->padded_size_of(index_++);
+            return *this;
+        }
+        Iterator operator++(int) {
+            Iterator before = *this;
+            ++*this;
+            return before;
+        }
+        friend bool operator==(const Iterator& a, const Iterator& b) {
+            return a.index_ == b.index_;
+        }
+
+      private:
+        friend class MfpView;
+        Iterator(const MfpView& view, std::uint16_t index, std::size_t payload_at)
+            : view_(&view), index_(index), payload_at_(payload_at) {}
+
+        const MfpView* view_ = nullptr;
+        std::uint16_t index_ = 0;
+        std::size_t payload_at_ = 0;
+    };
+
+    /// The MFP at the front of `memory`. Whatever the bytes are: either all of it lies within
+    /// `memory`, its packet size is what its fragments take, or this fails.
+    static base::expected<MfpView> decode(std::span<const std::uint8_t> memory);
+
+    [[nodiscard]] const MfpHeader& header() const { return header_; }
+    [[nodiscard]] std::uint16_t count() const { return count_; }
+    [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(packet_.size()); }
+
+    /// Valid as long as this view and the memory.
+    [[nodiscard]] Iterator begin() const {
+        return {*this, 0, static_cast<std::size_t>(mfp_overhead(count_))};
+    }
+    [[nodiscard]] Iterator end() const { return {*this, count_, packet_.size()}; }
+
+  private:
+    MfpView(MfpHeader header, std::uint16_t count, std::span<const std::uint8_t> packet)
+        : header_(header), count_(count), packet_(packet) {}
+
+    [[nodiscard]] static std::size_t types_at() { return mfp_header_bytes; }
+    [[nodiscard]] std::size_t sizes_at() const {
+        return types_at() + ((std::size_t{count_} + 3) & ~std::size_t{3});
+    }
+    [[nodiscard]] std::size_t size_of(std::uint16_t index) const {
+        const std::size_t at = sizes_at() + 2 * std::size_t{index};
+        return static_cast<std::size_t>(packet_[at] | packet_[at + 1] << 8);
+    }
+    [[nodiscard]] std::size_t padded_size_of(std::uint16_t index) const {
+        const std::size_t unit = std::size_t{1} << header_.align;
+        return (size_of(index) + unit - 1) & ~(unit - 1);
+    }
+
+    MfpHeader header_;
+    std::uint16_t count_;
+    std::span<const std::uint8_t> packet_;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,127 @@
+#include "protocol/push_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+
+constexpr std::uint32_t most_units = 65'536;
+constexpr std::uint32_t most_streams = 1'024;
+constexpr std::uint32_t most_meps = 1'000'000;
+/// Of MFPs under construction: 512 MiB of sizes.
+constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
+constexpr Bytes largest_output = Bytes{1} << 50;
+
+std::optional<std::string> problem_of_units(const PushBuilderConfig& config) {
+    if (config.builders < 1 || config.builders > most_units || config.self >= config.builders) {
+        return fmt::format("builder unit {} of {}; give 1 to {} units, counted from 0", config.self,
+                           config.builders, most_units);
+    }
+    if (config.streams.empty() || config.streams.size() > most_units) {
+        return fmt::format("{} readout units; give 1 to {}", config.streams.size(), most_units);
+    }
+    for (std::size_t unit = 0; unit < config.streams.size(); ++unit) {
+        if (config.streams[unit] < 1 || config.streams[unit] > most_streams) {
+            return fmt::format("readout unit {} with {} streams; give 1 to {}", unit,
+                               config.streams[unit], most_streams);
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of(const PushBuilderConfig& config) {
+    if (auto problem = problem_of_units(config)) {
+        return problem;
+    }
+    if (config.concurrent_meps < 1 || config.concurrent_meps > most_meps ||
+        config.announced_meps < 1 || config.announced_meps > most_meps) {
+        return fmt::format("{} concurrent and {} announced MEPs; give 1 to {} of each",
+                           config.concurrent_meps, config.announced_meps, most_meps);
+    }
+    std::uint64_t sources = 0;
+    for (const std::uint32_t streams : config.streams) {
+        sources += streams;
+    }
+    const std::uint64_t meps = std::uint64_t{config.concurrent_meps} + config.announced_meps;
+    if (sources * meps > most_mfps) {
+        return fmt::format("{} MEPs of {} streams at a time; give at most {} in all", meps, sources,
+                           most_mfps);
+    }
+    if (config.output_buffer < 1 || config.output_buffer > largest_output) {
+        return fmt::format("output buffer of {} bytes; give 1 to {}", config.output_buffer,
+                           largest_output);
+    }
+    const auto [header, alignment] = config.layout;
+    if (header < 0 || header > largest_mep_header || alignment < 1 ||
+        alignment > largest_mfp_alignment ||
+        !std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
+        return fmt::format(
+            "MEP header of {} and alignment of {} bytes; give 0 to {} and a power of two up to {}",
+            header, alignment, largest_mep_header, largest_mfp_alignment);
+    }
+    return std::nullopt;
+}
+
+/// 0, and the sums of the first, the first two, … numbers.
+std::vector<std::uint32_t> sums_of(const std::vector<std::uint32_t>& numbers) {
+    std::vector<std::uint32_t> sums = {0};
+    for (const std::uint32_t number : numbers) {
+        sums.push_back(sums.back() + number);
+    }
+    return sums;
+}
+
+}  // namespace
+
+base::expected<PushBuilder> PushBuilder::make(PushBuilderConfig config) {
+    if (const auto problem = problem_of(config)) {
+        return base::failure("push builder: " + *problem);
+    }
+    return PushBuilder(std::move(config));
+}
+
+PushBuilder::PushBuilder(PushBuilderConfig config)
+    : config_(std::move(config)),
+      first_source_(sums_of(config_.streams)),
+      meps_(std::size_t{config_.concurrent_meps} + config_.announced_meps),
+      sizes_(meps_.size() * sources()),
+      offsets_(sources()),
+      announced_(meps_.size() * config_.streams.size()),
+      written_(meps_.size() * sources()),
+      output_(config_.output_buffer) {}
+
+bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> sizes) const {
+    if (!is_ours(mep) || readout >= readouts() || sizes.size() != config_.streams[readout]) {
+        return false;
+    }
+    // A readout unit announces `announced_meps` beyond what was answered, and what was answered is
+    // at most `concurrent_meps` beyond the oldest: the slot is free.
+    const std::uint64_t turn = turn_of(mep, config_.builders);
+    if (turn < next_to_answer_ || turn - next_to_answer_ >= config_.announced_meps ||
+        announced_[slot_of(turn) * readouts() + readout]) {
+        return false;
+    }
+    return std::ranges::all_of(sizes,
+                               [](Bytes size) { return size >= 0 && size <= largest_mfp_size; });
+}
+
+void PushBuilder::forget_what_is_done() {
+    for (; oldest_ < next_to_answer_ && meps_[slot_of(oldest_)].state == State::done; ++oldest_) {
+        const std::size_t slot = slot_of(oldest_);
+        meps_[slot] = {};
+        std::fill_n(announced_.begin() + static_cast<std::ptrdiff_t>(slot * readouts()), readouts(),
+                    false);
+        std::fill_n(written_.begin() + at(slot, 0), sources(), false);
+    }
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,389 @@
+// The readout unit of the push protocol: holds multi-fragment packets (MFPs) of several streams,
+// announces their sizes, and writes each to its place when it is its builder's turn.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/byte_ring.hpp"
+#include "protocol/identifiers.hpp"
+#include "protocol/push_builder.hpp"
+
+namespace daqloom::protocol {
+
+struct PushReadoutConfig {
+    std::uint32_t streams = 1;
+    std::uint32_t builders = 1;
+    /// MFPs of a stream in its buffer at once.
+    std::uint32_t buffered_mfps = 1;
+    base::Bytes stream_buffer = base::Bytes{1} << 30;
+    base::Bytes largest_mfp = base::Bytes{1} << 24;
+    /// Announced to a builder and not yet answered.
+    std::uint32_t announced_meps = 1;
+    /// Under way at once; 0: no limit.
+    std::uint32_t parallel_writes = 0;
+    /// At which writes are expected to proceed, one after the other: what fits into a time window
+    /// is reckoned with it. Without meaning for turns without a deadline.
+    base::BitRate write_rate = base::gigabits_per_second(100);
+};
+
+struct PushWrite {
+    MepId mep;
+    StreamIndex stream;
+    BuilderIndex builder;
+    base::Bytes from;  ///< offset in the stream's buffer
+    base::Bytes to;    ///< offset in the builder's output buffer
+    base::Bytes bytes;
+
+    friend constexpr bool operator==(const PushWrite&, const PushWrite&) = default;
+};
+
+/// What a readout unit asks of its driver. None of these may call the unit back.
+template <class Out>
+concept PushReadoutOut =
+    requires(Out& out, StreamIndex stream, BuilderIndex builder, MepId mep, base::Bytes bytes,
+             std::span<const base::Bytes> sizes, const PushWrite& write) {
+        /// The stream's MFP with the number of this MEP has its place in the buffer, at this
+        /// offset: the next may be generated.
+        out.admitted(stream, mep, bytes);
+        /// Tell the builder the sizes of a MEP's MFPs, one per stream. Valid during the call only.
+        out.announce(builder, mep, sizes);
+        /// Write, tell the builder when all is there, and call on_write_done.
+        out.write(write);
+        /// The buffer's oldest MFP is not needed any more: give its space back to whoever fills the
+        /// buffer, and call on_acknowledged when that has come through.
+        out.acknowledge(stream, mep);
+        /// All that was to be written in this turn is.
+        out.turn_done();
+    };
+
+/// MFP m of each stream belongs to MEP m, which builder m mod builders builds. A builder's MEPs are
+/// announced in order, each when all streams have it, and written in order, when it is the
+/// builder's turn: turns are called by who knows the schedule (see ShiftUnit).
+///
+/// Invariants: every MFP is written once, at the place that the builder gave it, or dropped if the
+/// builder discards the MEP; a stream's buffer never overflows: an MFP for which there is no room
+/// waits at the source (back-pressure, counted); no write begins that could not end before the
+/// turn's deadline. Messages may overtake each other. Whatever does not fit is counted and
+/// otherwise ignored.
+class PushReadout {
+  public:
+    struct Counters {
+        std::uint64_t mfps = 0;  ///< admitted
+        base::Bytes mfp_bytes = 0;
+        std::uint64_t blocked = 0;    ///< MFPs that had to wait for room
+        std::uint64_t announced = 0;  ///< MEPs
+        std::uint64_t granted = 0;    ///< MEPs
+        std::uint64_t discarded = 0;  ///< MEPs
+        base::Bytes discarded_bytes = 0;
+        std::uint64_t writes = 0;
+        base::Bytes written_bytes = 0;  ///< of completed writes
+        std::uint64_t overran = 0;      ///< writes under way when the next turn took over
+        base::Bytes buffer_peak = 0;    ///< of the fullest stream
+        std::uint64_t unexpected_mfps = 0;
+        std::uint64_t unexpected_answers = 0;  ///< grants and discards
+        std::uint64_t unexpected_completions = 0;
+        std::uint64_t unexpected_acknowledgements = 0;
+    };
+
+    static constexpr std::uint64_t without_end = std::numeric_limits<std::uint64_t>::max();
+
+    static base::expected<PushReadout> make(PushReadoutConfig config);
+
+    /// The source has the stream's next MFP. It is admitted at once, or when there is room; until
+    /// then the source keeps it, and must not come with another one.
+    template <PushReadoutOut Out>
+    void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
+        if (stream >= config_.streams || streams_[stream].waiting != nothing || bytes < 0 ||
+            bytes > config_.largest_mfp) {
+            ++counters_.unexpected_mfps;
+            return;
+        }
+        streams_[stream].waiting = bytes;
+        admit_what_has_room(stream, out);
+        counters_.blocked += streams_[stream].waiting == nothing ? 0 : 1;
+    }
+
+    /// The space of the stream's oldest acknowledged MFP is free.
+    template <PushReadoutOut Out>
+    void on_acknowledged(StreamIndex stream, Out& out) {
+        if (stream >= config_.streams || streams_[stream].freed == streams_[stream].acknowledged) {
+            ++counters_.unexpected_acknowledgements;
+            return;
+        }
+        streams_[stream].buffer.free(streams_[stream].freed++);
+        admit_what_has_room(stream, out);
+    }
+
+    /// Where in its output buffer the builder wants the MFPs of a MEP, one offset per stream.
+    template <PushReadoutOut Out>
+    void on_grant(MepId mep, std::span<const base::Bytes> offsets, base::Time now, Out& out) {
+        if (!is_unanswered(mep) || offsets.size() != config_.streams ||
+            std::ranges::any_of(offsets, [](base::Bytes offset) { return offset < 0; })) {
+            ++counters_.unexpected_answers;
+            return;
+        }
+        ++counters_.granted;
+        const std::size_t slot = slot_of(number(mep));
+        answers_[slot] = Answer::granted;
+        for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+            mfps_[slot * config_.streams + stream].to = offsets[stream];
+        }
+        go_on_after_answer(builder_of(mep, config_.builders), now, out);
+    }
+
+    /// The builder has no use for the MEP.
+    template <PushReadoutOut Out>
+    void on_discard(MepId mep, base::Time now, Out& out) {
+        if (!is_unanswered(mep)) {
+            ++counters_.unexpected_answers;
+            return;
+        }
+        ++counters_.discarded;
+        answers_[slot_of(number(mep))] = Answer::discarded;
+        go_on_after_answer(builder_of(mep, config_.builders), now, out);
+    }
+
+    /// From now on, write to this builder: its MEPs up to but without number `until` (counted per
+    /// builder), as far as each write can end by the deadline. A turn ends with turn_done, when all
+    /// of these have been written, or with the next turn. Precondition: there is such a builder.
+    template <PushReadoutOut Out>
+    void on_turn(BuilderIndex builder, std::uint64_t until, base::Time deadline, base::Time now,
+                 Out& out) {
+        on_turn_over();
+        turn_ = {.builder = builder, .until = until, .deadline = deadline, .is_on = true};
+        write_what_the_turn_permits(now, out);
+    }
+
+    /// From now on, write to nobody.
+    void on_turn_over() {
+        counters_.overran += turn_.is_on ? under_way_ : 0;
+        turn_.is_on = false;
+    }
+
+    template <PushReadoutOut Out>
+    void on_write_done(MepId mep, StreamIndex stream, base::Time now, Out& out) {
+        if (!is_being_written(mep, stream)) {
+            ++counters_.unexpected_completions;
+            return;
+        }
+        --under_way_;
+        counters_.written_bytes += mfp(number(mep), stream).bytes;
+        complete(number(mep), stream, out);
+        write_what_the_turn_permits(now, out);
+    }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    [[nodiscard]] std::uint64_t writes_under_way() const { return under_way_; }
+    /// Bytes that the stream's buffer holds.
+    [[nodiscard]] base::Bytes buffered(StreamIndex stream) const {
+        return streams_[stream].buffer.held();
+    }
+
+  private:
+    static constexpr base::Bytes nothing = -1;
+
+    enum class Answer : std::uint8_t { pending, granted, discarded };
+    enum class State : std::uint8_t { held, being_written, complete };
+
+    /// The life of MFPs in a buffer; numbers of MFPs, each up to but without.
+    struct Stream {
+        ByteRing buffer;
+        std::uint64_t admitted = 0;
+        std::uint64_t acknowledged = 0;
+        std::uint64_t freed = 0;
+        base::Bytes waiting = nothing;  ///< at the source
+    };
+    struct Mfp {
+        base::Bytes bytes = 0;
+        base::Bytes from = 0;
+        base::Bytes to = 0;
+        State state = State::held;
+    };
+    /// The life of a builder's MEPs, counted per builder, each up to but without.
+    struct Builder {
+        std::uint64_t announced = 0;
+        std::uint64_t answered = 0;  ///< without gap
+        std::uint64_t written = 0;   ///< or discarded: then comes stream `next_stream` of the next
+        StreamIndex next_stream = 0;
+    };
+    struct Turn {
+        BuilderIndex builder = 0;
+        std::uint64_t until = 0;
+        base::Time deadline = base::Time::never();
+        bool is_on = false;
+    };
+
+    explicit PushReadout(PushReadoutConfig config);
+
+    template <PushReadoutOut Out>
+    void admit_what_has_room(StreamIndex index, Out& out) {
+        Stream& stream = streams_[index];
+        if (stream.waiting == nothing || stream.admitted - stream.freed == config_.buffered_mfps) {
+            return;
+        }
+        const auto place =
+            stream.buffer.push(stream.admitted, std::max<base::Bytes>(stream.waiting, 1));
+        if (!place) {
+            return;
+        }
+        const std::uint64_t number = stream.admitted++;
+        mfp(number, index) = {.bytes = stream.waiting, .from = *place};
+        ++counters_.mfps;
+        counters_.mfp_bytes += stream.waiting;
+        counters_.buffer_peak = std::max(counters_.buffer_peak, stream.buffer.held());
+        stream.waiting = nothing;
+        out.admitted(index, MepId{number}, *place);
+        announce_what_is_complete(builder_of(MepId{number}, config_.builders), out);
+    }
+
+    template <PushReadoutOut Out>
+    void announce_what_is_complete(BuilderIndex index, Out& out) {
+        Builder& builder = builders_[index];
+        while (builder.announced - builder.answered < config_.announced_meps) {
+            const MepId mep = mep_of(index, builder.announced, config_.builders);
+            const auto has_it = [&](const Stream& s) { return number(mep) < s.admitted; };
+            if (!std::ranges::all_of(streams_, has_it)) {
+                return;
+            }
+            const std::size_t slot = slot_of(number(mep));
+            answers_[slot] = Answer::pending;
+            for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+                sizes_[stream] = mfps_[slot * config_.streams + stream].bytes;
+            }
+            ++builder.announced;
+            ++counters_.announced;
+            out.announce(index, mep, std::span<const base::Bytes>(sizes_));
+        }
+    }
+
+    template <PushReadoutOut Out>
+    void go_on_after_answer(BuilderIndex index, base::Time now, Out& out) {
+        Builder& builder = builders_[index];
+        while (builder.answered < builder.announced &&
+               answer(index, builder.answered) != Answer::pending) {
+            ++builder.answered;
+        }
+        drop_what_is_discarded(index, out);
+        announce_what_is_complete(index, out);
+        write_what_the_turn_permits(now, out);
+    }
+
+    /// Of the MEPs that come next.
+    template <PushReadoutOut Out>
+    void drop_what_is_discarded(BuilderIndex index, Out& out) {
+        Builder& builder = builders_[index];
+        while (builder.written < builder.answered && builder.next_stream == 0 &&
+               answer(index, builder.written) == Answer::discarded) {
+            const std::uint64_t mep = number(mep_of(index, builder.written++, config_.builders));
+            for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+                counters_.discarded_bytes += mfp(mep, stream).bytes;
+                complete(mep, stream, out);
+            }
+        }
+    }
+
+    template <PushReadoutOut Out>
+    void write_what_the_turn_permits(base::Time now, Out& out) {
+        if (!turn_.is_on) {
+            return;
+        }
+        Builder& builder = builders_[turn_.builder];
+        while (builder.written < turn_.until && builder.written < builder.answered &&
+               under_way_ < most_writes_ && ends_in_time(next_mfp(builder).bytes, now)) {
+            write_next(builder, out);
+            drop_what_is_discarded(turn_.builder, out);
+        }
+        if (builder.written >= turn_.until && under_way_ == 0) {
+            turn_.is_on = false;
+            out.turn_done();
+        }
+    }
+
+    template <PushReadoutOut Out>
+    void write_next(Builder& builder, Out& out) {
+        const MepId mep = mep_of(turn_.builder, builder.written, config_.builders);
+        const StreamIndex stream = builder.next_stream++;
+        if (builder.next_stream == config_.streams) {
+            builder.next_stream = 0;
+            ++builder.written;
+        }
+        Mfp& next = mfp(number(mep), stream);
+        next.state = State::being_written;
+        ++under_way_;
+        ++counters_.writes;
+        out.write(PushWrite{mep, stream, turn_.builder, next.from, next.to, next.bytes});
+    }
+
+    /// If so, takes the time for it.
+    bool ends_in_time(base::Bytes bytes, base::Time now) {
+        if (turn_.deadline == base::Time::never()) {
+            return true;
+        }
+        const base::Time begin = std::max(now, busy_until_);
+        const base::Time end = begin + write_time_(bytes);
+        if (begin >= turn_.deadline || end > turn_.deadline) {  // an empty MFP takes no time
+            return false;
+        }
+        busy_until_ = end;
+        return true;
+    }
+
+    template <PushReadoutOut Out>
+    void complete(std::uint64_t mep, StreamIndex index, Out& out) {
+        mfp(mep, index).state = State::complete;
+        Stream& stream = streams_[index];
+        while (stream.acknowledged < stream.admitted &&
+               mfp(stream.acknowledged, index).state == State::complete) {
+            out.acknowledge(index, MepId{stream.acknowledged++});
+        }
+    }
+
+    [[nodiscard]] bool is_unanswered(MepId mep) const {
+        const BuilderIndex builder = builder_of(mep, config_.builders);
+        const std::uint64_t turn = turn_of(mep, config_.builders);
+        return turn >= builders_[builder].answered && turn < builders_[builder].announced &&
+               answer(builder, turn) == Answer::pending;
+    }
+    [[nodiscard]] bool is_being_written(MepId mep, StreamIndex stream) const {
+        return stream < config_.streams && number(mep) >= streams_[stream].acknowledged &&
+               number(mep) < streams_[stream].admitted &&
+               mfps_[slot_of(number(mep)) * config_.streams + stream].state == State::being_written;
+    }
+
+    [[nodiscard]] static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+    [[nodiscard]] std::size_t slot_of(std::uint64_t mep) const {
+        return static_cast<std::size_t>(mep % config_.buffered_mfps);
+    }
+    [[nodiscard]] Mfp& mfp(std::uint64_t mep, StreamIndex stream) {
+        return mfps_[slot_of(mep) * config_.streams + stream];
+    }
+    [[nodiscard]] Mfp& next_mfp(const Builder& builder) {
+        return mfp(number(mep_of(turn_.builder, builder.written, config_.builders)),
+                   builder.next_stream);
+    }
+    [[nodiscard]] Answer answer(BuilderIndex builder, std::uint64_t turn) const {
+        return answers_[slot_of(number(mep_of(builder, turn, config_.builders)))];
+    }
+
+    PushReadoutConfig config_;
+    std::uint64_t most_writes_;
+    base::WireClock write_time_;
+    std::vector<Stream> streams_;
+    std::vector<Builder> builders_;
+    std::vector<Mfp> mfps_;           ///< per MEP in the buffers and stream
+    std::vector<Answer> answers_;     ///< per MEP in the buffers, from its announcement on
+    std::vector<base::Bytes> sizes_;  ///< per stream, of the MEP being announced
+    Turn turn_;
+    std::uint64_t under_way_ = 0;
+    base::Time busy_until_ = base::Time::zero();
+    Counters counters_;
+};
+
+}  // namespace daqloom::protocol

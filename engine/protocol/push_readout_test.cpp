@@ -1,0 +1,234 @@
+#include "protocol/push_readout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using base::Time;
+using Outputs = std::vector<std::string>;
+using Offsets = std::vector<Bytes>;
+
+constexpr std::uint64_t without_end = PushReadout::without_end;
+
+/// A readout unit and what it asked for since the last look, in words.
+class Scene {
+  public:
+    explicit Scene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
+
+    void admitted(StreamIndex stream, MepId mep, Bytes place) {
+        say("{}.{} at {}", number(mep), stream, place);
+    }
+    void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
+        say("announce {} to {}: {}", number(mep), builder, fmt::join(sizes, " "));
+    }
+    void write(const PushWrite& w) {
+        say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream, w.from, w.builder, w.to,
+            w.bytes);
+    }
+    void acknowledge(StreamIndex stream, MepId mep) {
+        say("acknowledge {}.{}", number(mep), stream);
+    }
+    void turn_done() { say("turn done"); }
+
+    Outputs generated(StreamIndex stream, Bytes bytes) {
+        readout.on_generated(stream, bytes, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs acknowledged(StreamIndex stream) {
+        readout.on_acknowledged(stream, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs granted(std::uint64_t mep, const Offsets& offsets) {
+        readout.on_grant(MepId{mep}, offsets, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs discarded(std::uint64_t mep) {
+        readout.on_discard(MepId{mep}, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs turn(BuilderIndex builder, std::uint64_t until, Time deadline = Time::never()) {
+        readout.on_turn(builder, until, deadline, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs written(std::uint64_t mep, StreamIndex stream) {
+        readout.on_write_done(MepId{mep}, stream, now, *this);
+        return std::exchange(outputs_, {});
+    }
+
+    Time now = Time::zero();
+    PushReadout readout;
+
+  private:
+    static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
+    }
+    Outputs outputs_;
+};
+
+TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
+    Scene scene({.streams = 2, .builders = 3, .buffered_mfps = 9});
+    EXPECT_EQ(scene.generated(0, 100), Outputs{"0.0 at 0"});
+    EXPECT_EQ(scene.generated(0, 110), Outputs{"1.0 at 100"});
+    EXPECT_EQ(scene.generated(1, 50), (Outputs{"0.1 at 0", "announce 0 to 0: 100 50"}));
+    EXPECT_EQ(scene.generated(1, 60), (Outputs{"1.1 at 50", "announce 1 to 1: 110 60"}));
+}
+
+TEST(PushReadout, WritesEachMfpToItsPlaceWhenItIsTheBuildersTurn) {
+    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4});
+    for (const StreamIndex stream : {0U, 1U}) {
+        scene.generated(stream, 100);
+        scene.generated(stream, 200);
+    }
+    EXPECT_EQ(scene.granted(1, {5'000, 7'000}), Outputs{});  // not its turn
+    EXPECT_EQ(scene.turn(1, 1), (Outputs{"write 1.0 from 100 to 1:5000, 200 B",
+                                         "write 1.1 from 100 to 1:7000, 200 B"}));
+    EXPECT_EQ(scene.readout.writes_under_way(), 2U);
+    EXPECT_EQ(scene.written(1, 1), Outputs{});
+    EXPECT_EQ(scene.written(1, 0), Outputs{"turn done"});  // MFP 0 holds the buffers' space
+    EXPECT_EQ(scene.turn(0, 1), Outputs{});                // not granted yet
+    EXPECT_EQ(scene.granted(0, {0, 1}),
+              (Outputs{"write 0.0 from 0 to 0:0, 100 B", "write 0.1 from 0 to 0:1, 100 B"}));
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "acknowledge 1.1", "turn done"}));
+    EXPECT_EQ(scene.readout.counters().written_bytes, 600);
+}
+
+TEST(PushReadout, HoldsAnMfpBackAtTheSourceWhileItsBufferIsFull) {
+    Scene scene({.buffered_mfps = 9, .stream_buffer = 250, .largest_mfp = 100});
+    EXPECT_EQ(scene.generated(0, 100).size(), 2U);
+    EXPECT_EQ(scene.generated(0, 100), Outputs{"1.0 at 100"});  // one is announced at a time
+    EXPECT_EQ(scene.generated(0, 60), Outputs{});
+    EXPECT_EQ(scene.generated(0, 10), Outputs{});  // it holds one already
+    EXPECT_EQ(scene.readout.counters().blocked, 1U);
+    EXPECT_EQ(scene.readout.counters().unexpected_mfps, 1U);
+    scene.granted(0, {0});
+    scene.turn(0, without_end);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.acknowledged(0), Outputs{"2.0 at 0"});
+    EXPECT_EQ(scene.readout.buffered(0), 160);
+    EXPECT_EQ(scene.readout.counters().buffer_peak, 200);
+}
+
+TEST(PushReadout, KeepsTheNumberOfMfpsInItsBufferWithinTheirLimit) {
+    Scene scene({.buffered_mfps = 1});
+    EXPECT_EQ(scene.generated(0, 10).size(), 2U);
+    EXPECT_EQ(scene.generated(0, 10), Outputs{});
+    EXPECT_EQ(scene.discarded(0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.acknowledged(0), (Outputs{"1.0 at 0", "announce 1 to 0: 10"}));
+}
+
+TEST(PushReadout, DropsWhatTheBuilderDiscards) {
+    Scene scene({.streams = 2, .buffered_mfps = 4, .announced_meps = 3});
+    for (int mep = 0; mep < 3; ++mep) {
+        scene.generated(0, 10);
+        scene.generated(1, 20);
+    }
+    EXPECT_EQ(scene.discarded(1), Outputs{});  // MEP 0 comes before it
+    EXPECT_EQ(scene.granted(0, {0, 10}), Outputs{});
+    EXPECT_EQ(scene.turn(0, 2).size(), 2U);
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "acknowledge 1.1", "turn done"}));
+    EXPECT_EQ(scene.turn(0, 3), Outputs{});
+    EXPECT_EQ(scene.discarded(2), (Outputs{"acknowledge 2.0", "acknowledge 2.1", "turn done"}));
+    EXPECT_EQ(scene.readout.counters().discarded, 2U);
+    EXPECT_EQ(scene.readout.counters().discarded_bytes, 60);
+}
+
+TEST(PushReadout, KeepsAnnouncedMepsWithinTheirLimitPerBuilder) {
+    Scene scene({.builders = 2, .buffered_mfps = 8, .announced_meps = 1});
+    EXPECT_EQ(scene.generated(0, 1), (Outputs{"0.0 at 0", "announce 0 to 0: 1"}));
+    EXPECT_EQ(scene.generated(0, 2), (Outputs{"1.0 at 1", "announce 1 to 1: 2"}));
+    EXPECT_EQ(scene.generated(0, 3), Outputs{"2.0 at 3"});
+    EXPECT_EQ(scene.generated(0, 4), Outputs{"3.0 at 6"});
+    EXPECT_EQ(scene.granted(1, {0}), Outputs{"announce 3 to 1: 4"});
+    EXPECT_EQ(scene.discarded(0), (Outputs{"acknowledge 0.0", "announce 2 to 0: 3"}));
+}
+
+TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
+    // 8 Gb/s: a byte takes 1 ns.
+    Scene scene(
+        {.buffered_mfps = 9, .announced_meps = 9, .write_rate = base::gigabits_per_second(8)});
+    for (std::uint64_t mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 40);
+        scene.granted(mep, {static_cast<Bytes>(40 * mep)});
+    }
+    // 40 and 80 ns fit, 120 do not.
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(100)).size(), 2U);
+    scene.now = base::nanoseconds(60);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    scene.now = base::nanoseconds(110);  // the other one is late
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(190)).size(), 2U);  // 150 and 190
+    EXPECT_EQ(scene.readout.counters().overran, 1U);
+    scene.now = base::nanoseconds(151);
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(229)), Outputs{});  // 190 + 40
+}
+
+TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
+    Scene scene({.streams = 3, .parallel_writes = 2});
+    for (const StreamIndex stream : {0U, 1U, 2U}) {
+        scene.generated(stream, 5);
+    }
+    scene.granted(0, {0, 5, 10});
+    EXPECT_EQ(scene.turn(0, 1).size(), 2U);
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
+}
+
+TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
+    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
+    EXPECT_EQ(scene.generated(2, 1), Outputs{});    // no such stream
+    EXPECT_EQ(scene.generated(0, 101), Outputs{});  // too large
+    EXPECT_EQ(scene.generated(0, -1), Outputs{});
+    EXPECT_EQ(scene.granted(0, {0, 0}), Outputs{});  // not announced
+    EXPECT_EQ(scene.discarded(7), Outputs{});        // not announced
+    scene.generated(0, 10);
+    scene.generated(1, 10);
+    EXPECT_EQ(scene.granted(0, {0}), Outputs{});      // there are two streams
+    EXPECT_EQ(scene.granted(0, {0, -1}), Outputs{});  // no place
+    EXPECT_EQ(scene.written(0, 0), Outputs{});        // is not being written
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});      // is still needed
+    scene.granted(0, {0, 10});
+    EXPECT_EQ(scene.granted(0, {0, 10}), Outputs{});  // twice
+    EXPECT_EQ(scene.discarded(0), Outputs{});         // has been granted
+    scene.turn(0, 1);
+    scene.written(0, 0);
+    EXPECT_EQ(scene.written(0, 0), Outputs{});  // twice
+    EXPECT_EQ(scene.written(0, 2), Outputs{});  // no such stream
+    EXPECT_EQ(scene.written(4, 1), Outputs{});  // shares its record with MEP 0
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});  // twice
+    EXPECT_EQ(scene.acknowledged(2), Outputs{});  // no such stream
+    const auto& counters = scene.readout.counters();
+    EXPECT_EQ(counters.unexpected_mfps, 3U);
+    EXPECT_EQ(counters.unexpected_answers, 6U);
+    EXPECT_EQ(counters.unexpected_completions, 4U);
+    EXPECT_EQ(counters.unexpected_acknowledgements, 3U);
+}
+
+TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {
+    const auto message = [](PushReadoutConfig config) {
+        return PushReadout::make(config).error().message;
+    };
+    EXPECT_EQ(message({.streams = 0}), "push readout: 0 streams; give 1 to 1024");
+    EXPECT_EQ(message({.builders = 0}), "push readout: 0 builder units; give 1 to 65536");
+    EXPECT_NE(message({.buffered_mfps = 0}).find("0 MFPs"), std::string::npos);
+    EXPECT_NE(message({.largest_mfp = 0}).find("largest MFP of 0 bytes"), std::string::npos);
+    EXPECT_NE(message({.stream_buffer = 9, .largest_mfp = 10}).find("give 10 (the largest MFP)"),
+              std::string::npos);
+    EXPECT_NE(message({.announced_meps = 0}).find("0 announced"), std::string::npos);
+    EXPECT_NE(message({.write_rate = {0}}).find("0 b/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,326 @@
+// A readout unit under linear shifting: it goes from phase to phase, in step with the others or
+// not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/barrier.hpp"
+#include "protocol/identifiers.hpp"
+#include "protocol/linear_shift.hpp"
+#include "protocol/push_readout.hpp"
+
+namespace daqloom::protocol {
+
+/// When a unit goes on to the next phase.
+enum class PhaseChange {
+    by_count,  ///< when so many MEPs have been written, and the others have come as far if there is
+               ///< a barrier
+    by_time,   ///< at the end of a time window, the last part of which is for writes to end
+};
+
+/// How the units keep in step, if phases change by count.
+enum class ShiftBarrier {
+    none,           ///< unsynchronised
+    centralised,    ///< as in BarrierKind; participants are the readout units, master is unit 0
+    tournament,     ///<
+    dissemination,  ///<
+    external,       ///< somebody else's: in the network's hardware, or an ideal one
+};
+
+struct ShiftUnitConfig {
+    ReadoutIndex self = 0;
+    PhaseChange change = PhaseChange::by_count;
+    std::uint32_t meps_per_phase = 1;                 ///< by count
+    ShiftBarrier barrier = ShiftBarrier::tournament;  ///< by count
+    std::uint32_t phases_per_barrier = 1;             ///< by count
+    base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
+    base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way
+    std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
+    PushReadoutConfig readout = {};
+};
+
+/// Where a unit is in its phase.
+enum class ShiftStage {
+    entering,    ///< it has been told to go on
+    sending,     ///< it is its builder's turn
+    idle,        ///< the slot to which it would send is a dummy
+    in_barrier,  ///< it is through and waits for the others
+    finished,
+};
+
+/// What a unit asks of its driver, besides what PushReadoutOut and BarrierOut ask (but turn_done
+/// and released, which it keeps to itself). None of these may call the unit back.
+template <class Out>
+concept ShiftUnitOut =
+    requires(Out& out, std::uint64_t step, ShiftStage stage, base::Time at, Participant to,
+             BarrierMessage message, StreamIndex stream, BuilderIndex builder, MepId mep,
+             base::Bytes bytes, std::span<const base::Bytes> sizes, const PushWrite& write) {
+        out.admitted(stream, mep, bytes);
+        out.announce(builder, mep, sizes);
+        out.write(write);
+        out.acknowledge(stream, mep);
+        out.send_barrier(to, message);
+        /// ShiftBarrier::external: call on_released when all units have entered this generation.
+        out.enter_barrier(step);
+        /// By count: call on_phase when the unit gets to it; at once, or after some jitter.
+        out.phase_ready(step);
+        /// By time: call on_timer at this instant of the unit's own clock.
+        out.set_timer(at);
+        /// For whoever keeps a record: from now on, the unit is in this stage of this step.
+        out.stage(step, stage);
+    };
+
+/// Steps are phases counted through all rounds: step s is phase s mod phases of round s / phases.
+///
+/// By count, the unit writes, in round r, its builder's MEPs r · meps_per_phase and on, as many as
+/// that; waits for their completion; enters the barrier where one is due, after every
+/// `phases_per_barrier` steps; and goes on. As its writes have completed, everybody's have when the
+/// barrier releases it. A dummy's phase is over at once, unless a barrier makes it last.
+///
+/// By time, step s is the window [start + s · window, start + (s + 1) · window) of the unit's
+/// clock, and the unit writes what its builder has room for, as long as a write can end before the
+/// grace period. How far clocks agree is the driver's business: it translates the times of timers.
+class ShiftUnit {
+  public:
+    struct Counters {
+        std::uint64_t steps = 0;          ///< completed
+        std::uint64_t idle_steps = 0;     ///< of these, with a dummy
+        std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
+        std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or of the other kind
+    };
+
+    static base::expected<ShiftUnit> make(ShiftUnitConfig config, LinearShift shift);
+
+    /// To begin with, once. `at`: when the first window opens, by the unit's own clock.
+    template <ShiftUnitOut Out>
+    void on_start(base::Time at, Out& out) {
+        if (stage_ != Stage::before) {
+            ++counters_.unexpected;
+            return;
+        }
+        start_ = at;
+        if (config_.change == PhaseChange::by_time) {
+            stage_ = Stage::in_window;
+            step_ = next_step_ = 0;
+            out.set_timer(start_);
+        } else {
+            go_to_phase(out);
+        }
+    }
+
+    /// The unit has got to the phase for which it is ready.
+    template <ShiftUnitOut Out>
+    void on_phase(base::Time now, Out& out) {
+        if (stage_ != Stage::ready) {
+            ++counters_.unexpected;
+            return;
+        }
+        const BuilderIndex builder = shift_.builder_for(config_.self, phase());
+        if (builder == LinearShift::nobody) {
+            ++counters_.idle_steps;
+            out.stage(step_, ShiftStage::idle);
+            end_phase(out);
+        } else {
+            stage_ = Stage::sending;
+            out.stage(step_, ShiftStage::sending);
+            Inside<Out> inside{*this, out};
+            readout_.on_turn(builder, (step_ / shift_.phases() + 1) * config_.meps_per_phase,
+                             base::Time::never(), now, inside);
+        }
+        go_on(out);
+    }
+
+    template <ShiftUnitOut Out>
+    void on_timer(base::Time now, Out& out) {
+        if (stage_ != Stage::in_window) {
+            ++counters_.unexpected;
+            return;
+        }
+        const base::Time due = start_ + config_.window * static_cast<std::int64_t>(next_step_);
+        if (now < due) {  // not ours, or our clock was set back
+            out.set_timer(due);
+            return;
+        }
+        const auto late = static_cast<std::uint64_t>((now - due).ps / config_.window.ps);
+        counters_.steps += next_step_ == 0 ? 0 : 1;
+        counters_.skipped_steps += late;
+        step_ = next_step_ + late;
+        next_step_ = step_ + 1;
+        open_window(now, out);
+    }
+
+    template <ShiftUnitOut Out>
+    void on_barrier_message(Participant from, BarrierMessage message, Out& out) {
+        if (!barrier_) {
+            ++counters_.unexpected;
+            return;
+        }
+        Inside<Out> inside{*this, out};
+        barrier_->on_message(from, message, inside);
+        go_on(out);
+    }
+
+    /// By the external barrier.
+    template <ShiftUnitOut Out>
+    void on_released(std::uint64_t generation, Out& out) {
+        if (config_.barrier != ShiftBarrier::external || stage_ != Stage::in_barrier ||
+            generation != this->generation()) {
+            ++counters_.unexpected;
+            return;
+        }
+        released_ = true;
+        go_on(out);
+    }
+
+    // ---- for the readout unit -----------------------------------------------------------------
+
+    template <ShiftUnitOut Out>
+    void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_generated(stream, bytes, inside);
+        go_on(out);
+    }
+    template <ShiftUnitOut Out>
+    void on_acknowledged(StreamIndex stream, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_acknowledged(stream, inside);
+        go_on(out);
+    }
+    template <ShiftUnitOut Out>
+    void on_grant(MepId mep, std::span<const base::Bytes> offsets, base::Time now, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_grant(mep, offsets, now, inside);
+        go_on(out);
+    }
+    template <ShiftUnitOut Out>
+    void on_discard(MepId mep, base::Time now, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_discard(mep, now, inside);
+        go_on(out);
+    }
+    template <ShiftUnitOut Out>
+    void on_write_done(MepId mep, StreamIndex stream, base::Time now, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_write_done(mep, stream, now, inside);
+        go_on(out);
+    }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    [[nodiscard]] const PushReadout& readout() const { return readout_; }
+    /// None: unsynchronised, by time, or somebody else's.
+    [[nodiscard]] const std::optional<Barrier>& barrier() const { return barrier_; }
+    [[nodiscard]] std::uint64_t step() const { return step_; }
+    [[nodiscard]] bool is_finished() const { return stage_ == Stage::finished; }
+
+  private:
+    enum class Stage : std::uint8_t { before, ready, sending, in_barrier, in_window, finished };
+
+    /// What the parts ask for goes out; that a turn or a barrier is over is for the unit itself.
+    template <class Out>
+    struct Inside {
+        ShiftUnit& unit;
+        Out& out;
+
+        void admitted(StreamIndex stream, MepId mep, base::Bytes place) {
+            out.admitted(stream, mep, place);
+        }
+        void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
+            out.announce(builder, mep, sizes);
+        }
+        void write(const PushWrite& write) { out.write(write); }
+        void acknowledge(StreamIndex stream, MepId mep) { out.acknowledge(stream, mep); }
+        void turn_done() { unit.turn_done_ = true; }
+        void send_barrier(Participant to, BarrierMessage message) { out.send_barrier(to, message); }
+        void released(std::uint64_t) { unit.released_ = true; }
+    };
+
+    ShiftUnit(ShiftUnitConfig config, LinearShift shift, PushReadout readout,
+              std::optional<Barrier> barrier)
+        : config_(config),
+          shift_(std::move(shift)),
+          readout_(std::move(readout)),
+          barrier_(std::move(barrier)) {}
+
+    template <ShiftUnitOut Out>
+    void go_on(Out& out) {
+        if (std::exchange(turn_done_, false)) {
+            end_phase(out);
+        }
+        if (std::exchange(released_, false)) {
+            go_to_phase(out);
+        }
+    }
+
+    template <ShiftUnitOut Out>
+    void end_phase(Out& out) {
+        ++counters_.steps;
+        const std::uint64_t ended = step_++;
+        if (config_.barrier == ShiftBarrier::none || step_ % config_.phases_per_barrier != 0) {
+            go_to_phase(out);
+            return;
+        }
+        stage_ = Stage::in_barrier;
+        out.stage(ended, ShiftStage::in_barrier);
+        if (barrier_) {
+            Inside<Out> inside{*this, out};
+            barrier_->enter(generation(), inside);
+        } else {
+            out.enter_barrier(generation());
+        }
+    }
+
+    template <ShiftUnitOut Out>
+    void go_to_phase(Out& out) {
+        if (config_.rounds != 0 && step_ == config_.rounds * shift_.phases()) {
+            stage_ = Stage::finished;
+            out.stage(step_, ShiftStage::finished);
+            return;
+        }
+        stage_ = Stage::ready;
+        out.stage(step_, ShiftStage::entering);
+        out.phase_ready(step_);
+    }
+
+    template <ShiftUnitOut Out>
+    void open_window(base::Time now, Out& out) {
+        const base::Time end = start_ + config_.window * static_cast<std::int64_t>(next_step_);
+        const BuilderIndex builder = shift_.builder_for(config_.self, phase());
+        if (builder == LinearShift::nobody) {
+            ++counters_.idle_steps;
+            out.stage(step_, ShiftStage::idle);
+            readout_.on_turn_over();
+        } else {
+            out.stage(step_, ShiftStage::sending);
+            Inside<Out> inside{*this, out};
+            readout_.on_turn(builder, PushReadout::without_end, end - config_.grace, now, inside);
+        }
+        out.set_timer(end);
+    }
+
+    [[nodiscard]] std::uint32_t phase() const {
+        return static_cast<std::uint32_t>(step_ % shift_.phases());
+    }
+    /// Of the barrier that follows the step before this one.
+    [[nodiscard]] std::uint64_t generation() const {
+        return step_ / config_.phases_per_barrier - 1;
+    }
+
+    ShiftUnitConfig config_;
+    LinearShift shift_;
+    PushReadout readout_;
+    std::optional<Barrier> barrier_;
+    Stage stage_ = Stage::before;
+    std::uint64_t step_ = 0;       ///< the one it is in; in the barrier already the next
+    std::uint64_t next_step_ = 0;  ///< by time
+    base::Time start_ = base::Time::zero();
+    bool turn_done_ = false;
+    bool released_ = false;
+    Counters counters_;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,23 @@
+// A delay that is now and then much longer.
+#pragma once
+
+#include "base/distribution.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+/// What a source takes to get the space of its buffer back: an acknowledge over PCIe, with latency
+/// spikes. A finite buffer (PushReadoutConfig::stream_buffer) has to bridge them.
+struct SpikyDelay {
+    base::DelayDistribution usual = {};
+    base::DelayDistribution spike = {};
+    double spike_probability = 0;  ///< that a delay is a spike, 0 … 1; 0 draws nothing for it
+
+    [[nodiscard]] base::Time draw(base::RandomStream& random) const {
+        const bool is_spike = spike_probability > 0 && random.uniform() < spike_probability;
+        return (is_spike ? spike : usual).draw(random);
+    }
+};
+
+}  // namespace daqloom::protocol
