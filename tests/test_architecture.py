@@ -57,13 +57,17 @@ PYTHON: dict[str, set[str]] = {
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},
     "cli_options": set(),
+    "cli_fabric_options": COMMAND,
+    "cli_topology": COMMAND | {"cli_fabric_options"},
     **dict.fromkeys(("cli_study", "cli_compare", "cli_conclude", "cli_report"), COMMAND),
-    "cli": COMMAND | {"cli_study", "cli_report", "cli_compare", "cli_conclude"},
+    "cli": COMMAND | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must
 # stand inside the function (or under TYPE_CHECKING), so that loading a scenario loads no method.
-FLUENT: dict[str, set[str]] = {"scenario/models.py": METHODS | {"result"}}
+FLUENT: dict[str, set[str]] = dict.fromkeys(
+    ("scenario/models.py", "scenario/fabric.py"), METHODS | {"result"}
+)
 
 
 def includes(text: str) -> Iterator[str]:

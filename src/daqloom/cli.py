@@ -16,6 +16,7 @@ from daqloom.cli_compare import compare
 from daqloom.cli_options import Json, Name, Set
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
+from daqloom.cli_topology import app as topology_app
 from daqloom.console import check_writable, plain_failures, print_result, progress
 
 if TYPE_CHECKING:
@@ -228,5 +229,6 @@ def demo(
 for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
     study_app.command()(conclusion)
 app.add_typer(study_app, name="study")
+app.add_typer(topology_app, name="topology")
 app.command()(compare)
 app.command()(report)

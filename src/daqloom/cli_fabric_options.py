@@ -1,0 +1,151 @@
+"""The argument FABRIC with the options of a parametric one, and what they name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from daqloom.console import plain_failures
+
+if TYPE_CHECKING:
+    from daqloom.topology.fabric import Fabric
+    from daqloom.topology.routes import Routes
+
+CLOS = "clos"
+
+PARAMETERS = {
+    "fabric": Annotated[
+        str,
+        typer.Argument(
+            metavar="FABRIC",
+            help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), a name from "
+            "`daqloom topology list`, or `clos` with the options below.",
+        ),
+    ],
+    "leaves": Annotated[int | None, typer.Option(metavar="N", help="clos: leaf switches.")],
+    "spines": Annotated[int | None, typer.Option(metavar="N", help="clos: spine switches.")],
+    "links": Annotated[
+        int | None, typer.Option(metavar="N", help="clos: cables per leaf and spine, else 1.")
+    ],
+    "hosts_per_leaf": Annotated[int | None, typer.Option(metavar="N", help="clos: hosts a leaf.")],
+    "hosts": Annotated[
+        int | None, typer.Option(metavar="N", help="clos: hosts in all, filled leaf by leaf.")
+    ],
+    "radix": Annotated[
+        int | None, typer.Option(metavar="N", help="clos: ports of a switch, else as needed.")
+    ],
+    "pods": Annotated[
+        int | None,
+        typer.Option(metavar="N", help="clos of three levels: pods of so many leaves and spines."),
+    ],
+    "cores": Annotated[
+        int | None, typer.Option(metavar="N", help="clos of three levels: cores above each spine.")
+    ],
+    "core_links": Annotated[
+        int | None,
+        typer.Option(metavar="N", help="clos of three levels: cables to a core, else 1."),
+    ],
+    "rate": Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help='clos: data rate of all cables, else "200 Gb/s".'),
+    ],
+}
+"""FABRIC and the options of a parametric one; whoever takes it takes them all."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """The fabric that the command line names."""
+
+    fabric: Fabric
+    path: Path | None
+    """Where it comes from; None for a parametric one."""
+
+    def routes(self, name: str | None) -> tuple[str, Routes]:
+        """The routing of a name, or the default one, and what it is called."""
+        from daqloom.topology.load import load_tables
+        from daqloom.topology.routing import IMPORTED, default_routing, routing
+
+        tables = None
+        if self.path and name in (None, IMPORTED):
+            tables, warnings = load_tables(self.path, self.fabric)
+            _note(warnings)
+        return name or default_routing(tables), routing(self.fabric, tables, name)
+
+
+def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
+    """Turns a command's first parameter into FABRIC with its options, and hands over `Given`.
+
+    What a person did wrong becomes one sentence; warnings of the import go to standard error.
+    """
+    own = list(inspect.signature(command).parameters.values())[1:]
+    hints = get_type_hints(command, include_extras=True)
+
+    @functools.wraps(command)
+    def taking(**arguments: Any) -> None:
+        with plain_failures():
+            name = arguments.pop("fabric")
+            options = {key: arguments.pop(key) for key in PARAMETERS if key != "fabric"}
+            command(_find(name, options), **arguments)
+
+    def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(name, keyword, annotation=annotation, default=default)
+
+    parameters = [
+        parameter(name, annotation, inspect.Parameter.empty if name == "fabric" else None)
+        for name, annotation in PARAMETERS.items()
+    ]
+    # FABRIC first, the command's own arguments and options, then those of a parametric fabric.
+    parameters[1:1] = [parameter(p.name, hints[p.name], p.default) for p in own]
+    taking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    taking.__annotations__ = {p.name: p.annotation for p in parameters}
+    del taking.__wrapped__
+    return taking
+
+
+def _find(name: str, options: dict[str, Any]) -> Given:
+    from daqloom.topology.errors import TopologyError
+    from daqloom.topology.load import load_cabling
+    from daqloom.topology.shipped import find_fabric
+
+    if name == CLOS:
+        return Given(_clos(options), None)
+    given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
+    if given:
+        raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
+    path = find_fabric(name)
+    fabric, warnings = load_cabling(path)
+    _note(warnings)
+    return Given(fabric, path)
+
+
+def _note(warnings: list[str]) -> None:
+    for warning in warnings:
+        print(f"daqloom: note: {warning}", file=sys.stderr)
+
+
+def _clos(options: dict[str, Any]) -> Fabric:
+    from daqloom.scenario.quantities import RATE
+    from daqloom.topology.clos import folded_clos
+    from daqloom.topology.errors import TopologyError
+
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in ("leaves", "spines", "hosts_per_leaf"):
+        if key not in given:
+            raise TopologyError(
+                f"{CLOS} needs --{key.replace('_', '-')}; an example: "
+                f"{CLOS} --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20"
+            )
+    try:
+        rate_bps = round(RATE.parse(given.pop("rate", "200 Gb/s")))
+    except ValueError as error:
+        raise TopologyError(f"--rate {options['rate']}: {error}") from None
+    return folded_clos(CLOS, rate_bps=rate_bps, **given)

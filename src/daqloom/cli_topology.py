@@ -1,0 +1,249 @@
+"""The `daqloom topology` commands."""
+
+from __future__ import annotations
+
+import difflib
+import json as json_
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daqloom.cli_fabric_options import Given, takes_fabric
+from daqloom.cli_options import Json
+from daqloom.console import check_writable, plain_failures, progress
+
+if TYPE_CHECKING:
+    from daqloom.topology.fabric import Fabric
+    from daqloom.topology.schedule import Slots
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="InfiniBand fabrics: what is cabled, where routes lead, which schedules collide.",
+)
+
+DRAWINGS = (".dot", ".json", ".png", ".pdf", ".svg")
+
+Routing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="imported (the dump's tables; the default where there are any), d-mod-k, or minimal "
+        "with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo.",
+    ),
+]
+
+
+@app.command("list")
+def list_() -> None:
+    """List the fabrics that come with daqloom."""
+    with plain_failures():
+        from daqloom.report.fabric_console import headline
+        from daqloom.topology.load import load_fabric
+        from daqloom.topology.shipped import shipped_fabrics
+
+        for path in shipped_fabrics().values():
+            print(headline(load_fabric(path)[0]))
+
+
+@app.command()
+@takes_fabric
+def show(given: Given, json: Json = False) -> None:
+    """Print what is cabled: switches by level, rates, capacity, irregular places.
+
+    Full bisection: any half of the hosts can send to the other half at full rate. Non-blocking:
+    every switch passes on all that it gets from below. Both count cables; `check` follows routes.
+    Missing hosts, swapped cables, dead links are named by switch and port.
+
+    \b
+    Examples:
+      daqloom topology show dumps/
+      daqloom topology show cluster64 --json
+      daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
+    """
+    from daqloom.report.fabric_console import print_summary
+    from daqloom.topology.summary import summarise
+
+    summary = summarise(given.fabric)
+    print(json_.dumps(summary.record())) if json else print_summary(summary)
+
+
+@app.command()
+@takes_fabric
+def draw(
+    given: Given,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=f"Where to; the ending decides: {', '.join(DRAWINGS)}. Else DOT is printed.",
+        ),
+    ] = None,
+    each_host: Annotated[
+        bool, typer.Option("--each-host", help="Every host, not only how many a leaf has.")
+    ] = False,
+) -> None:
+    """Draw the fabric, as a picture with irregular cables in colour, for Graphviz, or as JSON.
+
+    The JSON can be edited and read again in the place of dumps.
+
+    \b
+    Examples:
+      daqloom topology draw cluster64 -o cluster64.png
+      daqloom topology draw dumps/ | dot -Tsvg > fabric.svg
+      daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
+    """
+    from daqloom.report import fabric_figure
+    from daqloom.report.output import written_whole
+    from daqloom.topology.as_json import to_json
+    from daqloom.topology.graphviz import to_dot
+
+    if output is None:
+        print(to_dot(given.fabric, each_host=each_host), end="")
+        return
+    check_writable(output, "--output", DRAWINGS)
+    ending = output.suffix.lower()
+    if ending in (".dot", ".json"):
+        fabric = given.fabric
+        text = to_json(fabric) if ending == ".json" else to_dot(fabric, each_host=each_host)
+        with written_whole(output) as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    else:
+        fabric_figure.write(output, given.fabric, each_host=each_host)
+
+
+@app.command()
+@takes_fabric
+def check(
+    given: Given,
+    routing: Routing = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="Who has which slot: natural (hosts by name), shuffle:SEED, or a file with one "
+            "host a line and `dummy` for a dummy node.",
+        ),
+    ] = "natural",
+    dummies: Annotated[
+        bool,
+        typer.Option(
+            "--dummies", help="Fill every leaf to the same ports with dummy nodes, leaf by leaf."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the best order found, for --order."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check routes, cabling and schedule: lost pairs, loops, swaps, links that flows share.
+
+    In phase n of linear shift, slot i sends to slot i + n. Where flows share a link, other node
+    orders and dummy nodes are tried, and what does better is named.
+
+    \b
+    Examples:
+      daqloom topology check dumps/
+      daqloom topology check dumps/ --order shuffle:1 -o better.txt
+      daqloom topology check dumps/ --order better.txt
+      daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
+    """
+    from daqloom.report.fabric_console import print_check
+    from daqloom.topology.check import check_fabric
+
+    if output:
+        check_writable(output, "--output")
+    name, routes = given.routes(routing)
+    slots, what = _slots(given.fabric, order, dummies)
+    with progress("checking the schedule") as show_progress:
+        found = check_fabric(given.fabric, routes, slots, what, show_progress)
+    if output:
+        from daqloom.report.output import written_whole
+        from daqloom.topology.schedule import order_text
+
+        best = found.suggestions[0] if found.suggestions else found.schedule
+        with written_whole(output) as scratch:
+            scratch.write_text(order_text(given.fabric, best.slots))
+    if json:
+        print(json_.dumps(found.record() | {"routing": name}))
+    else:
+        print_check(found, name)
+
+
+@app.command()
+@takes_fabric
+def route(
+    given: Given,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A host's name.")],
+    destination: Annotated[str, typer.Argument(metavar="TO", help="A host's name.")],
+    routing: Routing = None,
+    json: Json = False,
+) -> None:
+    """Print the path from one host to another: switches and ports.
+
+    \b
+    Examples:
+      daqloom topology route dumps/ H00-00 H05-07
+      daqloom topology route dumps/ H00-00 H05-07 --routing d-mod-k
+    """
+    from daqloom.report.fabric_console import print_route
+    from daqloom.topology.routes import route
+
+    fabric = given.fabric
+    ends = _host(fabric, source), _host(fabric, destination)
+    name, routes = given.routes(routing)
+    hops = route(fabric, routes, *ends)
+    if json:
+        record = {
+            "schema": 1,
+            "fabric": fabric.name,
+            "routing": name,
+            "hops": [
+                {
+                    "node": fabric.nodes[hop.node].name,
+                    "in_port": hop.in_port or None,
+                    "out_port": hop.out_port or None,
+                }
+                for hop in hops
+            ],
+        }
+        print(json_.dumps(record))
+    else:
+        print_route(fabric, hops, name)
+
+
+def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
+    from daqloom.topology.schedule import alike, by_name, by_port, read_order, shuffled
+    from daqloom.topology.wiring import wire
+
+    wiring = wire(fabric)
+    seed = re.fullmatch(r"shuffle:([0-9]{1,18})", order)
+    if seed:
+        slots, what = shuffled(by_name(fabric, wiring), int(seed[1])), f"order {order}"
+    elif order == "natural":
+        slots, what = by_name(fabric, wiring), "natural order"
+    else:
+        slots, what = read_order(Path(order), fabric, wiring), f"order of {order}"
+    if dummies and order == "natural":
+        slots = by_port(fabric, wiring, slots, dummies=True)
+    elif dummies:
+        slots = alike(wiring, slots, dummies=True)
+    return slots, f"{what} with dummies" if dummies else what
+
+
+def _host(fabric: Fabric, name: str) -> int:
+    from daqloom.topology.errors import TopologyError
+
+    known = {host.name: place for place, host in enumerate(fabric.hosts)}
+    if name not in known:
+        close = difflib.get_close_matches(name[:80], known, n=1)
+        hint = f'did you mean "{close[0]}"?' if close else "`draw --each-host` prints all names"
+        raise TopologyError(f'there is no host "{name[:80]}" in {fabric.name}; {hint}')
+    return known[name]

@@ -1,0 +1,211 @@
+"""How a fabric, its check and a route are shown on the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from daqloom.scenario.quantities import RATE
+from daqloom.topology.anomalies import Kind
+from daqloom.topology.check import FabricCheck
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.routes import Hop
+from daqloom.topology.suggest import Schedule
+from daqloom.topology.summary import Summary, level_name
+
+MOST_LINES = 8
+"""Of a kind: a fabric has hundreds of links, and one cable may spoil them all."""
+MOST_ANOMALIES = 40
+
+KINDS: dict[Kind, tuple[str, str]] = {
+    "missing link": ("missing link", "missing links"),
+    "swapped cables": ("swap of cables", "swaps of cables"),
+    "misplaced cable": ("misplaced cable", "misplaced cables"),
+    "extra cable": ("extra cable", "extra cables"),
+    "uneven links": ("pair with uneven links", "pairs with uneven links"),
+    "no pattern": ("switch without pattern", "switches without pattern"),
+    "other rate": ("link of another rate", "links of another rate"),
+    "unexpected host": ("unexpected host", "unexpected hosts"),
+    "missing host": ("missing host", "missing hosts"),
+}
+"""An anomaly for people: one, several."""
+
+
+def headline(fabric: Fabric, routing: str | None = None) -> str:
+    """One line: what is cabled, and how it is routed."""
+    cables = _count(len(fabric.cables), "cable")
+    counts = f"{_count(len(fabric.hosts), 'host')}, {_count(len(fabric.switches), 'switch')}"
+    routed = f"; routing {routing}" if routing else ""
+    return f"{fabric.name}: {counts}, {cables}{routed}"
+
+
+def print_summary(summary: Summary) -> None:
+    """Levels, cables between them, capacity, irregularities."""
+    print(headline(summary.fabric))
+    print("\nSwitches")
+    for level, count in summary.tree.counts.items():
+        print(f"  {level_name(level):<10}{count:>6,}")
+    print("\nCables")
+    for cables in summary.cables:
+        between = f"{level_name(cables.lower)} – {level_name(cables.upper)}"
+        rate = RATE.format(cables.rate_bps)
+        total = RATE.format(cables.count * cables.rate_bps)
+        print(f"  {between:<16}{cables.count:>6,} × {rate} = {total}")
+    _print_capacity(summary)
+    _print_cabling(summary, MOST_ANOMALIES, "--json")
+
+
+def print_check(check: FabricCheck, routing: str) -> None:
+    """Routes, cabling, schedule and suggestions."""
+    print(headline(check.fabric, routing))
+    _print_routes(check)
+    _print_cabling(check.summary, MOST_LINES, "`daqloom topology show`")
+    _print_schedule(check)
+    if check.schedule.check.conflicting:
+        _print_suggestions(check)
+
+
+def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
+    """One node a line, with the ports by which a packet comes and goes."""
+    nodes = fabric.nodes
+    ends = f"{nodes[hops[0].node].name} → {nodes[hops[-1].node].name}"
+    print(f"{ends}: {_count(len(hops) - 1, 'cable')}; routing {routing}")
+    width = max(len("node"), *(len(nodes[hop.node].name) for hop in hops))
+    print(f"\n  {'node':<{width}}  in port  out port")
+    for hop in hops:
+        line = f"  {nodes[hop.node].name:<{width}}  {hop.in_port or '':>7}  {hop.out_port or '':>8}"
+        print(line.rstrip())
+
+
+def _print_capacity(summary: Summary) -> None:
+    print("\nCapacity")
+    print(f"  full bisection  {_yes(summary.tree.full_bisection)}")
+    print(f"  non-blocking    {_yes(summary.tree.non_blocking)}")
+    for balance in summary.blocking[:MOST_LINES]:
+        name = summary.fabric.switches[balance.switch].name
+        down, up = (RATE.format(bps) for bps in (balance.down_bps, balance.up_bps))
+        print(f"  {name}: {down} from below, {up} upwards")
+    _print_rest(len(summary.blocking))
+    if summary.tree.non_blocking and not summary.regular_cabling:
+        print("  by counting cables; where cables are irregular, flows may still have to share one")
+
+
+def _print_cabling(summary: Summary, most: int, rest: str) -> None:
+    """Anomalies by kind and then one by one, hosts that are missing leaf by leaf."""
+    found = summary.anomalies
+    if not found:
+        print("\nCabling: regular")
+        return
+    counts = Counter(anomaly.kind for anomaly in found)
+    kinds = ", ".join(_count(times, *KINDS[kind]) for kind, times in counts.items())
+    print(f"\nCabling: {kinds}")
+    lines = [anomaly.sentence for anomaly in found if anomaly.kind != "missing host"]
+    free: dict[int, list[int]] = defaultdict(list)
+    for anomaly in found:
+        if anomaly.kind == "missing host":
+            free[anomaly.ends[0].node].append(anomaly.ends[0].port)
+    lines += [f"{summary.fabric.nodes[leaf].name} {_ports(free[leaf])} no host" for leaf in free]
+    for line in lines[:most]:
+        print(f"  {line}")
+    _print_rest(len(lines), most, rest)
+
+
+def _ports(ports: list[int]) -> str:
+    """port 3 has; ports 3, 5-8 have."""
+    runs: list[list[int]] = []
+    for port in sorted(ports):
+        if runs and port == runs[-1][-1] + 1:
+            runs[-1].append(port)
+        else:
+            runs.append([port])
+    told = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"port {told} has" if len(ports) == 1 else f"ports {told} have"
+
+
+def _print_routes(check: FabricCheck) -> None:
+    lost = check.paths.pairs_lost
+    verdict = f"{lost:,} of {check.pairs:,} pairs lost" if lost else f"{check.pairs:,} pairs arrive"
+    loops = sum(defect.kind == "loop" for defect in check.paths.defects)
+    print(f"\nRoutes: {verdict}, {_count(loops, 'loop') if loops else 'no loop'}")
+    for defect in check.paths.defects[:MOST_LINES]:
+        print(f"  {defect.sentence} ({_count(defect.pairs, 'pair')})")
+    _print_rest(len(check.paths.defects))
+
+
+def _print_schedule(check: FabricCheck) -> None:
+    given = check.schedule
+    shift = given.check
+    slots = f"{_count(shift.phases, 'slot')}, {_count(given.dummies, 'dummy', 'dummies')}"
+    print(f"\nSchedule: linear shift, {given.what}; {slots}")
+    print(f"  phases in conflict    {shift.conflicting} of {shift.phases}")
+    worst = f"  most flows on a link  {shift.worst_flows}"
+    if shift.conflicting:
+        phase = shift.worst_phase
+        worst += f", in phase {phase} {_link(check, int(shift.worst_link[phase]))}"
+    print(worst)
+    if shift.lost:
+        print(f"  flows without route   {shift.lost:,}, in no count")
+    print(f"  event rate            {_rate(given)}")
+    if not shift.conflicting:
+        return
+    print("\n  flows on a link       how often, links × phases")
+    for flows, count in enumerate(shift.histogram.tolist()):
+        if count:
+            print(f"  {flows:>15}       {count:,}")
+    links = check.conflicts()
+    up = sum(check.upward(link) for link in links)
+    print(f"\n  links in conflict     {up} upwards, {len(links) - up} downwards; most phases first")
+    for link in links[:MOST_LINES]:
+        phases, flows = int(shift.link_conflicts[link]), int(shift.link_worst[link])
+        print(f"  {_link(check, link)}: {_count(phases, 'phase')}, up to {flows} flows")
+    _print_rest(len(links))
+
+
+def _print_suggestions(check: FabricCheck) -> None:
+    cleared = any(not suggestion.check.conflicting for suggestion in check.suggestions)
+    if not check.suggestions:
+        print("\nSuggestions: none; no other node order that was tried does better")
+    else:
+        print(f"\nSuggestions, each checked{'' if cleared else '; none clears all conflicts'}")
+    if not cleared and not check.summary.tree.full_bisection:
+        print("  the fabric has no full bisection: in any order of all hosts some links are shared")
+    for number, suggestion in enumerate(check.suggestions, start=1):
+        shift = suggestion.check
+        found = "no conflict"
+        if shift.conflicting:
+            found = f"{shift.conflicting} of {shift.phases} phases in conflict"
+        dummies = _count(suggestion.dummies, "dummy", "dummies")
+        print(f"  {number}. {suggestion.what}: {found}, {dummies}")
+        print(f"     event rate {_rate(suggestion)}")
+
+
+def _rate(schedule: Schedule) -> str:
+    """Of the rate that as many hosts reach without conflict and without dummies."""
+    if schedule.check.lost:
+        return "not known while flows have no route"
+    share = f"{schedule.rate_share:.1%} of the conflict-free rate"
+    if schedule.check.conflicting:
+        return f"at most {share}"
+    if schedule.dummies:
+        share += f": {schedule.hosts} of {len(schedule.slots)} slots are hosts"
+    return share
+
+
+def _link(check: FabricCheck, link: int) -> str:
+    begin, end = check.ends(link)
+    nodes = check.fabric.nodes
+    return f"{nodes[begin.node].name} port {begin.port} → {nodes[end.node].name} port {end.port}"
+
+
+def _print_rest(count: int, shown: int = MOST_LINES, where: str = "--json") -> None:
+    if count > shown:
+        print(f"  … and {count - shown} more; {where} has all")
+
+
+def _yes(verdict: bool) -> str:
+    return "yes" if verdict else "no"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    plural = many or (f"{one}es" if one.endswith("ch") else f"{one}s")
+    return f"{number:,} {one if number == 1 else plural}"

@@ -1,0 +1,187 @@
+"""Where the switches of a fabric stand in a picture, and where irregular cables touch them.
+
+All lengths are points (1/72 inch), y goes up. Levels lie above each other, each a row of boxes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from daqloom.topology.anomalies import Anomaly
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.levels import tree
+
+FONT = 7.5
+LETTER = 0.64 * FONT
+LONGEST_LABEL = 24
+MOST_ROWS = 12
+MOST_IN_A_ROW = 1000
+NARROWEST, WIDEST = 540.0, 5000.0
+LINE = 1.35 * FONT
+"""From a line of text to the next; a name that is turned needs as much."""
+PITCH = 14.0
+"""Between cables that touch the same box."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A switch or host: its centre, and its name unless there is no room for any."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    turned: bool
+    notes: tuple[str, ...]
+    """How many hosts it has, how many are missing, …"""
+    irregular: bool
+    """Whether the notes tell of more than hosts."""
+
+
+class Touch(NamedTuple):
+    """An end of a cable in the picture."""
+
+    x: float
+    y: float
+    port: int
+    """0 where it is not known."""
+
+
+class Wire(NamedTuple):
+    """A cable that an anomaly is about."""
+
+    kind: str
+    ends: tuple[Touch, Touch]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Boxes by node (index in `fabric.nodes`), irregular cables, and the size of it all."""
+
+    width: float
+    height: float
+    boxes: dict[int, Box]
+    wires: list[Wire]
+
+
+def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
+    """Places all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`.
+
+    Raises TopologyError for a fabric with so many levels or switches that nobody could see them.
+    """
+    rows = _rows(fabric, each_host)
+    if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
+        raise TopologyError(
+            f"{fabric.name} is too large for a picture of at most {MOST_ROWS} levels with "
+            f"{MOST_IN_A_ROW} nodes each; write .dot or .json"
+        )
+    notes, irregular = _notes(fabric, found, each_host)
+    longest = [
+        10
+        + LETTER * max(len(text) for node in row for text in (_label(fabric, node), *notes[node]))
+        for row in rows
+    ]
+    lying = max((len(row) * each for row, each in zip(rows, longest, strict=True)), default=0)
+    standing = max((len(row) for row in rows), default=0) * LINE * 1.1
+    width = min(max(lying if lying < WIDEST / 3 else standing, NARROWEST), WIDEST)
+    gap = min(max(0.22 * width, 190.0), 420.0)
+    boxes: dict[int, Box] = {}
+    y = 0.0
+    for row, name in zip(rows, longest, strict=True):
+        room = width / len(row)
+        turned = room < name
+        thick = LINE + 3
+        long = 6 + LETTER * max(len(_label(fabric, node)) for node in row)
+        height = long if turned else thick
+        y += height / 2
+        for place, node in enumerate(row):
+            label = _label(fabric, node) if room >= LINE or not turned else ""
+            boxes[node] = Box(
+                (place + 0.5) * room,
+                y,
+                min(thick if turned else long, 0.8 * room),
+                height,
+                label,
+                turned,
+                tuple(notes[node]),
+                node in irregular,
+            )
+        y += height / 2 + gap
+    return Layout(width, max(y - gap, 0.0), boxes, _wires(found, boxes, width))
+
+
+def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
+    """Nodes of each level from below."""
+    rows: dict[int, list[int]] = defaultdict(list)
+    for place, level in enumerate(tree(fabric).level):
+        rows[level].append(len(fabric.hosts) + place)
+    if each_host:
+        below = [
+            (fabric.peers.get(End(host, 1), End(-1, 0)), host) for host in range(len(fabric.hosts))
+        ]
+        rows[0] = [host for _, host in sorted(below)] + rows[0]
+    return [nodes for _, nodes in sorted(rows.items()) if nodes]
+
+
+def _label(fabric: Fabric, node: int) -> str:
+    name = fabric.nodes[node].name
+    return name if len(name) <= LONGEST_LABEL else "…" + name[1 - LONGEST_LABEL :]
+
+
+def _notes(
+    fabric: Fabric, found: Sequence[Anomaly], each_host: bool
+) -> tuple[dict[int, list[str]], set[int]]:
+    """What is written below a switch, and the switches where that is irregular."""
+    hosts = len(fabric.hosts)
+    attached = Counter(t.node for h, t in fabric.peers.items() if h.node < hosts <= t.node)
+    words = {
+        "missing host": "missing",
+        "unexpected host": "unexpected",
+        "other rate": "other rate",
+        "no pattern": "odd cabling",
+    }
+    odd: dict[int, Counter[str]] = defaultdict(Counter)
+    for anomaly in found:
+        switches = [end.node for end in anomaly.ends if end.node >= hosts]
+        if len(switches) == 1 and anomaly.kind in words:
+            odd[switches[0]][words[anomaly.kind]] += 1
+    notes: dict[int, list[str]] = defaultdict(list)
+    for node, count in attached.items():
+        if not each_host:
+            notes[node].append(f"{count} host{'s' if count > 1 else ''}")
+    for node, kinds in odd.items():
+        notes[node] += [f"{count} {word}" for word, count in kinds.items()]
+    return notes, set(odd)
+
+
+def _wires(found: Sequence[Anomaly], boxes: dict[int, Box], width: float) -> list[Wire]:
+    """Irregular cables between switches; those of one box touch it side by side."""
+    cables = [
+        (anomaly.kind, pair)
+        for anomaly in found
+        for pair in zip(anomaly.ends[::2], anomaly.ends[1::2], strict=False)
+        if all(end.node in boxes for end in pair)
+    ]
+    # Of each box's upper and lower edge: the far end's place, which cable, which of its ends.
+    edges: dict[tuple[int, bool], list[tuple[float, int, int]]] = defaultdict(list)
+    for index, (_, pair) in enumerate(cables):
+        for side in (0, 1):
+            here, there = boxes[pair[side].node], boxes[pair[1 - side].node]
+            edges[pair[side].node, there.y >= here.y].append((there.x, index, side))
+    in_row = Counter(box.y for box in boxes.values())
+    touches: dict[tuple[int, int], Touch] = {}
+    for (node, upper), ends in edges.items():
+        box = boxes[node]
+        pitch = min(PITCH, width / in_row[box.y] / len(ends))
+        for place, (_, index, side) in enumerate(sorted(ends)):
+            x = box.x + (place - (len(ends) - 1) / 2) * pitch
+            y = box.y + (0.5 if upper else -0.5) * box.height
+            touches[index, side] = Touch(x, y, cables[index][1][side].port)
+    return [
+        Wire(kind, (touches[index, 0], touches[index, 1])) for index, (kind, _) in enumerate(cables)
+    ]

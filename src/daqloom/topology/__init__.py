@@ -1,0 +1,1 @@
+"""Networks as they are cabled: fat trees, imported fabrics, routes, schedules."""

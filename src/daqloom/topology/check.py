@@ -1,0 +1,161 @@
+"""What `daqloom topology check` says: routes, schedule, suggestions, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.routes import Paths, Routes, trace
+from daqloom.topology.schedule import DUMMY, Slots
+from daqloom.topology.suggest import Schedule, check_order, suggest
+from daqloom.topology.summary import Summary, summarise
+from daqloom.topology.wiring import NONE
+
+SCHEMA = 1
+MOST_SLOTS = 8192
+"""A check takes phases × slots: some 15 s for so many, on each order that is tried."""
+
+
+@dataclass(frozen=True)
+class FabricCheck:
+    """The paths of a fabric, its cabling, the schedule that was asked for, and better ones."""
+
+    fabric: Fabric
+    paths: Paths
+    summary: Summary
+    schedule: Schedule
+    suggestions: list[Schedule]
+
+    @property
+    def pairs(self) -> int:
+        """(source, destination) pairs of different hosts."""
+        return len(self.fabric.hosts) * (len(self.fabric.hosts) - 1)
+
+    def conflicts(self) -> list[int]:
+        """Directed links that carry several flows in some phase, most phases first."""
+        phases = self.schedule.check.link_conflicts
+        order = np.lexsort((-self.schedule.check.link_worst, -phases))
+        return [int(link) for link in order[: int((phases > 0).sum())]]
+
+    def ends(self, link: int) -> tuple[End, End]:
+        """Where a directed link begins and ends."""
+        wiring = self.paths.wiring
+        return (
+            End(int(wiring.tail[link]), int(wiring.tail_port[link])),
+            End(int(wiring.head[link]), int(wiring.head_port[link])),
+        )
+
+    def upward(self, link: int) -> bool:
+        """Whether a directed link leads away from the hosts."""
+        begin, end = self.ends(link)
+        return self.level(begin.node) < self.level(end.node)
+
+    def level(self, node: int) -> int:
+        """0 for hosts, 1 for leaves, 2 for spines."""
+        place = node - len(self.fabric.hosts)
+        return 0 if place < 0 else self.summary.tree.level[place]
+
+    def record(self) -> dict[str, Any]:
+        """Everything, fit for JSON; ends are [node, port], dummies in an order are null.
+
+        `rate_share` is null where flows have no route.
+        """
+        hosts = self.fabric.hosts
+        return {
+            "schema": SCHEMA,
+            "fabric": self.fabric.name,
+            "hosts": len(hosts),
+            "pairs": self.pairs,
+            "pairs_lost": self.paths.pairs_lost,
+            "defects": [
+                {
+                    "kind": defect.kind,
+                    "switch": None
+                    if defect.switch == NONE
+                    else self.fabric.switches[defect.switch].name,
+                    "port": defect.port or None,
+                    "destinations": [hosts[host].name for host in defect.destinations],
+                    "pairs": defect.pairs,
+                    "sentence": defect.sentence,
+                }
+                for defect in self.paths.defects
+            ],
+            "anomalies": self.summary.record()["anomalies"],
+            "schedule": self._schedule(self.schedule)
+            | {
+                "worst_flows_per_phase": self.schedule.check.worst.tolist(),
+                "links_per_flows": self.schedule.check.histogram.tolist(),
+                "conflicts": [
+                    self._link(link)
+                    | {
+                        "upward": self.upward(link),
+                        "flows": int(self.schedule.check.link_worst[link]),
+                        "phases": int(self.schedule.check.link_conflicts[link]),
+                    }
+                    for link in self.conflicts()
+                ],
+            },
+            "suggestions": [self._schedule(suggestion) for suggestion in self.suggestions],
+        }
+
+    def _schedule(self, schedule: Schedule) -> dict[str, Any]:
+        check, hosts = schedule.check, self.fabric.hosts
+        worst = None
+        if check.worst_flows:
+            phase = check.worst_phase
+            worst = {"phase": phase} | self._link(int(check.worst_link[phase]))
+        return {
+            "what": schedule.what,
+            "phases": check.phases,
+            "conflicting_phases": check.conflicting,
+            "worst_flows": check.worst_flows,
+            "worst": worst,
+            "flows_lost": check.lost,
+            "hosts": schedule.hosts,
+            "dummies": schedule.dummies,
+            "rate_share": None if check.lost else schedule.rate_share,
+            "order": [
+                None if host == DUMMY else hosts[host].name for host in schedule.slots.tolist()
+            ],
+        }
+
+    def _link(self, link: int) -> dict[str, Any]:
+        begin, end = ([self.fabric.nodes[place.node].name, place.port] for place in self.ends(link))
+        return {"from": begin, "to": end}
+
+
+def check_fabric(
+    fabric: Fabric,
+    routes: Routes,
+    slots: Slots,
+    what: str = "as given",
+    progress: Callable[[float], None] | None = None,
+) -> FabricCheck:
+    """Checks the routes of all pairs and linear shift over the slots; suggests where it conflicts.
+
+    Raises TopologyError for a schedule without hosts, with a host that is cabled to no switch, or
+    with more than `MOST_SLOTS`.
+    """
+    if len(slots) > MOST_SLOTS:
+        raise TopologyError(
+            f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked: give an order of "
+            "fewer hosts"
+        )
+    paths = trace(fabric, routes)
+    hosts = slots[slots != DUMMY]
+    if not len(hosts):
+        raise TopologyError(f"{fabric.name} has no host to make a schedule of")
+    loose = hosts[paths.wiring.leaf[hosts] == NONE]
+    if len(loose):
+        raise TopologyError(
+            f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot; give "
+            "an order without it"
+        )
+    given = check_order(what, paths, slots, progress)
+    better = suggest(fabric, paths, given, progress) if given.check.conflicting else []
+    return FabricCheck(fabric, paths, summarise(fabric), given, better)

@@ -1,0 +1,116 @@
+"""The text that `ibnetdiscover` prints (infiniband-diags), with or without its chassis marks.
+
+    Switch  36 "S-0000000000200003"   # "leaf03" base port 0 lid 6 lmc 0
+    [1]     "H-0000000000100060"[1](100061)    # "H03-00" lid 55 4xSDR
+    [19]    "S-0000000000200004"[28]           # "spine00" lid 7 4xSDR
+
+    Ca      1 "H-0000000000100004"    # "H00-03"
+    [1](100005)     "S-0000000000200000"[4]    # lid 8 lmc 0 "leaf00" lid 2 4xSDR
+
+A section per device, a line per cabled port: its own port, the device and port at the other end,
+and in the comment LIDs and the link's width and speed. Lines of other kinds are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.rates import data_rate
+from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
+
+_KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}
+_LETTERS: dict[str, Kind] = {"S": "switch", "H": "adapter", "R": "router"}
+
+_DEVICE = re.compile(
+    r'(?P<kind>Switch|Ca|Rt)\s+(?P<ports>[0-9]{1,5})\s+"(?P<letter>[SHR])-(?P<guid>[0-9a-f]{1,16})"'
+    r'\s*#\s*"(?P<name>.*)"(?P<rest>[^"]*)'
+)
+_SWITCH_LID = re.compile(r"\s*(?:base|enhanced) port 0 lid (?P<lid>[0-9]{1,5}) lmc [0-9]\s*")
+_PORT = re.compile(
+    r"\[(?P<port>[0-9]{1,5})\](?:\[ext [0-9]+\])?(?:\((?P<own>[0-9a-f]{1,16})\))?\s*"
+    r'"(?P<letter>[SHR])-(?P<guid>[0-9a-f]{1,16})"\[(?P<there>[0-9]{1,5})\](?:\[ext [0-9]+\])?'
+    r"\s*(?:\((?P<far>[0-9a-f]{1,16})\))?\s*"
+    r'#\s*(?:lid (?P<lid>[0-9]{1,5}) lmc [0-9] )?"(?P<name>.*)" lid (?P<far_lid>[0-9]{1,5}) '
+    r"(?P<width>[0-9?]{1,2})x?(?P<speed>[A-Z][A-Z0-9]*|\?+)(?:\s.*)?"
+)
+_MARKS = re.compile(
+    r"\s*(#.*)?|(vendid|devid|sysimgguid|(switch|ca|rt)guid)=.*|(Chassis|Hostname).*"
+)
+
+
+def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
+    survey = Survey(path)
+    device: Device | None = None
+    strange: list[int] = []
+    for number, line in lines_of(path):
+        if line.startswith("["):
+            if device is None:
+                survey.fail(number, "a port before any Switch, Ca or Rt")
+            _port(survey, device, number, line)
+        elif line.startswith(tuple(_KINDS)):
+            device = _device(survey, number, line)
+        elif not _MARKS.fullmatch(line):
+            strange.append(number)
+    if not survey.devices:
+        raise TopologyError(f"{path} is no output of ibnetdiscover: no Switch and no Ca in it")
+    if strange:
+        survey.warnings.append(
+            f"{path}, line {strange[0]}: {len(strange)} lines of an unknown kind passed over"
+        )
+    return survey.fabric(), survey.warnings
+
+
+def _device(survey: Survey, number: int, line: str) -> Device:
+    found = _DEVICE.fullmatch(line)
+    if not found or _LETTERS[found["letter"]] != _KINDS[found["kind"]]:
+        survey.fail(
+            number, f'cannot read "{line[:60]}"; expected a line such as Switch 36 "S-…" # "name" …'
+        )
+    lid = 0
+    if found["kind"] == "Switch":
+        told = _SWITCH_LID.fullmatch(found["rest"])
+        if not told:
+            survey.fail(
+                number, f'switch "{found["name"]}": expected `base port 0 lid … lmc …` at the end'
+            )
+        lid = int(told["lid"])
+    device = Device(
+        _KINDS[found["kind"]],
+        int(found["guid"], 16),
+        found["name"].strip(),
+        int(found["ports"]),
+        lid,
+        number,
+    )
+    survey.add(device)
+    return device
+
+
+def _port(survey: Survey, device: Device, number: int, line: str) -> None:
+    found = _PORT.fullmatch(line)
+    if not found:
+        survey.fail(
+            number,
+            f'{device.kind} "{device.name}": cannot read "{line[:60]}"; '
+            'expected a port such as [19] "S-…"[28] # "name" lid 7 4xEDR',
+        )
+    here = Plug(device.guid, int(found["port"]))
+    there = Plug(int(found["guid"], 16), int(found["there"]))
+    rate = data_rate(found["width"], found["speed"])
+    if rate is None and "?" not in found["width"] + found["speed"]:
+        survey.fail(
+            number,
+            f"{survey.name(here)}: {found['width']}x{found['speed']} is no known speed of a link",
+        )
+    survey.tell(here, Told(number, there, rate or 0))
+    if device.kind != "switch":
+        if found["own"] is None or found["lid"] is None:
+            survey.fail(number, f"{survey.name(here)}: expected its GUID and `# lid … lmc …`")
+        survey.name_port(here, PortNames(int(found["own"], 16), int(found["lid"])), number)
+    if _LETTERS[found["letter"]] == "adapter" and found["far"] is not None:
+        survey.name_port(there, PortNames(int(found["far"], 16), int(found["far_lid"])), number)

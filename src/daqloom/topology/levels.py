@@ -1,0 +1,215 @@
+"""Levels of a tree of switches, and whether each level passes on what comes from below."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from daqloom.topology.fabric import End, Fabric
+
+UNREACHED = 0
+"""The level of a switch that no cable connects to a host."""
+
+MOST_LEVELS = 8
+"""No tree has more; what is further from the hosts than this is looked at no closer."""
+MOST_NEIGHBOURS = 256
+"""Cables that are followed in search of a switch's twin; in a regular tree the first ones do."""
+
+Links = Mapping[int, Mapping[int, End]]
+"""For each switch (node index) its ports with a cable to a switch, and the other end."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a switch can get from below and pass on upwards (b/s)."""
+
+    switch: int
+    """Place in `fabric.switches`."""
+    down_bps: int
+    up_bps: int
+
+    @property
+    def passes_all(self) -> bool:
+        """No less capacity upwards than downwards."""
+        return self.up_bps >= self.down_bps
+
+
+@dataclass(frozen=True)
+class Subtree:
+    """Switches up to some level that are connected below the next: a leaf, a pod."""
+
+    hosts_bps: int
+    """What its hosts can send (b/s)."""
+    up_bps: int
+    """What it can pass on to the next level (b/s)."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A fabric's levels: hosts' switches (leaves) 1, those above (spines) 2, cores 3."""
+
+    level: tuple[int, ...]
+    """Of each switch, in the order of `fabric.switches`; `UNREACHED` where no cable leads to it."""
+    below_top: tuple[Balance, ...]
+    """Every switch that is not of the top level."""
+    subtrees: tuple[Subtree, ...]
+    """Of all levels below the top."""
+    hosts_bps: int
+    """All hosts' cables together."""
+
+    @property
+    def top(self) -> int:
+        """The highest level, 0 without hosts."""
+        return max(self.level, default=0)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Switches by level, from the leaves up; `UNREACHED` comes first if there are any."""
+        return dict(sorted(Counter(self.level).items()))
+
+    @property
+    def full_bisection(self) -> bool:
+        """Any half of the hosts can send to the other half at full rate, as far as capacity goes.
+
+        Every leaf and pod passes on what its hosts can send, or what all others can take.
+        """
+        return all(
+            part.up_bps >= min(part.hosts_bps, self.hosts_bps - part.hosts_bps)
+            for part in self.subtrees
+        )
+
+    @property
+    def non_blocking(self) -> bool:
+        """Every switch below the top has no less capacity up than down.
+
+        That is necessary for any permutation of hosts to run at full rate, and sufficient (with the
+        right routes) where the cabling is regular: where `anomalies` has nothing to say.
+        """
+        return all(balance.passes_all for balance in self.below_top)
+
+
+def tree(fabric: Fabric) -> Tree:
+    """Levels by distance from the leaves, and capacities.
+
+    A leaf is a switch with hosts; of two such switches with a cable between them the one with fewer
+    hosts is none (a server at a spine makes no leaf of it). Leaves and pods without hosts, which
+    are reached from above, are put to the level of the switches that are cabled alike.
+    """
+    links = switch_links(fabric)
+    level = dict.fromkeys(links, UNREACHED) | _distances(_inhabited(fabric, links), links)
+    for top in range(2, MOST_LEVELS):
+        for part in _parts([switch for switch in links if level[switch] > top], links):
+            if _stands_below(part, top, level, links):
+                level |= {switch: 2 * top - level[switch] for switch in part}
+    return _weigh(fabric, level, links)
+
+
+def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
+    """For each switch (node index) its ports with a cable to a switch, and the other end."""
+    hosts = len(fabric.hosts)
+    links: dict[int, dict[int, End]] = {node: {} for node in range(hosts, len(fabric.nodes))}
+    for here, there in fabric.peers.items():
+        if here.node >= hosts and there.node >= hosts:
+            links[here.node][here.port] = there
+    return links
+
+
+def _inhabited(fabric: Fabric, links: Links) -> set[int]:
+    """The leaves with hosts."""
+    hosts = len(fabric.hosts)
+    attached = Counter(
+        there.node for here, there in fabric.peers.items() if here.node < hosts <= there.node
+    )
+    leaves: set[int] = set()
+    for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
+        above = any(
+            end.node in leaves and attached[end.node] > attached[switch]
+            for end in links[switch].values()
+        )
+        if not above:
+            leaves.add(switch)
+    return leaves
+
+
+def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
+    """1 for the leaves, 2 for their neighbours, …; switches out of reach are not in it."""
+    level = dict.fromkeys(leaves, 1)
+    reached = list(level)
+    for switch in reached:
+        for end in links[switch].values():
+            if end.node not in level:
+                level[end.node] = level[switch] + 1
+                reached.append(end.node)
+    return level
+
+
+def _parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
+    """These switches in groups that cables between them connect."""
+    left = set(switches)
+    for first in switches:
+        if first in left:
+            left.remove(first)
+            part = [first]
+            for switch in part:
+                near = {end.node for end in links[switch].values()} & left
+                left -= near
+                part += sorted(near)
+            yield part
+
+
+def _stands_below(part: list[int], top: int, level: Mapping[int, int], links: Links) -> bool:
+    """Whether switches beyond level `top` hang below it: most that touch it have twins there."""
+    edge = [switch for switch in part if level[switch] == top + 1]
+    deep = any(level[switch] >= 2 * top for switch in part)
+    return not deep and 2 * sum(_has_twin(s, top, level, links) for s in edge) > len(edge)
+
+
+def _has_twin(switch: int, top: int, level: Mapping[int, int], links: Links) -> bool:
+    """Whether some switch of level `top` − 1 reaches the same switches of level `top` by the same
+    ports: on more than half of the ports of both that lead there."""
+
+    def upwards(switch: int) -> set[tuple[int, int]]:
+        return {(port, e.node) for port, e in links[switch].items() if level[e.node] == top}
+
+    mine = upwards(switch)
+    near = (end.node for _, upper in sorted(mine) for end in links[upper].values())
+    for other in dict.fromkeys(islice(near, MOST_NEIGHBOURS)):
+        theirs = upwards(other) if level[other] == top - 1 else set()
+        if 2 * len(mine & theirs) > max(len(mine), len(theirs)):
+            return True
+    return False
+
+
+def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
+    hosts = len(fabric.hosts)
+    sent: Counter[int] = Counter()
+    down: Counter[int] = Counter()
+    up: Counter[int] = Counter()
+    for cable in fabric.cables:
+        for here, there in (cable.a, cable.b), (cable.b, cable.a):
+            if here.node < hosts:
+                sent[there.node] += cable.rate_bps
+            elif there.node < hosts or level[there.node] < level[here.node]:
+                down[here.node] += cable.rate_bps
+            elif level[there.node] > level[here.node]:
+                up[here.node] += cable.rate_bps
+    top = max(level.values(), default=0)
+    return Tree(
+        tuple(level[hosts + place] for place in range(len(fabric.switches))),
+        tuple(
+            Balance(node - hosts, down[node], up[node])
+            for node in sorted(level)
+            if level[node] < top
+        ),
+        tuple(
+            Subtree(
+                sum(sent[switch] for switch in part),
+                sum(up[switch] for switch in part if level[switch] == height),
+            )
+            for height in range(1, min(top, MOST_LEVELS))
+            for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
+        ),
+        sum(sent.values()),
+    )

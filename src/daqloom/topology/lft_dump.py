@@ -1,0 +1,176 @@
+"""Forwarding tables as OpenSM (`opensm-lfts.dump`) and `dump_lfts.sh` (ibroute) print them.
+
+    Unicast lids [0-78] of switch Lid 2 guid 0x0000000000200000 ('leaf00'):
+    0x0001 001 # Channel Adapter portguid 0x0000000000100001: 'H00-00'
+    …
+    78 lids dumped
+
+A section per switch; a line per LID: the output port and, after `#` or `:`, whose LID it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.topology.dump_lines import lines_of
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.routes import no_routes
+from daqloom.topology.survey import LONGEST_DESCRIPTION
+
+_SWITCH = re.compile(r"Unicast lids \[.*\] of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16}) \((.*)\):?")
+_ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,4})\s+([0-9]{1,3})\b(.*)")
+_GUID = re.compile(r"portguid (?:0x)?([0-9a-fA-F]{1,16})\b")
+_END = re.compile(r"[0-9]+ (?:valid )?lids dumped.*")
+_MARKS = re.compile(r"\s*(#.*)?|\s*Lid\s+Out\s+Destination\s*|\s*Port\s+Info\s*")
+
+
+class _Entry(NamedTuple):
+    line: int
+    guid: int
+    port: int
+
+
+class _Table(NamedTuple):
+    line: int
+    guid: int
+    name: str
+    entries: dict[int, _Entry]
+    """By LID."""
+
+
+def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[str]]:
+    """Output ports (switches, hosts), 0 without route, and warnings; raises TopologyError.
+
+    An entry belongs to the host with its port GUID, else to the host with its LID. A host that
+    answers to several LIDs (LMC) counts with its own, the base LID.
+    """
+    places = {node.guid: place for place, node in enumerate(fabric.switches) if node.guid}
+    ports = no_routes(fabric)
+    warnings: list[str] = []
+    first_line: dict[int, int] = {}
+    strangers = 0
+    for table in _tables(path):
+        place = places.get(table.guid)
+        if place is None:
+            if not strangers:
+                stranger = f'{path}, line {table.line}: the table of "{table.name}"'
+            strangers += 1
+            continue
+        if place in first_line:
+            _fail(
+                path,
+                table.line,
+                f'switch "{table.name}" has a table already in line {first_line[place]}',
+            )
+        first_line[place] = table.line
+        ports[place] = _row(path, fabric, place, table)
+    if not first_line:
+        raise TopologyError(
+            f"{path} holds no table of a switch of {fabric.name}; expected a dump of its tables "
+            f'such as opensm-lfts.dump, with lines "Unicast lids … of switch …"'
+        )
+    for place, switch in enumerate(fabric.switches):
+        if place not in first_line:
+            raise TopologyError(
+                f'{path} holds no table of switch "{switch.name}" (GUID 0x{switch.guid:016x}); '
+                "it may be cut short or come from another fabric"
+            )
+    if strangers:
+        warnings.append(
+            f"{stranger} passed over; {strangers} are of switches that {fabric.name} lacks"
+        )
+    warnings += _without_route(path, fabric, ports, first_line)
+    return ports, warnings
+
+
+def _tables(path: Path) -> Iterator[_Table]:
+    table: _Table | None = None
+    for number, line in lines_of(path):
+        if header := _SWITCH.fullmatch(line.strip()):
+            if table is not None:
+                _fail(path, number, f'the table of switch "{table.name}" before it has no end')
+            name = header[2].strip("'")[:LONGEST_DESCRIPTION]
+            table = _Table(number, int(header[1], 16), name, {})
+        elif _END.fullmatch(line.strip()):
+            if table is None:
+                _fail(path, number, "a table ends that never began")
+            yield table
+            table = None
+        elif entry := _ENTRY.fullmatch(line):
+            if table is None:
+                _fail(path, number, "an entry before any line `Unicast lids … of switch …`")
+            lid = int(entry[1], 16)
+            if lid in table.entries:
+                _fail(
+                    path,
+                    number,
+                    f'switch "{table.name}" has LID {lid} already in line '
+                    f"{table.entries[lid].line}",
+                )
+            guid = _GUID.search(entry[3])
+            table.entries[lid] = _Entry(number, int(guid[1], 16) if guid else 0, int(entry[2]))
+        elif not _MARKS.fullmatch(line):
+            whose = f'switch "{table.name}": ' if table else ""
+            _fail(
+                path,
+                number,
+                f'{whose}cannot read "{line[:60]}"; expected an entry such as `0x0001 001 # …`',
+            )
+    if table is not None:
+        _fail(
+            path,
+            table.line,
+            f'the table of switch "{table.name}" has no end; the file may be cut short',
+        )
+
+
+def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.int16]:
+    """One switch's ports by host."""
+    by_guid: dict[int, dict[int, _Entry]] = {}
+    switch = fabric.switches[place]
+    for lid, entry in table.entries.items():
+        if entry.port > switch.ports:
+            _fail(
+                path,
+                entry.line,
+                f'switch "{switch.name}" sends LID {lid} by port {entry.port}; '
+                f"it has ports 1 to {switch.ports}",
+            )
+        if entry.guid:
+            by_guid.setdefault(entry.guid, {})[lid] = entry
+    row = np.zeros(len(fabric.hosts), np.int16)
+    for host, node in enumerate(fabric.hosts):
+        own = by_guid.get(node.guid, {}) if node.guid else {}
+        found = own.get(node.lid) or (own[min(own)] if own else None)
+        if found is None and node.lid:
+            found = table.entries.get(node.lid)
+            if found is not None and found.guid and node.guid:
+                found = None  # the LID is another's in this dump
+        row[host] = found.port if found else 0
+    return row
+
+
+def _without_route(
+    path: Path, fabric: Fabric, ports: NDArray[np.int16], lines: dict[int, int]
+) -> list[str]:
+    """One sentence on the hosts that some switch has no route to."""
+    missing = np.argwhere(ports == 0)
+    if not len(missing):
+        return []
+    switch, host = missing[0]
+    node = fabric.hosts[host]
+    return [
+        f'{path}, line {lines[int(switch)]}: switch "{fabric.switches[switch].name}" has no route '
+        f"to {node.name} (LID {node.lid}); {len(missing)} routes are missing in all"
+    ]
+
+
+def _fail(path: Path, line: int, sentence: str) -> NoReturn:
+    raise TopologyError(f"{path}, line {line}: {sentence}")

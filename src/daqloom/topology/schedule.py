@@ -1,0 +1,138 @@
+"""Node orders: which host has which slot of a schedule."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.scenario.inputs import read_text
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.levels import switch_links, tree
+from daqloom.topology.natural_order import natural_order
+from daqloom.topology.wiring import NONE, Wiring
+
+Slots = NDArray[np.int32]
+"""(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
+DUMMY = -1
+
+LARGEST_FILE_BYTES = 16 << 20
+
+
+def slots_of(hosts: Iterable[int]) -> Slots:
+    """A schedule of these hosts, in this order."""
+    return np.fromiter(hosts, np.int32)
+
+
+def by_name(fabric: Fabric, wiring: Wiring) -> Slots:
+    """All hosts that are cabled to a switch, in the order of their names."""
+    return slots_of(host for host in natural_order(fabric.hosts) if wiring.leaf[host] != NONE)
+
+
+def shuffled(slots: Slots, seed: int) -> Slots:
+    """The same hosts in an order drawn by chance."""
+    return np.random.default_rng(seed).permutation(slots)
+
+
+def by_port(fabric: Fabric, wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
+    """Leaf after leaf by name, on each leaf by port; with or without `DUMMY` for missing ports."""
+    leaves = [leaf for leaf in natural_order(fabric.switches) if (wiring.leaf == leaf).any()]
+    ports = sorted(set(wiring.leaf_port[slots[slots != DUMMY]].tolist()))
+    return _grid(wiring, slots, leaves, ports, dummies)
+
+
+def alike(wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
+    """The leaves in the order in which the slots name them, and on every leaf the same ports order.
+
+    That order is the one of the (first) leaf with most slots, then the ports that it lacks.
+    """
+    hosts = slots[slots != DUMMY]
+    leaf, port = wiring.leaf[hosts], wiring.leaf_port[hosts]
+    fullest = max(Counter(leaf.tolist()).items(), key=itemgetter(1), default=(NONE, 0))[0]
+    ports = dict.fromkeys([*port[leaf == fullest].tolist(), *sorted(port.tolist())])
+    return _grid(wiring, slots, list(dict.fromkeys(leaf.tolist())), list(ports), dummies)
+
+
+def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
+    """Leaf after leaf by port, with dummies for missing ports and for the leaves without host in a
+    pod that has hosts. A pod is the leaves that share all switches above them."""
+    level = tree(fabric).level
+    pods: dict[frozenset[int], list[int]] = defaultdict(list)
+    for leaf, ends in switch_links(fabric).items():
+        place = leaf - len(fabric.hosts)
+        if level[place] == 1:
+            pods[frozenset(end.node for end in ends.values())].append(place)
+    inhabited = set(wiring.leaf[slots[slots != DUMMY]].tolist())
+    leaves = {leaf for pod in pods.values() if inhabited.intersection(pod) for leaf in pod}
+    in_order = [leaf for leaf in natural_order(fabric.switches) if leaf in leaves | inhabited]
+    ports = sorted(set(wiring.leaf_port[slots[slots != DUMMY]].tolist()))
+    whole: Slots = _rows(wiring, slots, in_order, ports).reshape(-1)
+    return whole
+
+
+def _grid(
+    wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int], dummies: bool
+) -> Slots:
+    """A slot for each (leaf, port), leaves without any host of the schedule left out."""
+    rows = _rows(wiring, slots, leaves, ports)
+    grid: Slots = rows[(rows != DUMMY).any(axis=1)].reshape(-1)
+    return grid if dummies else grid[grid != DUMMY]
+
+
+def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> Slots:
+    """(leaves, ports): the host of the schedule there, or `DUMMY`."""
+    hosts = slots[slots != DUMMY]
+    table = np.full((max(leaves, default=0) + 1, max(ports, default=0) + 1), DUMMY, np.int32)
+    table[wiring.leaf[hosts], wiring.leaf_port[hosts]] = hosts
+    rows: Slots = table[np.array(leaves, int)][:, np.array(ports, int)]
+    return rows
+
+
+def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
+    """A file with one host a line, `dummy` for a dummy node; `#` begins a comment line.
+
+    A LID before the name, as OpenSM's `opensm-ftree-ca-order.dump` has it, is passed over.
+    Raises TopologyError that names the line.
+    """
+    try:
+        lines = read_text(path, LARGEST_FILE_BYTES).splitlines()
+    except ValueError as error:
+        raise TopologyError(f"order {error}") from None
+    known = {host.name: place for place, host in enumerate(fabric.hosts)}
+    slots: list[int] = []
+    seen: dict[int, int] = {}
+    for number, line in enumerate(lines, start=1):
+        name = re.sub(r"^0x[0-9a-fA-F]{1,4}\s+", "", line.strip())
+        if not name or name.startswith("#"):
+            continue
+        where = f"order {path}, line {number}"
+        host = DUMMY if name.lower() == "dummy" else known.get(name)
+        if host is None:
+            close = difflib.get_close_matches(name[:80], known, n=1)
+            hint = f'did you mean "{close[0]}"?' if close else "give one host's name a line"
+            raise TopologyError(f'{where}: there is no host "{name[:80]}" in {fabric.name}; {hint}')
+        if host != DUMMY and wiring.leaf[host] == NONE:
+            raise TopologyError(f"{where}: {name} is cabled to no switch; leave it out")
+        if host in seen:
+            raise TopologyError(
+                f"{where}: {name} has a slot already, by line {seen[host]}; name each host once"
+            )
+        if host != DUMMY:
+            seen[host] = number
+        slots.append(host)
+    if not seen:
+        raise TopologyError(f"order {path} names no host; give one host's name a line")
+    return slots_of(slots)
+
+
+def order_text(fabric: Fabric, slots: Slots) -> str:
+    """What `read_order` reads."""
+    names = ["dummy" if host == DUMMY else fabric.hosts[host].name for host in slots.tolist()]
+    return "\n".join([*names, ""])

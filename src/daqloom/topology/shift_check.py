@@ -1,0 +1,138 @@
+"""The schedule check: how many flows share a link in each phase of linear shift.
+
+In phase n of N, slot i sends to slot (i + n) mod N; phase 0 is a node's own and uses no link. A
+phase is without conflict if no link carries two flows. For a folded Clos this says that the nodes
+of a leaf use different links to the spines, and that no spine sends two flows to a leaf by one link
+(the conditions of the LHCb event builder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.topology.routes import Paths
+from daqloom.topology.schedule import Slots
+from daqloom.topology.wiring import NONE
+
+Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Who sends (phases, flows) and who receives (the same shape); negative: nobody."""
+
+COUNTERS = 1 << 22
+"""Flows per link are counted for so many (phase, link) at once: some 30 MB."""
+
+
+@dataclass(frozen=True)
+class ShiftCheck:
+    """Flows per directed link over the phases of a schedule."""
+
+    worst: NDArray[np.int32]
+    """(phases,): the most flows on one link."""
+    worst_link: NDArray[np.int32]
+    """(phases,): that link, the first if there are several; `NONE` in a phase without flows."""
+    histogram: NDArray[np.int64]
+    """(worst flows + 1,): how many (phase, link) carry 0, 1, 2 … flows, of links ever used."""
+    link_worst: NDArray[np.int32]
+    """(links,): the most flows that a link carries in any phase."""
+    link_conflicts: NDArray[np.int32]
+    """(links,): in how many phases a link carries more than one flow."""
+    lost: int
+    """Flows without a path; they are in no count."""
+
+    @property
+    def phases(self) -> int:
+        """Phases, phase 0 included."""
+        return len(self.worst)
+
+    @property
+    def conflicting(self) -> int:
+        """Phases in which some link carries more than one flow."""
+        return int((self.worst > 1).sum())
+
+    @property
+    def worst_flows(self) -> int:
+        """The most flows on one link in any phase."""
+        return int(self.worst.max(initial=0))
+
+    @property
+    def worst_phase(self) -> int:
+        """The first phase with `worst_flows`."""
+        return int(self.worst.argmax())
+
+    @property
+    def round_time(self) -> int:
+        """Time of a round with a barrier after each phase, in transfers alone on the links.
+
+        A lower bound: a phase takes at least as long as its fullest link.
+        """
+        return int(np.maximum(self.worst, 1).sum())
+
+
+def check_shift(
+    paths: Paths, slots: Slots, progress: Callable[[float], None] | None = None
+) -> ShiftCheck:
+    """Checks linear shift over the slots: as many phases as slots. `progress`: the share done."""
+    at_once = max(1, COUNTERS // max(len(slots), paths.wiring.links, 1))
+    return check(paths, _shift(slots, at_once, progress))
+
+
+def check(paths: Paths, batches: Iterable[Phases]) -> ShiftCheck:
+    """Checks any phases, given in batches of any number of them."""
+    links = paths.wiring.links
+    worst, worst_link = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    histogram = np.zeros(1, np.int64)
+    link_worst, link_conflicts = np.zeros(links, np.int32), np.zeros(links, np.int32)
+    lost = 0
+    for senders, receivers in batches:
+        flows = _flows(paths, senders, receivers)
+        worst.append(flows.max(axis=1, initial=0))
+        worst_link.append(np.where(worst[-1] > 0, flows.argmax(axis=1) if links else NONE, NONE))
+        seen = np.bincount(flows.reshape(-1))
+        histogram = _sum(histogram, seen)
+        link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
+        link_conflicts += (flows > 1).sum(axis=0, dtype=np.int32)
+        lost += int(paths.broken(senders, receivers).sum())
+    phases = sum(map(len, worst))
+    histogram[0] -= phases * int((link_worst == 0).sum())
+    return ShiftCheck(
+        np.concatenate(worst).astype(np.int32),
+        np.concatenate(worst_link).astype(np.int32),
+        histogram,
+        link_worst,
+        link_conflicts,
+        lost,
+    )
+
+
+def _shift(
+    slots: Slots, at_once: int, progress: Callable[[float], None] | None
+) -> Iterator[Phases]:
+    count = len(slots)
+    for first in range(0, count, at_once):
+        phase = np.arange(first, min(first + at_once, count))[:, None]
+        receivers = slots[(np.arange(count)[None, :] + phase) % count]
+        yield np.broadcast_to(slots, receivers.shape), receivers
+        if progress:
+            progress((first + len(phase)) / count)
+
+
+def _flows(paths: Paths, senders: NDArray[np.int32], receivers: NDArray[np.int32]) -> Slots:
+    """(phases, links): flows on each link."""
+    phases, links = len(senders), paths.wiring.links
+    used = paths.links(senders, receivers)
+    counter = used + np.arange(phases)[None, :, None] * links
+    return (
+        np.bincount(counter[used != NONE], minlength=phases * links)
+        .reshape(phases, links)
+        .astype(np.int32)
+    )
+
+
+def _sum(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    short, long = sorted((left, right), key=len)
+    total = long.astype(np.int64)
+    total[: len(short)] += short
+    return total

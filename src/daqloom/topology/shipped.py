@@ -1,0 +1,27 @@
+"""The fabrics that come with daqloom."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from daqloom.scenario.shipped import shipped_folder
+from daqloom.topology.errors import TopologyError
+
+
+def shipped_fabrics() -> dict[str, Path]:
+    """Folders of dumps, by name."""
+    folder = shipped_folder("scenarios") / "fabrics"
+    return {path.name: path for path in sorted(folder.glob("*")) if path.is_dir()}
+
+
+def find_fabric(name: str) -> Path:
+    """The folder of a shipped fabric, or the file or folder of that path; raises TopologyError."""
+    shipped = shipped_fabrics()
+    if name in shipped:
+        return shipped[name]
+    if "\0" not in name and Path(name).exists():
+        return Path(name)
+    close = difflib.get_close_matches(name, shipped, n=1)
+    hint = f'did you mean "{close[0]}"?' if close else "expected dumps of a fabric"
+    raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")

@@ -1,0 +1,104 @@
+"""What `daqloom topology show` says: levels, rates, capacity, irregularities, as one record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from daqloom.topology.anomalies import Anomaly, anomalies
+from daqloom.topology.fabric import Fabric
+from daqloom.topology.levels import UNREACHED, Balance, Tree, tree
+
+SCHEMA = 1
+HOST = -1
+NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
+
+
+@dataclass(frozen=True)
+class Cables:
+    """Cables between two levels at one rate (b/s)."""
+
+    lower: int
+    upper: int
+    rate_bps: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A fabric seen from afar."""
+
+    fabric: Fabric
+    tree: Tree
+    cables: list[Cables]
+    anomalies: tuple[Anomaly, ...]
+
+    @property
+    def blocking(self) -> list[Balance]:
+        """Switches that pass on less than they get from below."""
+        return [balance for balance in self.tree.below_top if not balance.passes_all]
+
+    @property
+    def regular_cabling(self) -> bool:
+        """No anomaly but missing hosts."""
+        return all(anomaly.kind == "missing host" for anomaly in self.anomalies)
+
+    def record(self) -> dict[str, Any]:
+        """Everything, fit for JSON; ends are [node, port], port null where it is not known."""
+        nodes = self.fabric.nodes
+        return {
+            "schema": SCHEMA,
+            "fabric": self.fabric.name,
+            "hosts": len(self.fabric.hosts),
+            "switches": {level_name(level): count for level, count in self.tree.counts.items()},
+            "cables": [
+                {
+                    "from": level_name(cables.lower),
+                    "to": level_name(cables.upper),
+                    "rate_bps": cables.rate_bps,
+                    "count": cables.count,
+                }
+                for cables in self.cables
+            ],
+            "hosts_bps": self.tree.hosts_bps,
+            "full_bisection": self.tree.full_bisection,
+            "non_blocking": self.tree.non_blocking,
+            "blocking_switches": [
+                {
+                    "switch": self.fabric.switches[balance.switch].name,
+                    "down_bps": balance.down_bps,
+                    "up_bps": balance.up_bps,
+                }
+                for balance in self.blocking
+            ],
+            "anomalies": [
+                {
+                    "kind": anomaly.kind,
+                    "ends": [[nodes[end.node].name, end.port or None] for end in anomaly.ends],
+                    "sentence": anomaly.sentence,
+                }
+                for anomaly in self.anomalies
+            ],
+        }
+
+
+def level_name(level: int) -> str:
+    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
+    return NAMES.get(level, f"level {level}")
+
+
+def summarise(fabric: Fabric) -> Summary:
+    """Counts a fabric's nodes and cables by level, and looks for irregularities."""
+    levels = tree(fabric)
+    hosts = len(fabric.hosts)
+
+    def level(node: int) -> int:
+        return HOST if node < hosts else levels.level[node - hosts]
+
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for cable in fabric.cables:
+        lower, upper = sorted((level(cable.a.node), level(cable.b.node)))
+        counts[lower, upper, cable.rate_bps] += 1
+    cables = [Cables(*between, count) for between, count in sorted(counts.items())]
+    return Summary(fabric, levels, cables, anomalies(fabric))
