@@ -162,8 +162,8 @@ class EventQueue {
             }
             return;
         }
-        ++walked_;
         Node* before = &nodes[last];
+        walked_ += event.at == before->event.at ? 0 : 1;
         if (event.at < before->event.at) {
             while (nodes[before->next].event.at <= event.at) {
                 before = &nodes[before->next];
@@ -305,8 +305,8 @@ class EventQueue {
     std::size_t peak_size_ = 0;
     RadixWheel far_;
 
-    // Since the last review: events that found others on their day and those they passed, empty
-    // words of days passed, pushes to the wheel.
+    // Since the last review: events that found others of another time on their day and those they
+    // passed, empty words of days passed, pushes to the wheel.
     std::uint64_t walked_ = 0;
     std::uint64_t scanned_ = 0;
     std::uint64_t beyond_ = 0;
