@@ -72,6 +72,12 @@ std::optional<std::string> problem_of(const FragmentSizesConfig& config) {
 
 }  // namespace
 
+Bytes largest_mfp(FragmentSizesConfig::Kind kind, Bytes mean) {
+    return kind == FragmentSizesConfig::Kind::fixed
+               ? std::max<Bytes>(mean, 1)
+               : mean + 10 * static_cast<Bytes>(std::sqrt(mean)) + 64;
+}
+
 base::Bytes MfpSizes::next() {
     const Bytes payload = kind_ == FragmentSizesConfig::Kind::fixed
                               ? static_cast<Bytes>(std::llround(mean_bytes_))

@@ -30,6 +30,10 @@ struct FragmentSizesConfig {
     base::Bytes overhead = 0;         ///< per MFP: header and padding, see mfp_overhead
 };
 
+/// What an MFP of some mean size is never larger than: of Poissonian sizes, who draws them cuts
+/// them off more than ten standard deviations above the mean.
+base::Bytes largest_mfp(FragmentSizesConfig::Kind kind, base::Bytes mean);
+
 /// The sizes of one source's successive MFPs, at least 1 byte.
 class MfpSizes {
   public:

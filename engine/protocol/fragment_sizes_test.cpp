@@ -110,5 +110,11 @@ TEST(FragmentSizes, RefusesAnImpossibleConfigurationInASentence) {
               std::string::npos);
 }
 
+TEST(FragmentSizes, HaveALimitToWhichPlacesAreCut) {
+    EXPECT_EQ(largest_mfp(Kind::fixed, 10'000), 10'000);
+    EXPECT_EQ(largest_mfp(Kind::fixed, 0), 1);
+    EXPECT_EQ(largest_mfp(Kind::poisson, 10'000), 10'000 + 10 * 100 + 64);
+}
+
 }  // namespace
 }  // namespace daqloom::protocol

@@ -1,0 +1,166 @@
+// DAQPIPE's event building on a simulated fabric: drives the event manager, the builder and the
+// readout units of protocol/ in virtual time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "infiniband/cluster.hpp"
+#include "protocol/daqpipe.hpp"
+#include "protocol/event_manager.hpp"
+#include "protocol/fragment_sizes.hpp"
+#include "sim/histogram.hpp"
+
+namespace daqloom::infiniband {
+
+struct DaqpipeSystemConfig : ClusterConfig {
+    /// The host of each readout unit, and of each builder unit; one of either may share a host
+    /// (folded). The event manager is on the host of readout unit 0.
+    std::vector<NodeIndex> readouts;
+    std::vector<NodeIndex> builders;
+
+    bool is_push = false;
+    std::uint32_t credits = 1;         ///< events in parallel per builder
+    std::uint32_t parallel_sends = 1;  ///< fragments of an event in flight
+    base::Time slot;                   ///< length of a time slot; zero: untimed
+
+    /// Mean size of a fragment, by readout unit.
+    std::vector<base::Bytes> fragment_bytes;
+    bool is_poissonian = false;  ///< else always the mean
+    /// Between two events; zero: as fast as builders take them.
+    base::Time event_interval;
+    /// From a built event until its memory is free again.
+    base::DelayDistribution processing;
+};
+
+/// After the warm-up, all nodes together.
+struct DaqpipeReport {
+    base::Time window;
+    std::uint64_t events_built = 0;
+    std::uint64_t fragments_written = 0;  ///< copies within a node included
+    base::Bytes bytes_written = 0;
+    base::Time processor;  ///< spent on messages, a sum over the nodes
+    std::uint64_t control_messages = 0;
+    std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
+    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+};
+
+class DaqpipeSystem {
+  public:
+    /// An event built, for timelines.
+    struct Built {
+        protocol::EventId event{};
+        protocol::BuilderIndex builder = 0;
+        base::Time assigned;
+        base::Time built;
+    };
+
+    static base::expected<std::unique_ptr<DaqpipeSystem>> make(const DaqpipeSystemConfig& config);
+
+    /// Goes on until `until`, or until nothing can happen any more.
+    void run(base::Time until) { cluster_->run(until, *this); }
+
+    [[nodiscard]] base::Time now() const { return cluster_->now(); }
+    [[nodiscard]] const DaqpipeSystemConfig& config() const { return config_; }
+    [[nodiscard]] const Network& network() const { return cluster_->network(); }
+    [[nodiscard]] DaqpipeReport report() const;
+    /// From the assignment of an event until it is built, after the warm-up.
+    [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
+    [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
+    [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
+    /// Nothing but clocks goes on, and messages are under way or events to be built.
+    [[nodiscard]] bool stalled() const;
+    /// Books of packets and credits, of events and fragments.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+    /// Keeps the events built from now on.
+    void record_events() { recording_ = true; }
+    [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
+
+  private:
+    enum class Say : std::uint8_t {
+        assign,   // manager to builder
+        request,  // builder to readout unit
+        write,    // readout unit to builder: the fragment
+        done,     // builder to manager
+    };
+    struct Note {
+        Say what = Say::assign;
+        protocol::BuilderIndex builder = 0;
+        protocol::SourceIndex source = 0;
+        protocol::EventId event{};
+        base::Bytes place = 0;
+    };
+    using Nodes = Cluster<Note>;
+
+    enum EventKind : std::uint32_t {
+        kEvent = Nodes::kFirstOtherEvent,  // the next event is there
+        kSlot,                             // index: unit that keeps to time slots
+        kProcessed,                        // index: what was built
+        kWarm,
+    };
+    struct InProcess {
+        protocol::BuilderIndex builder = 0;
+        protocol::EventId event{};
+    };
+    struct ManagerOut;
+    struct BuilderOut;
+    struct ReadoutOut;
+    friend Nodes;
+
+    explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
+        : config_(config), processing_(config.seed, "processing") {}
+    base::expected<void> place_units();
+    base::expected<void> make_units();
+
+    void on_letter(const Nodes::Letter& letter, base::Time now);
+    void on_written(const Nodes::Letter& letter, base::Time now);
+    void on_event(const sim::Event& event);
+    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes,
+              base::Time now);
+    void await_event(base::Time now);
+    void await_slot(std::uint32_t unit, base::Time now);
+    void begin_slot(std::uint32_t unit, base::Time now);
+    [[nodiscard]] bool is_timed() const { return config_.slot > base::Time::zero(); }
+    [[nodiscard]] const std::vector<std::uint32_t>& nodes_that_keep_slots() const {
+        return config_.is_push ? readout_node_ : builder_node_;
+    }
+    [[nodiscard]] DaqpipeReport sums() const;
+
+    DaqpipeSystemConfig config_;
+    std::unique_ptr<Nodes> cluster_;
+    std::vector<std::uint32_t> readout_node_;
+    std::vector<std::uint32_t> builder_node_;
+    std::optional<protocol::EventManager> manager_;
+    std::vector<protocol::DaqpipeBuilder> builders_;
+    std::vector<protocol::DaqpipeReadout> readouts_;
+    std::vector<protocol::MfpSizes> sizes_;  // by readout unit
+    base::Bytes largest_ = 1;
+    std::vector<std::uint64_t> next_slot_;  // by unit that keeps to them
+    std::uint64_t events_ = 0;
+    bool event_waits_ = false;                                // until the manager's backlog is gone
+    std::unordered_map<std::uint64_t, base::Time> assigned_;  // by event not yet built
+    std::array<std::uint64_t, 4> under_way_{};                // letters, by what they say
+    base::Bytes bytes_under_way_ = 0;
+    base::Pool<InProcess> in_process_;
+    base::RandomStream processing_;
+    sim::Histogram latency_;
+    bool warm_ = false;
+    DaqpipeReport counted_;
+    DaqpipeReport before_;  // what had been counted when the warm-up ended
+    base::Time counted_from_;
+    bool recording_ = false;
+    std::vector<Built> recorded_;
+};
+
+}  // namespace daqloom::infiniband

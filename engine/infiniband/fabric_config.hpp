@@ -1,0 +1,88 @@
+// What a simulated InfiniBand fabric is made of, as plain numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace daqloom::infiniband {
+
+/// Hosts are 0 … hosts − 1, switches follow.
+using NodeIndex = std::uint32_t;
+/// As printed on the box, from 1; a host has port 1 alone.
+using PortIndex = std::uint16_t;
+/// 0 … 14.
+using VirtualLane = std::uint8_t;
+
+/// Flow control counts buffers in blocks of so many bytes.
+inline constexpr base::Bytes kBlockBytes = 64;
+
+struct End {
+    NodeIndex node = 0;
+    PortIndex port = 0;
+
+    friend constexpr bool operator==(End, End) = default;
+};
+
+/// Both directions alike.
+struct Cable {
+    End a;
+    End b;
+    base::BitRate rate;  ///< of data, after encoding and error correction
+    base::Time delay;    ///< of cable, transceivers and error correction; above 0
+};
+
+/// When the buffer that a packet occupies is free again as the packet leaves it.
+enum class CreditRelease : std::uint8_t {
+    per_block,  ///< each block of 64 B as soon as it has left
+    at_tail,    ///< all of it when the last byte has left
+};
+
+/// What waits at an input of a switch, for each virtual lane.
+enum class InputQueue : std::uint8_t {
+    fifo,            ///< one queue: its first packet holds all others up
+    virtual_output,  ///< one queue for each output
+};
+
+/// An entry of a table of virtual lane arbitration; weight in blocks of 64 B, 0: skipped.
+struct LaneWeight {
+    VirtualLane lane = 0;
+    std::uint8_t weight = 0;
+};
+
+/// The tables of every output (InfiniBand Architecture Specification, volume 1, 7.6.9).
+struct LaneArbitration {
+    std::vector<LaneWeight> high;
+    std::vector<LaneWeight> low = {{0, 64}};
+    /// High priority may send so many times 4 KiB before low priority has its chance; 0: one
+    /// packet, 255: without limit.
+    std::uint8_t high_limit = 255;
+};
+
+struct FabricConfig {
+    std::uint32_t hosts = 0;
+    /// Ports of each switch.
+    std::vector<PortIndex> switch_ports;
+    std::vector<Cable> cables;
+    /// Output port by [switch · hosts + destination]; 0: no route.
+    std::vector<PortIndex> routes;
+
+    std::uint32_t lanes = 1;
+    LaneArbitration arbitration;
+    /// Input buffer of each port and virtual lane, of switches and hosts.
+    std::int64_t buffer_blocks = 1024;
+    InputQueue input_queue = InputQueue::virtual_output;
+    /// Packets that one input may send at once, to different outputs, each at its output's rate.
+    std::uint32_t crossbar_speedup = 1;
+    /// From a flit's arrival until it can leave again; above 0.
+    base::Time switch_latency = base::nanoseconds(130);
+
+    CreditRelease credit_release = CreditRelease::at_tail;
+    /// Least time between two credit updates of a virtual lane.
+    base::Time credit_update_interval;
+    /// On the wire of the reverse direction.
+    base::Bytes credit_update_bytes = 8;
+};
+
+}  // namespace daqloom::infiniband

@@ -1,0 +1,611 @@
+// The rules of the InfiniBand model played flit by flit: slow, plain, for tests alone.
+//
+// Every flit that leaves or arrives, every block that is freed and every credit that comes in is a
+// change of its own at an instant of its own. The engine is compared with it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "infiniband/fabric_config.hpp"
+
+namespace daqloom::infiniband::reference {
+
+/// A packet handed to its source host; the host's order is by time, at the same time by index.
+struct Injection {
+    base::Time at;
+    NodeIndex source = 0;
+    NodeIndex destination = 0;
+    base::Bytes bytes = 0;  ///< on the wire, headers included
+    VirtualLane lane = 0;
+};
+
+struct Delivery {
+    bool delivered = false;
+    base::Time at;  ///< when its last flit arrived at the destination
+};
+
+/// What went out at one end of a cable, and how long it stood idle with packets waiting for it.
+struct OutputCounters {
+    std::uint64_t packets = 0;
+    std::int64_t bytes = 0;  ///< of packets; credit updates do not count
+    base::Time wait_credits;
+    base::Time wait_crossbar;
+};
+
+struct Outcome {
+    std::vector<Delivery> packets;  ///< in the order of the injections
+    std::map<std::pair<NodeIndex, PortIndex>, OutputCounters> outputs;  ///< of all cabled ports
+    std::uint64_t discarded = 0;  ///< packets without route, or routed to another host
+    bool stalled = false;         ///< packets are left that can never move
+    base::Time end;               ///< of the last change of anything
+};
+
+namespace detail {
+
+inline void require(bool holds, const char* what) {
+    if (!holds) {
+        std::fprintf(stderr, "flit reference: %s\n", what);
+        std::abort();
+    }
+}
+
+using Lanes = std::set<VirtualLane>;
+
+/// One table of lane arbitration: the entry whose turn it is and the blocks it may still send.
+struct LaneTable {
+    explicit LaneTable(const std::vector<LaneWeight>& table)
+        : entries(table), current(table.empty() ? 0 : table.size() - 1) {}
+
+    [[nodiscard]] bool open(const Lanes& candidates) const {
+        return std::any_of(entries.begin(), entries.end(), [&](const LaneWeight& entry) {
+            return entry.weight > 0 && candidates.contains(entry.lane);
+        });
+    }
+
+    /// Gives the turn to one of the candidates; the table is open for them.
+    VirtualLane choose(const Lanes& candidates) {
+        if (rest > 0 && candidates.contains(entries[current].lane)) {
+            return entries[current].lane;
+        }
+        do {
+            current = (current + 1) % entries.size();
+        } while (entries[current].weight == 0 || !candidates.contains(entries[current].lane));
+        rest = entries[current].weight;
+        return entries[current].lane;
+    }
+
+    std::vector<LaneWeight> entries;
+    std::size_t current;
+    std::int64_t rest = 0;
+};
+
+struct LaneArbiter {
+    explicit LaneArbiter(const LaneArbitration& tables)
+        : high(tables.high), low(tables.low), limit(tables.high_limit) {}
+
+    [[nodiscard]] bool open(const Lanes& candidates) const {
+        return high.open(candidates) || low.open(candidates);
+    }
+
+    /// Is open for the candidates.
+    VirtualLane choose(const Lanes& candidates) {
+        const bool within_limit =
+            limit == 255 || sent_high < std::max<base::Bytes>(1, limit * base::Bytes{4096});
+        turn = high.open(candidates) && (!low.open(candidates) || within_limit) ? &high : &low;
+        return turn->choose(candidates);
+    }
+
+    /// The chosen lane has sent a packet.
+    void sent(std::int64_t blocks, base::Bytes bytes) {
+        turn->rest -= blocks;
+        sent_high = turn == &high ? sent_high + bytes : 0;
+    }
+
+    LaneTable high;
+    LaneTable low;
+    std::int64_t limit;
+    base::Bytes sent_high = 0;
+    LaneTable* turn = nullptr;
+};
+
+/// One packet: its way over one cable and through the node at the end of it.
+struct Passage {
+    std::size_t packet = 0;
+    PortIndex output = 0;
+    base::Time ready;
+    std::vector<base::Time> arrival;  ///< of each flit; empty at the source
+    std::int64_t arrived = 0;         ///< flits so far
+};
+using PassagePointer = std::shared_ptr<Passage>;
+
+/// Where the blocks of one input buffer and virtual lane are; they never get lost.
+struct Blocks {
+    std::int64_t credits = 0;                     ///< the sender may use them
+    std::int64_t on_wire = 0;                     ///< taken for flits that have not arrived
+    std::int64_t held = 0;                        ///< occupied by flits
+    std::int64_t unannounced = 0;                 ///< free, the sender does not know
+    std::int64_t announced = 0;                   ///< in updates on the way to the sender
+    base::Time next_update = base::Time::zero();  ///< may not start earlier
+};
+
+enum class Wait { nothing, credits, crossbar };
+
+/// One direction of a cable: the output at its beginning, the input buffers at its end.
+struct Link {
+    Link(End begin, End end, const Cable& cable, const FabricConfig& config)
+        : from(begin),
+          to(end),
+          clock(cable.rate),
+          delay(cable.delay),
+          blocks(config.lanes, Blocks{.credits = config.buffer_blocks}),
+          arbiter(config.arbitration),
+          last_input(config.lanes, 0) {}
+
+    End from;
+    End to;
+    base::WireClock clock;
+    base::Time delay;
+    Link* reverse = nullptr;
+    std::vector<Blocks> blocks;  ///< by lane
+
+    base::Time busy_until;
+    LaneArbiter arbiter;
+    std::vector<PortIndex> last_input;  ///< served, by lane
+    Wait wait = Wait::nothing;
+    OutputCounters counters;
+};
+
+/// What waits at a port of a switch; at a host's port, what it has to send.
+struct Input {
+    std::uint32_t sending = 0;  ///< packets at the moment
+    /// By lane, then by output port (virtual_output) or at 0 (fifo).
+    std::vector<std::vector<std::deque<PassagePointer>>> queues;
+};
+
+struct Node {
+    explicit Node(std::size_t ports, std::uint32_t lanes) : outputs(ports + 1), inputs(ports + 1) {
+        for (Input& input : inputs) {
+            input.queues.assign(lanes, std::vector<std::deque<PassagePointer>>(ports + 1));
+        }
+    }
+
+    [[nodiscard]] PortIndex ports() const { return static_cast<PortIndex>(outputs.size() - 1); }
+
+    std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
+    std::vector<Input> inputs;   ///< by port, from 1
+    std::uint64_t sent = 0;      ///< packets
+};
+
+class Simulation {
+  public:
+    Simulation(const FabricConfig& config, const std::vector<Injection>& injections)
+        : config_(config), injections_(injections), finished_(injections.size(), false) {
+        for (NodeIndex host = 0; host < config.hosts; ++host) {
+            nodes_.emplace_back(1, config.lanes);
+        }
+        for (const PortIndex ports : config.switch_ports) {
+            nodes_.emplace_back(ports, config.lanes);
+        }
+        for (const Cable& cable : config.cables) {
+            Link& there = links_.emplace_back(cable.a, cable.b, cable, config);
+            Link& back = links_.emplace_back(cable.b, cable.a, cable, config);
+            there.reverse = &back;
+            back.reverse = &there;
+            for (Link* link : {&there, &back}) {
+                Link*& output = nodes_.at(link->from.node).outputs.at(link->from.port);
+                require(output == nullptr && link->from.port != 0, "a port has one cable");
+                output = link;
+            }
+        }
+        outcome_.packets.resize(injections.size());
+    }
+
+    Outcome run() {
+        for (std::size_t packet = 0; packet < injections_.size(); ++packet) {
+            at(injections_[packet].at, injections_[packet].source, [=, this] { inject(packet); });
+        }
+        while (!agenda_.empty()) {
+            const auto instant = agenda_.extract(agenda_.begin());
+            pass_time_until(instant.key());
+            std::set<NodeIndex> changed;
+            for (const Change& change : instant.mapped()) {
+                change.happen();
+                changed.insert(change.node);
+            }
+            for (const NodeIndex node : changed) {
+                arbitrate(node);
+                classify_waits(node);
+            }
+            check_blocks();
+        }
+        conclude();
+        return outcome_;
+    }
+
+  private:
+    /// Something that happens at one node at one instant, after which the node arbitrates.
+    struct Change {
+        NodeIndex node;
+        std::function<void()> happen;
+    };
+
+    void at(base::Time when, NodeIndex node, std::function<void()> happen) {
+        require(when >= now_, "nothing happens in the past");
+        agenda_[when].push_back({node, std::move(happen)});
+    }
+    /// The node looks again: something becomes possible by time alone.
+    void look_again(base::Time when, NodeIndex node) {
+        at(when, node, [] {});
+    }
+
+    [[nodiscard]] bool is_host(NodeIndex node) const { return node < config_.hosts; }
+    [[nodiscard]] base::Bytes length(const Passage& passage) const {
+        return injections_[passage.packet].bytes;
+    }
+    [[nodiscard]] VirtualLane lane(const Passage& passage) const {
+        return injections_[passage.packet].lane;
+    }
+    [[nodiscard]] std::int64_t flits(const Passage& passage) const {
+        return (length(passage) + kBlockBytes - 1) / kBlockBytes;
+    }
+    /// Bytes of the packet up to the end of this flit.
+    [[nodiscard]] base::Bytes end_of(const Passage& passage, std::int64_t flit) const {
+        return std::min(kBlockBytes * (flit + 1), length(passage));
+    }
+
+    std::deque<PassagePointer>& queue(NodeIndex node, PortIndex input, VirtualLane lane,
+                                      PortIndex output) {
+        const bool fifo = is_host(node) || config_.input_queue == InputQueue::fifo;
+        return nodes_[node].inputs[input].queues[lane][fifo ? 0 : output];
+    }
+
+    // Packets come in.
+
+    void inject(std::size_t packet) {
+        const Injection& injection = injections_[packet];
+        require(is_host(injection.source) && is_host(injection.destination) &&
+                    injection.bytes >= 1 && injection.lane < config_.lanes,
+                "a packet goes from host to host, of a byte or more, on a lane that exists");
+        auto passage = std::make_shared<Passage>();
+        passage->packet = packet;
+        passage->output = 1;
+        passage->ready = now_;
+        queue(injection.source, 1, injection.lane, 1).push_back(passage);
+        started_[flow(packet)].push_back(packet);
+    }
+
+    void flit_arrives(Link& link, const PassagePointer& passage, std::int64_t flit) {
+        require(passage->arrived == flit && passage->arrival[flit] == now_,
+                "flits arrive one after the other, when they must");
+        ++passage->arrived;
+        Blocks& blocks = link.blocks[lane(*passage)];
+        --blocks.on_wire;
+        ++blocks.held;
+        if (is_host(link.to.node)) {
+            consume(link, *passage, flit);
+        } else if (flit == 0) {
+            enter_switch(link, passage);
+        }
+    }
+
+    void consume(Link& link, const Passage& passage, std::int64_t flit) {
+        const bool last = flit == flits(passage) - 1;
+        if (config_.credit_release == CreditRelease::per_block) {
+            release(link, lane(passage), 1);
+        } else if (last) {
+            release(link, lane(passage), flits(passage));
+        }
+        if (last) {
+            const bool right = injections_[passage.packet].destination == link.to.node;
+            right ? deliver(passage.packet) : discard(passage.packet);
+        }
+    }
+
+    void enter_switch(Link& link, const PassagePointer& passage) {
+        const NodeIndex node = link.to.node;
+        passage->output = route(node, injections_[passage->packet].destination);
+        const Link* output = passage->output < nodes_[node].outputs.size()
+                                 ? nodes_[node].outputs[passage->output]
+                                 : nullptr;
+        if (output == nullptr) {
+            discard(passage->packet);
+            release_as_it_leaves(link, passage, link.clock);
+            return;
+        }
+        const std::int64_t last = flits(*passage) - 1;
+        base::Time in_time = now_;  // for the first flit, the last full one and the last one
+        for (const std::int64_t flit : {std::max<std::int64_t>(last - 1, 0), last}) {
+            in_time = std::max(in_time, passage->arrival[flit] - output->clock(kBlockBytes * flit));
+        }
+        passage->ready = in_time + config_.switch_latency;
+        look_again(passage->ready, node);
+        queue(node, link.to.port, lane(*passage), passage->output).push_back(passage);
+    }
+
+    [[nodiscard]] PortIndex route(NodeIndex node, NodeIndex destination) const {
+        return config_.routes.at(std::size_t{node - config_.hosts} * config_.hosts + destination);
+    }
+
+    /// The packet leaves the buffer at the end of `input` from now on, by the clock.
+    void release_as_it_leaves(Link& input, const PassagePointer& passage, base::WireClock clock) {
+        const NodeIndex node = input.to.node;
+        if (config_.credit_release == CreditRelease::at_tail) {
+            at(now_ + clock(length(*passage)), node,
+               [=, this, &input] { release(input, lane(*passage), flits(*passage)); });
+            return;
+        }
+        for (std::int64_t flit = 0; flit < flits(*passage); ++flit) {
+            at(now_ + clock(end_of(*passage, flit)), node, [=, this, &input] {
+                require(passage->arrived > flit, "a block is freed after its flit has arrived");
+                release(input, lane(*passage), 1);
+            });
+        }
+    }
+
+    void release(Link& input, VirtualLane lane, std::int64_t count) {
+        Blocks& blocks = input.blocks[lane];
+        blocks.held -= count;
+        blocks.unannounced += count;
+        if (blocks.next_update > now_) {
+            look_again(blocks.next_update, input.to.node);
+        }
+    }
+
+    // Packets come to an end.
+
+    [[nodiscard]] std::tuple<NodeIndex, NodeIndex, VirtualLane> flow(std::size_t packet) const {
+        const Injection& injection = injections_[packet];
+        return {injection.source, injection.destination, injection.lane};
+    }
+
+    void deliver(std::size_t packet) {
+        outcome_.packets[packet] = {true, now_};
+        finish(packet);
+    }
+
+    void discard(std::size_t packet) {
+        ++outcome_.discarded;
+        finish(packet);
+    }
+
+    void finish(std::size_t packet) {
+        std::deque<std::size_t>& order = started_[flow(packet)];
+        require(!order.empty() && order.front() == packet,
+                "packets of a source, destination and lane keep their order");
+        order.pop_front();
+        finished_[packet] = true;
+    }
+
+    // Packets and credit updates go out.
+
+    void arbitrate(NodeIndex index) {
+        Node& node = nodes_[index];
+        for (bool sent_something = true; sent_something;) {
+            sent_something = false;
+            const std::uint64_t first = node.sent % node.ports();
+            for (std::uint64_t step = 0; step < node.ports(); ++step) {
+                Link* output = node.outputs[1 + (first + step) % node.ports()];
+                if (output != nullptr && output->busy_until <= now_) {
+                    sent_something |= send_update(*output) || send_packet(*output);
+                }
+            }
+        }
+    }
+
+    /// Of the first lane for which one is due.
+    bool send_update(Link& output) {
+        for (Blocks& blocks : output.reverse->blocks) {
+            if (blocks.unannounced == 0 || blocks.next_update > now_) {
+                continue;
+            }
+            const std::int64_t count = std::exchange(blocks.unannounced, 0);
+            blocks.announced += count;
+            blocks.next_update = now_ + config_.credit_update_interval;
+            output.busy_until = now_ + output.clock(config_.credit_update_bytes);
+            look_again(output.busy_until, output.from.node);
+            at(output.busy_until + output.delay, output.to.node, [count, &blocks] {
+                blocks.announced -= count;
+                blocks.credits += count;
+            });
+            return true;
+        }
+        return false;
+    }
+
+    bool send_packet(Link& output) {
+        Lanes lanes;
+        for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
+            if (next_input(output, lane) != 0) {
+                lanes.insert(lane);
+            }
+        }
+        if (!output.arbiter.open(lanes)) {
+            return false;
+        }
+        const VirtualLane lane = output.arbiter.choose(lanes);
+        const PortIndex input = next_input(output, lane);
+        output.last_input[lane] = input;
+        std::deque<PassagePointer>& waiting =
+            queue(output.from.node, input, lane, output.from.port);
+        const PassagePointer passage = waiting.front();
+        waiting.pop_front();
+        output.arbiter.sent(flits(*passage), length(*passage));
+        transmit(output, input, passage);
+        return true;
+    }
+
+    /// The input that is to send on this lane; 0: none can.
+    PortIndex next_input(Link& output, VirtualLane lane) {
+        const PortIndex ports = nodes_[output.from.node].ports();
+        for (PortIndex step = 0; step < ports; ++step) {
+            const auto input = static_cast<PortIndex>(1 + (output.last_input[lane] + step) % ports);
+            const Passage* first = first_ready(output, input, lane);
+            if (first != nullptr && crossbar_free(output.from.node, input) &&
+                output.blocks[lane].credits >= flits(*first)) {
+                return input;
+            }
+        }
+        return 0;
+    }
+
+    /// The packet at the head of the input's queue, if it is ready and for this output.
+    const Passage* first_ready(const Link& output, PortIndex input, VirtualLane lane) {
+        const auto& waiting = queue(output.from.node, input, lane, output.from.port);
+        if (waiting.empty() || waiting.front()->output != output.from.port ||
+            waiting.front()->ready > now_) {
+            return nullptr;
+        }
+        return waiting.front().get();
+    }
+
+    [[nodiscard]] bool crossbar_free(NodeIndex node, PortIndex input) const {
+        return is_host(node) || nodes_[node].inputs[input].sending < config_.crossbar_speedup;
+    }
+
+    void transmit(Link& output, PortIndex input_port, const PassagePointer& passage) {
+        const NodeIndex node = output.from.node;
+        const base::Time start = now_;
+        const base::Bytes bytes = length(*passage);
+
+        require(output.busy_until <= now_, "an output sends one thing at a time");
+        output.busy_until = start + output.clock(bytes);
+        output.counters.packets += 1;
+        output.counters.bytes += bytes;
+        nodes_[node].sent += 1;
+
+        Blocks& blocks = output.blocks[lane(*passage)];
+        blocks.credits -= flits(*passage);
+        blocks.on_wire += flits(*passage);
+
+        auto next = std::make_shared<Passage>();
+        next->packet = passage->packet;
+        for (std::int64_t flit = 0; flit < flits(*passage); ++flit) {
+            const base::Time left = start + output.clock(end_of(*passage, flit));
+            next->arrival.push_back(left + output.delay);
+            at(left, node, [=, this, &output] { flit_leaves(output, *passage, flit, start); });
+            at(left + output.delay, output.to.node,
+               [=, this, &output] { flit_arrives(output, next, flit); });
+        }
+
+        Input& input = nodes_[node].inputs[input_port];
+        input.sending += 1;
+        require(is_host(node) || input.sending <= config_.crossbar_speedup,
+                "an input has so many ways into the crossbar");
+        at(output.busy_until, node, [&input] { input.sending -= 1; });
+        if (!is_host(node)) {
+            release_as_it_leaves(*nodes_[node].outputs[input_port]->reverse, passage, output.clock);
+        }
+    }
+
+    /// The flit has left: it must have been there for the switch latency when it began to.
+    void flit_leaves(const Link& output, const Passage& passage, std::int64_t flit,
+                     base::Time start) {
+        if (is_host(output.from.node)) {
+            return;
+        }
+        require(passage.arrived > flit, "a flit leaves after it has arrived");
+        const base::Time began = start + output.clock(kBlockBytes * flit);
+        const base::Time rounding{2};
+        require(began + rounding >= passage.arrival[flit] + config_.switch_latency,
+                "a flit leaves when the switch's latency is over, or later");
+    }
+
+    // Time passes.
+
+    void pass_time_until(base::Time instant) {
+        for (Link& link : links_) {
+            if (link.wait == Wait::credits) {
+                link.counters.wait_credits += instant - now_;
+            } else if (link.wait == Wait::crossbar) {
+                link.counters.wait_crossbar += instant - now_;
+            }
+        }
+        now_ = instant;
+    }
+
+    void classify_waits(NodeIndex node) {
+        for (Link* output : nodes_[node].outputs) {
+            if (output != nullptr) {
+                output->wait = output->busy_until > now_ ? Wait::nothing : wait_of_idle(*output);
+            }
+        }
+    }
+
+    Wait wait_of_idle(const Link& output) {
+        Wait wait = Wait::nothing;
+        for (PortIndex input = 1; input <= nodes_[output.from.node].ports(); ++input) {
+            for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
+                const Passage* first = first_ready(output, input, lane);
+                if (first == nullptr) {
+                    continue;
+                }
+                if (!crossbar_free(output.from.node, input)) {
+                    wait = Wait::crossbar;
+                } else if (output.blocks[lane].credits < flits(*first)) {
+                    return Wait::credits;
+                }
+            }
+        }
+        return wait;
+    }
+
+    void check_blocks() const {
+        for (const Link& link : links_) {
+            for (const Blocks& b : link.blocks) {
+                require(b.credits >= 0, "credits are never negative");
+                require(b.on_wire >= 0 && b.held >= 0 && b.unannounced >= 0 && b.announced >= 0,
+                        "there are no negative blocks");
+                require(b.held <= config_.buffer_blocks, "no buffer holds more than it can");
+                require(b.credits + b.on_wire + b.held + b.unannounced + b.announced ==
+                            config_.buffer_blocks,
+                        "no block gets lost");
+            }
+        }
+    }
+
+    void conclude() {
+        outcome_.end = now_;
+        outcome_.stalled = std::find(finished_.begin(), finished_.end(), false) != finished_.end();
+        for (const Link& link : links_) {
+            outcome_.outputs[{link.from.node, link.from.port}] = link.counters;
+            for (const Blocks& b : link.blocks) {
+                require(b.on_wire + b.unannounced + b.announced == 0,
+                        "when all is quiet, every free block is known to the sender");
+                require(outcome_.stalled || b.held == 0, "buffers are empty at the end");
+            }
+        }
+    }
+
+    const FabricConfig& config_;
+    const std::vector<Injection>& injections_;
+    std::deque<Link> links_;
+    std::vector<Node> nodes_;
+    base::Time now_;
+    std::map<base::Time, std::vector<Change>> agenda_;
+    /// Packets under way, by flow, in the order of injection.
+    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, std::deque<std::size_t>> started_;
+    std::vector<bool> finished_;
+    Outcome outcome_;
+};
+
+}  // namespace detail
+
+/// Runs until nothing can happen any more. The configuration is valid, the injections' times are 0
+/// or later, and routes do not lead in circles (a packet would go round for ever). Aborts with a
+/// message if one of its own invariants does not hold.
+inline Outcome run(const FabricConfig& config, const std::vector<Injection>& injections) {
+    return detail::Simulation(config, injections).run();
+}
+
+}  // namespace daqloom::infiniband::reference

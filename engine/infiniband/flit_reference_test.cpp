@@ -1,0 +1,504 @@
+#include "infiniband/flit_reference.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "infiniband/random_fabric.hpp"
+
+namespace daqloom::infiniband::reference {
+namespace {
+
+using base::Bytes;
+using base::gigabits_per_second;
+using base::nanoseconds;
+using base::Time;
+
+constexpr base::BitRate kRate = gigabits_per_second(100);
+constexpr Time kDelay = nanoseconds(30);
+constexpr Time kLatency = nanoseconds(130);
+
+/// On the wire at 100 Gb/s, 25 Gb/s.
+constexpr Time wire(Bytes bytes) { return Time{80} * bytes; }
+constexpr Time slow_wire(Bytes bytes) { return Time{320} * bytes; }
+constexpr Time kUpdate = wire(8);
+
+/// Two hosts on one cable.
+FabricConfig pair_of_hosts() {
+    FabricConfig config;
+    config.hosts = 2;
+    config.cables = {{{0, 1}, {1, 1}, kRate, kDelay}};
+    return config;
+}
+
+/// Host h on port h + 1 of the one switch.
+FabricConfig star(std::uint32_t hosts) {
+    FabricConfig config;
+    config.hosts = hosts;
+    config.switch_ports = {static_cast<PortIndex>(hosts)};
+    config.switch_latency = kLatency;
+    for (NodeIndex host = 0; host < hosts; ++host) {
+        const auto port = static_cast<PortIndex>(host + 1);
+        config.cables.push_back({{host, 1}, {hosts, port}, kRate, kDelay});
+        config.routes.push_back(port);
+    }
+    return config;
+}
+
+/// Equal packets handed over at the same time.
+std::vector<Injection> backlog(std::size_t packets, Injection each) {
+    return std::vector<Injection>(packets, each);
+}
+
+std::vector<Injection> operator+(std::vector<Injection> a, const std::vector<Injection>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+/// All packets' arrivals; a packet that did not arrive fails the test.
+std::vector<std::int64_t> arrivals(const Outcome& outcome) {
+    std::vector<std::int64_t> ps;
+    for (const Delivery& delivery : outcome.packets) {
+        EXPECT_TRUE(delivery.delivered);
+        ps.push_back(delivery.at.ps);
+    }
+    return ps;
+}
+
+/// The packets' indices in the order of arrival.
+std::vector<std::size_t> order_of_arrival(const Outcome& outcome) {
+    std::vector<std::size_t> order(outcome.packets.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return outcome.packets[a].at < outcome.packets[b].at;
+    });
+    return order;
+}
+
+/// Lanes in the order of arrival, a letter each.
+std::string lanes_as_they_arrive(const Outcome& outcome, const std::vector<Injection>& traffic) {
+    std::string lanes;
+    for (const std::size_t packet : order_of_arrival(outcome)) {
+        lanes += static_cast<char>('a' + traffic[packet].lane);
+    }
+    return lanes;
+}
+
+TEST(FlitReference, APacketCutsThroughAFlitLater) {
+    for (const Bytes bytes : {1, 64, 65, 282, 4096, 4122}) {
+        const Outcome outcome = run(star(2), {{nanoseconds(7), 0, 1, bytes, 0}});
+        // The first flit arrives and waits for the latency, the packet follows it.
+        const Time expected = nanoseconds(7) + wire(std::min<Bytes>(bytes, 64)) + kDelay +
+                              kLatency + wire(bytes) + kDelay;
+        EXPECT_EQ(arrivals(outcome), std::vector{expected.ps});
+        EXPECT_FALSE(outcome.stalled);
+        const OutputCounters counters = outcome.outputs.at({2, 2});
+        EXPECT_EQ(counters.packets, 1u);
+        EXPECT_EQ(counters.bytes, bytes);
+        EXPECT_EQ(counters.wait_credits + counters.wait_crossbar, Time::zero());
+        EXPECT_EQ(outcome.outputs.at({2, 1}).packets, 0u);
+    }
+}
+
+TEST(FlitReference, ATrainOfPacketsGoesAtLineRate) {
+    const Outcome outcome = run(star(2), backlog(50, {Time::zero(), 0, 1, 4122, 0}));
+    const Time first = wire(64) + kDelay + kLatency + wire(4122) + kDelay;
+    for (std::int64_t packet = 0; packet < 50; ++packet) {
+        EXPECT_EQ(outcome.packets[packet].at, first + wire(4122) * packet);
+    }
+    EXPECT_EQ(outcome.outputs.at({0, 1}).wait_credits, Time::zero());
+}
+
+TEST(FlitReference, EveryHopOfALineAddsItsOwnTime) {
+    FabricConfig config;  // hosts 0 and 1 at the ends of switches 2 and 3
+    config.hosts = 2;
+    config.switch_ports = {2, 2};
+    config.switch_latency = kLatency;
+    config.cables = {{{0, 1}, {2, 1}, kRate, nanoseconds(10)},
+                     {{2, 2}, {3, 1}, kRate, nanoseconds(500)},
+                     {{3, 2}, {1, 1}, kRate, nanoseconds(20)}};
+    config.routes = {1, 2, 1, 2};
+    const Outcome outcome = run(config, {{Time::zero(), 0, 1, 300, 0}});
+    EXPECT_EQ(outcome.packets[0].at, (wire(64) + kLatency) * 2 + nanoseconds(530) + wire(300));
+}
+
+// Credits.
+
+TEST(FlitReference, CreditsLimitTheThroughputToTheBufferPerLoop) {
+    // From a packet's start until its credits are back: on the wire, there, update, back.
+    const Time loop = wire(640) + kDelay + kUpdate + kDelay;
+    for (const std::int64_t blocks : {10, 19, 29, 30}) {
+        FabricConfig config = pair_of_hosts();
+        config.buffer_blocks = blocks;
+        const std::int64_t at_once = blocks / 10;
+        const Outcome outcome = run(config, backlog(12, {Time::zero(), 0, 1, 640, 0}));
+        const bool limited = wire(640) * at_once < loop;
+        ASSERT_EQ(limited, blocks < 30);
+        for (std::int64_t packet = 0; packet < 12; ++packet) {
+            const Time start = limited ? loop * (packet / at_once) + wire(640) * (packet % at_once)
+                                       : wire(640) * packet;
+            EXPECT_EQ(outcome.packets[packet].at, start + wire(640) + kDelay);
+        }
+        const Time gap = limited ? loop - wire(640) * at_once : Time::zero();
+        EXPECT_EQ(outcome.outputs.at({0, 1}).wait_credits, gap * (12 / at_once - 1));
+        EXPECT_EQ(outcome.outputs.at({0, 1}).wait_crossbar, Time::zero());
+    }
+}
+
+TEST(FlitReference, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
+    FabricConfig config = star(2);
+    config.buffer_blocks = 35;  // three packets of 11 blocks
+    const Outcome outcome = run(config, backlog(30, {Time::zero(), 0, 1, 700, 0}));
+    // A packet's credits: first flit there, latency, tail out of the switch, update back. The loop
+    // of the second cable is shorter.
+    const Time loop = wire(64) + kDelay + kLatency + wire(700) + kUpdate + kDelay;
+    const Time first = wire(64) + kDelay + kLatency + wire(700) + kDelay;
+    ASSERT_GT(loop, wire(700) * 3);
+    for (std::int64_t packet = 0; packet < 30; ++packet) {
+        EXPECT_EQ(outcome.packets[packet].at,
+                  first + loop * (packet / 3) + wire(700) * (packet % 3));
+    }
+}
+
+TEST(FlitReference, UpdatesComeNoMoreOftenThanTheirInterval) {
+    FabricConfig config = pair_of_hosts();
+    config.buffer_blocks = 10;
+    config.credit_update_interval = nanoseconds(700);
+    const Outcome outcome = run(config, backlog(5, {Time::zero(), 0, 1, 640, 0}));
+    // The first update starts as the packet is there, the others an interval after the last one.
+    const Time first_update = wire(640) + kDelay;
+    ASSERT_LT(first_update + kUpdate + kDelay, nanoseconds(700));
+    EXPECT_EQ(outcome.packets[0].at, first_update);
+    for (std::int64_t packet = 1; packet < 5; ++packet) {
+        const Time start = first_update + nanoseconds(700) * (packet - 1) + kUpdate + kDelay;
+        EXPECT_EQ(outcome.packets[packet].at, start + wire(640) + kDelay);
+    }
+}
+
+TEST(FlitReference, OneUpdateAnnouncesAllThatIsFreeByThen) {
+    FabricConfig config = pair_of_hosts();
+    config.buffer_blocks = 3;
+    config.credit_update_interval = nanoseconds(1000);
+    const Outcome outcome = run(config, backlog(6, {Time::zero(), 0, 1, 64, 0}));
+    // Three packets of a block go; the first one's block is announced at once, the other two wait
+    // for the second update, with the block of the fourth packet, which is there long before.
+    const Time there = wire(64) + kDelay;
+    const Time fourth = there + kUpdate + kDelay;
+    const Time fifth = fourth + nanoseconds(1000);
+    EXPECT_EQ(arrivals(outcome), (std::vector{there.ps, (there + wire(64)).ps,
+                                              (there + wire(64) * 2).ps, (fourth + there).ps,
+                                              (fifth + there).ps, (fifth + wire(64) + there).ps}));
+}
+
+TEST(FlitReference, BlocksComeBackOneByOneOrWithTheTail) {
+    // The second packet needs one block of the first one's ten.
+    for (const auto release : {CreditRelease::per_block, CreditRelease::at_tail}) {
+        FabricConfig config = pair_of_hosts();
+        config.buffer_blocks = 19;
+        config.credit_release = release;
+        const std::vector<Injection> traffic = backlog(2, {Time::zero(), 0, 1, 640, 0});
+        const Bytes freed = release == CreditRelease::per_block ? 64 : 640;
+        const Time start = std::max(wire(640), wire(freed) + kDelay + kUpdate + kDelay);
+        EXPECT_EQ(run(config, traffic).packets[1].at, start + wire(640) + kDelay);
+    }
+    // A switch frees the first block as it has left to the next cable.
+    for (const auto release : {CreditRelease::per_block, CreditRelease::at_tail}) {
+        FabricConfig config = star(2);
+        config.buffer_blocks = 19;
+        config.credit_release = release;
+        const std::vector<Injection> traffic = backlog(2, {Time::zero(), 0, 1, 640, 0});
+        const Time leaves = wire(64) + kDelay + kLatency;
+        const Bytes freed = release == CreditRelease::per_block ? 64 : 640;
+        const Time start = leaves + wire(freed) + kUpdate + kDelay;
+        EXPECT_EQ(run(config, traffic).packets[1].at, start + leaves + wire(640) + kDelay);
+    }
+}
+
+TEST(FlitReference, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
+    FabricConfig config = pair_of_hosts();
+    const std::vector<Injection> traffic =
+        backlog(10, {Time::zero(), 1, 0, 1000, 0}) + backlog(1, {Time::zero(), 0, 1, 100, 0});
+    const Outcome outcome = run(config, traffic);
+    // The packet is there while host 1 sends its first one; the update follows that at once.
+    ASSERT_LT(wire(100) + kDelay, wire(1000));
+    EXPECT_EQ(outcome.packets[0].at, wire(1000) + kDelay);
+    for (std::int64_t packet = 1; packet < 10; ++packet) {
+        EXPECT_EQ(outcome.packets[packet].at, wire(1000) * (packet + 1) + kUpdate + kDelay);
+    }
+    // At the very same instant the update goes before the packet.
+    const Time there = wire(100) + kDelay;
+    const Outcome together = run(config, {{Time::zero(), 0, 1, 100, 0}, {there, 1, 0, 200, 0}});
+    EXPECT_EQ(together.packets[1].at, there + kUpdate + wire(200) + kDelay);
+    EXPECT_EQ(together.outputs.at({1, 1}).wait_credits, Time::zero());
+}
+
+// Rates.
+
+/// Host 0 and host 1 at either side of a switch, each at its own rate.
+FabricConfig two_rates(std::int64_t in_gbps, std::int64_t out_gbps) {
+    FabricConfig config = star(2);
+    config.cables[0].rate = gigabits_per_second(in_gbps);
+    config.cables[1].rate = gigabits_per_second(out_gbps);
+    return config;
+}
+
+TEST(FlitReference, FromAFasterLinkAPacketFollowsItsFirstFlit) {
+    for (const Bytes bytes : {1, 63, 64, 65, 4096, 4122}) {
+        const Outcome outcome = run(two_rates(100, 25), {{Time::zero(), 0, 1, bytes, 0}});
+        EXPECT_EQ(outcome.packets[0].at,
+                  wire(std::min<Bytes>(bytes, 64)) + kDelay + kLatency + slow_wire(bytes) + kDelay);
+    }
+}
+
+TEST(FlitReference, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
+    // The last flit begins to leave as its latency is over: one more flit on the fast wire.
+    for (const Bytes bytes : {65, 100, 4096, 4122}) {
+        const Outcome outcome = run(two_rates(25, 100), {{Time::zero(), 0, 1, bytes, 0}});
+        const Bytes last = bytes - (bytes - 1) / 64 * 64;
+        const Time by_the_last_flit = slow_wire(bytes) + kDelay + kLatency + wire(last) + kDelay;
+        const Time by_the_first_flit = slow_wire(64) + kDelay + kLatency + wire(bytes) + kDelay;
+        EXPECT_EQ(outcome.packets[0].at, std::max(by_the_first_flit, by_the_last_flit));
+    }
+}
+
+// Arbitration.
+
+TEST(FlitReference, TwoInputsOfOneOutputTakeTurns) {
+    const std::vector<Injection> traffic =
+        backlog(5, {Time::zero(), 0, 2, 500, 0}) + backlog(5, {Time::zero(), 1, 2, 500, 0});
+    const Outcome outcome = run(star(3), traffic);
+    EXPECT_EQ(order_of_arrival(outcome), (std::vector<std::size_t>{0, 5, 1, 6, 2, 7, 3, 8, 4, 9}));
+    const Time first = wire(64) + kDelay + kLatency + wire(500) + kDelay;
+    for (std::int64_t packet = 0; packet < 5; ++packet) {
+        EXPECT_EQ(outcome.packets[packet].at, first + wire(500) * (2 * packet));
+        EXPECT_EQ(outcome.packets[5 + packet].at, first + wire(500) * (2 * packet + 1));
+    }
+}
+
+TEST(FlitReference, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
+    // Packets of three blocks. A weight of four sends two of them (4 → 1 → −2), three sends one,
+    // seven three (7 → 4 → 1 → −2).
+    FabricConfig config = pair_of_hosts();
+    config.lanes = 3;
+    config.arbitration.low = {{0, 4}, {1, 3}, {2, 0}, {2, 7}};
+    const std::vector<Injection> traffic = backlog(6, {Time::zero(), 0, 1, 150, 0}) +
+                                           backlog(6, {Time::zero(), 0, 1, 150, 1}) +
+                                           backlog(6, {Time::zero(), 0, 1, 150, 2});
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
+    config.arbitration.low.clear();
+    config.arbitration.high = {{0, 4}, {1, 3}, {2, 0}, {2, 7}};
+    config.arbitration.high_limit = 0;
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
+}
+
+TEST(FlitReference, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
+    FabricConfig config = pair_of_hosts();
+    config.lanes = 2;
+    config.arbitration.low = {{0, 9}, {1, 3}};
+    // Packets of three blocks: lane 0 has one of three that its weight lets it send, and four more
+    // after the first of lane 1 has begun: a whole weight again.
+    const std::vector<Injection> traffic = backlog(1, {Time::zero(), 0, 1, 150, 0}) +
+                                           backlog(3, {Time::zero(), 0, 1, 150, 1}) +
+                                           backlog(4, {wire(150) + Time{1}, 0, 1, 150, 0});
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "abaaabab");
+}
+
+TEST(FlitReference, HighPriorityGivesWayAfterItsLimit) {
+    struct Case {
+        std::uint8_t limit;
+        Bytes bytes;
+        const char* lanes;  // a: high, b: low
+    };
+    for (const Case& c : std::vector<Case>{{0, 1024, "abababaaaaa"},
+                                           {1, 1024, "aaaabaaaabb"},  // 4 × 1024 = 4096
+                                           {1, 4122, "abababaaaaa"},  // over 4096 with one
+                                           {2, 4122, "aabaabaabaa"},  // over 8192 with two
+                                           {255, 64, "aaaaaaaabbb"}}) {
+        FabricConfig config = pair_of_hosts();
+        config.lanes = 2;
+        config.arbitration.high = {{0, 255}};
+        config.arbitration.low = {{1, 255}};
+        config.arbitration.high_limit = c.limit;
+        const std::vector<Injection> traffic = backlog(8, {Time::zero(), 0, 1, c.bytes, 0}) +
+                                               backlog(3, {Time::zero(), 0, 1, c.bytes, 1});
+        EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), c.lanes);
+    }
+}
+
+TEST(FlitReference, ALaneInNoTableNeverSends) {
+    FabricConfig config = pair_of_hosts();
+    config.lanes = 2;
+    const Outcome outcome = run(config, {{Time::zero(), 0, 1, 64, 1}, {Time::zero(), 0, 1, 64, 0}});
+    EXPECT_FALSE(outcome.packets[0].delivered);
+    EXPECT_TRUE(outcome.packets[1].delivered);
+    EXPECT_TRUE(outcome.stalled);
+}
+
+TEST(FlitReference, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
+    // Host 1 keeps the way to host 2 busy; host 0 has a packet for host 2 and one for host 3.
+    const std::vector<Injection> traffic = {{Time::zero(), 1, 2, 4096, 0},
+                                            {nanoseconds(10), 0, 2, 640, 0},
+                                            {nanoseconds(10), 0, 3, 640, 0}};
+    const Time path = wire(64) + kDelay + kLatency;  // until a packet may leave the switch
+    const Time tail = wire(640) + kDelay;
+    const Time held_until = path + wire(4096);
+
+    FabricConfig config = star(4);
+    config.input_queue = InputQueue::fifo;
+    Outcome outcome = run(config, traffic);
+    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
+    // One way into the crossbar: the second packet follows the first.
+    EXPECT_EQ(outcome.packets[2].at, held_until + wire(640) + tail);
+    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, wire(640));
+
+    config.crossbar_speedup = 2;  // both at once
+    outcome = run(config, traffic);
+    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
+    EXPECT_EQ(outcome.packets[2].at, held_until + tail);
+    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, Time::zero());
+
+    config.crossbar_speedup = 1;
+    config.input_queue = InputQueue::virtual_output;
+    outcome = run(config, traffic);
+    EXPECT_EQ(outcome.packets[1].at, held_until + tail);
+    EXPECT_EQ(outcome.packets[2].at, nanoseconds(10) + wire(640) + path + tail);
+    EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, Time::zero());
+}
+
+TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
+    // While a long packet leaves on the slow port 2, one for port 3 and another for port 2 become
+    // ready behind it. Which is next is a matter of how many packets the switch has sent: with
+    // n + 1 of them a pass begins with port 1 + (n + 1) mod 3.
+    FabricConfig config = star(3);
+    config.cables[1].rate = gigabits_per_second(25);
+    const Time later = base::microseconds(10);
+    const Time free = later + wire(64) + kDelay + kLatency + slow_wire(640);
+    for (const std::size_t before : {0, 1, 2}) {
+        const std::vector<Injection> traffic =
+            std::vector<Injection>{
+                {later, 0, 1, 640, 0}, {later, 0, 2, 64, 0}, {later, 0, 1, 64, 0}} +
+            backlog(before, {Time::zero(), 0, 1, 64, 0});
+        const Outcome outcome = run(config, traffic);
+        const bool port_3_first = before == 1;
+        const Time to_port_2 = port_3_first ? free + wire(64) : free;
+        const Time to_port_3 = port_3_first ? free : free + slow_wire(64);
+        EXPECT_EQ(outcome.packets[1].at, to_port_3 + wire(64) + kDelay);
+        EXPECT_EQ(outcome.packets[2].at, to_port_2 + slow_wire(64) + kDelay);
+    }
+}
+
+// What cannot go on.
+
+TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
+    for (const PortIndex port : std::vector<PortIndex>{0, 3}) {  // no route; a port without cable
+        FabricConfig config = star(2);
+        config.switch_ports = {3};
+        config.routes[1] = port;
+        config.buffer_blocks = 10;
+        const Outcome outcome = run(config, backlog(3, {Time::zero(), 0, 1, 640, 0}));
+        EXPECT_EQ(outcome.discarded, 3u);
+        EXPECT_FALSE(outcome.stalled);
+        EXPECT_FALSE(outcome.packets[0].delivered);
+        // Freed as if it left as it arrives: two loops, then the last packet and its update.
+        const Time loop = wire(64) + kDelay + wire(640) + kUpdate + kDelay;
+        EXPECT_EQ(outcome.end, loop * 3);
+    }
+}
+
+TEST(FlitReference, APacketLargerThanTheBufferStalls) {
+    FabricConfig config = pair_of_hosts();
+    config.buffer_blocks = 9;
+    const Outcome outcome = run(config, backlog(1, {nanoseconds(5), 0, 1, 640, 0}));
+    EXPECT_TRUE(outcome.stalled);
+    EXPECT_EQ(outcome.end, nanoseconds(5));
+}
+
+/// Switches in a ring, a host at port 1 of each, port 2 to the next switch, port 3 from the last.
+FabricConfig ring(std::uint32_t switches) {
+    FabricConfig config;
+    config.hosts = switches;
+    config.switch_ports.assign(switches, 3);
+    for (std::uint32_t s = 0; s < switches; ++s) {
+        const NodeIndex node = switches + s;
+        const NodeIndex next = switches + (s + 1) % switches;
+        config.cables.push_back({{s, 1}, {node, 1}, kRate, kDelay});
+        config.cables.push_back({{node, 2}, {next, 3}, kRate, kDelay});
+        for (NodeIndex host = 0; host < switches; ++host) {
+            config.routes.push_back(host == s ? 1 : 2);
+        }
+    }
+    return config;
+}
+
+TEST(FlitReference, RoutesRoundARingDeadlock) {
+    // Every host sends to the host after the next. All first packets go into the next switch at
+    // once and fill its buffer there, and each waits for the buffer that the next one fills.
+    FabricConfig config = ring(4);
+    config.buffer_blocks = 10;
+    std::vector<Injection> traffic;
+    for (NodeIndex host = 0; host < 4; ++host) {
+        traffic.push_back({Time::zero(), host, (host + 2) % 4, 640, 0});
+    }
+    // One more comes as far as its first switch: the last thing that happens is that it is ready.
+    traffic.push_back({base::microseconds(5), 0, 2, 640, 0});
+    Outcome outcome = run(config, traffic);
+    EXPECT_TRUE(outcome.stalled);
+    for (NodeIndex host = 0; host < 4; ++host) {
+        EXPECT_FALSE(outcome.packets[host].delivered);
+        EXPECT_EQ(outcome.outputs.at({4 + host, 2}).packets, 1u);
+        const Time ready = (wire(64) + kDelay + kLatency) * 2;  // the packet from before
+        EXPECT_EQ(outcome.outputs.at({4 + host, 2}).wait_credits, outcome.end - ready);
+    }
+    EXPECT_FALSE(outcome.packets[4].delivered);
+    EXPECT_EQ(outcome.end, base::microseconds(5) + wire(64) + kDelay + kLatency);
+
+    config.buffer_blocks = 20;  // room for two: nobody waits, own packets are out of the way
+    ASSERT_LT(wire(640), wire(64) + kDelay + kLatency);
+    outcome = run(config, traffic);
+    EXPECT_FALSE(outcome.stalled);
+    const Time expected = (wire(64) + kDelay + kLatency) * 3 + wire(640) + kDelay;
+    for (NodeIndex host = 0; host < 4; ++host) {
+        EXPECT_EQ(outcome.packets[host].at, expected);
+    }
+}
+
+// The reference's own checks, on what nobody thought of.
+
+TEST(FlitReference, HoldsItsInvariantsOnRandomFabrics) {
+    std::uint64_t stalled = 0;
+    std::uint64_t discarded = 0;
+    std::uint64_t delivered = 0;
+    Time wait_credits;
+    Time wait_crossbar;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        const RandomFabric fabric = random_fabric(seed);
+        const Outcome outcome = run(fabric.config, fabric.traffic);
+        std::uint64_t arrived = 0;
+        for (std::size_t packet = 0; packet < fabric.traffic.size(); ++packet) {
+            const Delivery& delivery = outcome.packets[packet];
+            arrived += delivery.delivered;
+            EXPECT_TRUE(!delivery.delivered || delivery.at > fabric.traffic[packet].at);
+            EXPECT_LE(delivery.at, outcome.end);
+        }
+        EXPECT_EQ(arrived + outcome.discarded < fabric.traffic.size(), outcome.stalled) << seed;
+        stalled += outcome.stalled;
+        discarded += outcome.discarded;
+        delivered += arrived;
+        for (const auto& [end, counters] : outcome.outputs) {
+            wait_credits += counters.wait_credits;
+            wait_crossbar += counters.wait_crossbar;
+        }
+    }
+    // All that can happen did.
+    EXPECT_GT(stalled, 0u);
+    EXPECT_GT(discarded, 5u);
+    EXPECT_GT(delivered, 5'000u);
+    EXPECT_GT(wait_credits, Time::zero());
+    EXPECT_GT(wait_crossbar, Time::zero());
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband::reference

@@ -1,0 +1,87 @@
+// Which virtual lane an output serves next.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "infiniband/fabric_config.hpp"
+
+namespace daqloom::infiniband {
+
+/// A set of virtual lanes, a bit for each.
+using LaneSet = std::uint32_t;
+
+/// Weighted round robin over a table; a packet may overshoot the rest of an entry's weight.
+class LaneTable {
+  public:
+    explicit LaneTable(const std::vector<LaneWeight>& entries) : entries_(entries) {
+        for (const LaneWeight& entry : entries_) {
+            lanes_ |= entry.weight > 0 ? LaneSet{1} << entry.lane : 0;
+        }
+        current_ = entries_.empty() ? 0 : entries_.size() - 1;
+    }
+
+    [[nodiscard]] LaneSet lanes() const { return lanes_; }
+
+    /// The next of `candidates`, of which at least one has an entry with a weight.
+    VirtualLane pick(LaneSet candidates) {
+        if (rest_ <= 0 || !holds(candidates, entries_[current_])) {
+            do {
+                current_ = current_ + 1 == entries_.size() ? 0 : current_ + 1;
+            } while (entries_[current_].weight == 0 || !holds(candidates, entries_[current_]));
+            rest_ = entries_[current_].weight;
+        }
+        return entries_[current_].lane;
+    }
+
+    void sent(std::int64_t blocks) { rest_ -= blocks; }
+
+  private:
+    static bool holds(LaneSet set, const LaneWeight& entry) {
+        return ((set >> entry.lane) & 1U) != 0;
+    }
+
+    std::vector<LaneWeight> entries_;
+    LaneSet lanes_ = 0;
+    std::size_t current_ = 0;
+    std::int64_t rest_ = 0;  // blocks
+};
+
+/// Virtual lane arbitration of one output (InfiniBand Architecture Specification, 1, 7.6.9).
+class LaneArbiter {
+  public:
+    explicit LaneArbiter(const LaneArbitration& tables)
+        : high_(tables.high),
+          low_(tables.low),
+          limited_(tables.high_limit != 255),
+          limit_(std::max<base::Bytes>(1, base::Bytes{4096} * tables.high_limit)) {}
+
+    /// Lanes that can be served at all.
+    [[nodiscard]] LaneSet lanes() const { return high_.lanes() | low_.lanes(); }
+
+    /// The lane that sends a packet now; `candidates` are some of lanes(), one at least. To be
+    /// followed by sent().
+    VirtualLane pick(LaneSet candidates) {
+        const bool high = (candidates & high_.lanes()) != 0;
+        const bool low = (candidates & low_.lanes()) != 0;
+        from_high_ = high && (!low || !limited_ || sent_high_ < limit_);
+        return from_high_ ? high_.pick(candidates) : low_.pick(candidates);
+    }
+
+    void sent(base::Bytes bytes, std::int64_t blocks) {
+        (from_high_ ? high_ : low_).sent(blocks);
+        sent_high_ = from_high_ ? sent_high_ + bytes : 0;
+    }
+
+  private:
+    LaneTable high_;
+    LaneTable low_;
+    bool limited_;
+    bool from_high_ = false;
+    base::Bytes limit_;
+    base::Bytes sent_high_ = 0;
+};
+
+}  // namespace daqloom::infiniband

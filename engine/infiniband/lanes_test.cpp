@@ -1,0 +1,153 @@
+// Known answers of virtual lane arbitration: the order in which packets of backlogged lanes leave.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/network_play.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+using base::Time;
+using reference::Injection;
+
+constexpr base::Bytes kFull = 4096 + 26;  // 65 blocks
+
+/// What a lane has to send, all of it from the beginning on.
+struct Backlog {
+    VirtualLane lane;
+    std::uint32_t packets;
+    base::Bytes bytes = kFull;
+};
+
+/// The lanes of the packets from host 0 to host 1, a digit each, in the order of their arrival.
+/// Credits for all of them are there, so that nothing but the tables of host 0 decides.
+std::string order_of(const LaneArbitration& tables, const std::vector<Backlog>& backlogs) {
+    FabricConfig config = star(2);
+    config.lanes = 4;
+    config.arbitration = tables;
+    config.buffer_blocks = 100'000;
+    std::vector<Injection> traffic;
+    for (const Backlog& each : backlogs) {
+        traffic.insert(traffic.end(), each.packets,
+                       Injection{Time::zero(), 0, 1, each.bytes, each.lane});
+    }
+    const NetworkPlay play(config, traffic);
+    std::vector<std::size_t> by_arrival(traffic.size());
+    std::iota(by_arrival.begin(), by_arrival.end(), 0U);
+    std::sort(by_arrival.begin(), by_arrival.end(), [&](std::size_t a, std::size_t b) {
+        return play.deliveries[a].at < play.deliveries[b].at;
+    });
+    std::string order;
+    for (const std::size_t packet : by_arrival) {
+        order += static_cast<char>('0' + traffic[packet].lane);
+    }
+    return order;
+}
+
+std::string times(std::size_t count, const std::string& turn) {
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) {
+        all += turn;
+    }
+    return all;
+}
+
+/// Tables without high priority.
+LaneArbitration only_low(std::vector<LaneWeight> low) {
+    LaneArbitration tables;
+    tables.low = std::move(low);
+    return tables;
+}
+
+TEST(Lanes, AWeightIsUsedUpToTheEndOfThePacketThatOvershootsIt) {
+    // A turn of weight w has ⌈w / 65⌉ packets of 65 blocks, and one at least.
+    for (const int weight : {1, 64, 65, 66, 130, 131, 255}) {
+        const auto packets = static_cast<std::size_t>(weight + 64) / 65;
+        const std::string order = order_of(
+            only_low({{0, static_cast<std::uint8_t>(weight)}, {1, 65}}), {{0, 200}, {1, 200}});
+        const std::string turn = times(packets, "0") + "1";
+        EXPECT_EQ(order.substr(0, 40 * turn.size()), times(40, turn)) << weight;
+    }
+}
+
+TEST(Lanes, WeightsCountBlocksNotPackets) {
+    // 128 blocks: two packets of 65 (which overshoots by two), or 128 of one.
+    const std::string order =
+        order_of(only_low({{0, 128}, {1, 128}}), {{0, 100, kFull}, {1, 6400, 64}});
+    const std::string turn = times(2, "0") + times(128, "1");
+    EXPECT_EQ(order, times(50, turn));
+}
+
+TEST(Lanes, AnOvershootIsNotMadeUpForInTheNextTurn) {
+    // Specification, volume 1, 7.6.9: the weight is loaded anew. 66 of 65-block packets: two a
+    // turn, not 66 / 65 on the average.
+    const std::string order = order_of(only_low({{0, 66}, {1, 65}}), {{0, 200}, {1, 100}});
+    EXPECT_EQ(order, times(100, "001"));
+}
+
+TEST(Lanes, ALaneMayHaveSeveralEntries) {
+    const std::string order =
+        order_of(only_low({{0, 65}, {1, 65}, {0, 65}, {2, 130}}), {{0, 80}, {1, 40}, {2, 80}});
+    EXPECT_EQ(order, times(40, "01022"));
+}
+
+TEST(Lanes, WhatNobodyWantsIsLeftToOthers) {
+    const std::string order = order_of(only_low({{0, 65}, {1, 195}}), {{0, 20}, {1, 6}});
+    EXPECT_EQ(order, "01110111" + times(18, "0"));
+}
+
+TEST(Lanes, ALaneInNoTableSendsNothing) {
+    FabricConfig config = star(2);
+    config.lanes = 2;
+    config.arbitration = only_low({{0, 64}, {1, 0}});
+    const NetworkPlay play(config,
+                           {{Time::zero(), 0, 1, kFull, 1}, {Time::zero(), 0, 1, kFull, 0}});
+    EXPECT_FALSE(play.deliveries[0].delivered);
+    EXPECT_TRUE(play.deliveries[1].delivered);
+}
+
+TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {
+    LaneArbitration tables;
+    tables.high = {{1, 255}};
+    tables.low = {{0, 255}};
+    // The limit is asked before each packet: it holds back the one after limit · 4096 B or more, of
+    // 4122 B each. Low priority has one packet then, whatever its weight.
+    for (const int limit : {0, 1, 2, 10, 100, 200, 254}) {
+        tables.high_limit = static_cast<std::uint8_t>(limit);
+        const auto high =
+            static_cast<std::size_t>(std::max<base::Bytes>(1, (limit * 4096 + kFull - 1) / kFull));
+        const std::string order = order_of(tables, {{0, 400}, {1, 400}});
+        const std::string turn = times(high, "1") + "0";
+        const std::size_t turns = 400 / high;
+        EXPECT_EQ(order.substr(0, turns * turn.size()), times(turns, turn)) << limit;
+    }
+}
+
+TEST(Lanes, TheLimitCountsBytesNotPackets) {
+    LaneArbitration tables;
+    tables.high = {{1, 255}};
+    tables.low = {{0, 1}};
+    tables.high_limit = 1;
+    const std::string order = order_of(tables, {{0, 20, kFull}, {1, 1280, 64}});
+    EXPECT_EQ(order, times(20, times(64, "1") + "0"));
+}
+
+TEST(Lanes, WithoutLimitHighPriorityGoesFirst) {
+    LaneArbitration tables;
+    tables.high = {{1, 1}, {2, 1}};
+    tables.low = {{0, 255}};
+    tables.high_limit = 255;
+    EXPECT_EQ(order_of(tables, {{0, 50}, {1, 50}, {2, 30}}),
+              times(30, "12") + times(20, "1") + times(50, "0"));
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband

@@ -1,0 +1,45 @@
+// How a message becomes packets on the wire (InfiniBand Architecture Specification, 1, 5.2 and 9).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "infiniband/fabric_config.hpp"
+
+namespace daqloom::infiniband {
+
+// Of every packet: local route header 8, base transport header 12, checks 4 and 2.
+inline constexpr base::Bytes kHeaderBytes = 26;
+inline constexpr base::Bytes kRdmaHeaderBytes = 16;  ///< first packet of an RDMA write
+inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with immediate data
+inline constexpr base::Bytes kAcknowledgeBytes = kHeaderBytes + 4;
+
+using MessageIndex = std::uint32_t;
+
+/// An RDMA write over a reliable connection.
+struct Message {
+    NodeIndex source = 0;
+    NodeIndex destination = 0;
+    base::Bytes bytes = 0;
+    std::uint64_t tag = 0;  ///< whoever posts it knows it by this
+    VirtualLane lane = 0;
+    bool immediate = false;
+
+    base::Bytes sent = 0;      ///< handed to the wire
+    base::Bytes received = 0;  ///< at the destination
+    base::Time posted;
+    MessageIndex behind = ~MessageIndex{0};  ///< the next one of this connection
+
+    [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
+    bool begun = false;
+
+    /// Length on the wire of the next packet; its payload is padded to whole words.
+    [[nodiscard]] base::Bytes next_packet(base::Bytes mtu) const {
+        const base::Bytes payload = std::min(mtu, bytes - sent);
+        return kHeaderBytes + (payload + 3) / 4 * 4 + (begun ? 0 : kRdmaHeaderBytes) +
+               (immediate && sent + payload == bytes ? kImmediateBytes : 0);
+    }
+};
+
+}  // namespace daqloom::infiniband

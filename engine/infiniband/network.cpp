@@ -1,0 +1,469 @@
+#include "infiniband/network.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace daqloom::infiniband {
+
+namespace {
+
+constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  // what an event can carry
+constexpr PortIndex kMostPorts = 254;                              // InfiniBand's own limit
+constexpr std::uint32_t kMostNodes = 65'536;
+constexpr std::uint32_t kMostLanes = 15;
+
+base::expected<void> check_tables(const FabricConfig& config) {
+    for (const auto* table : {&config.arbitration.high, &config.arbitration.low}) {
+        for (const LaneWeight& entry : *table) {
+            if (entry.lane >= config.lanes) {
+                return base::failure(
+                    fmt::format("virtual lane {} in an arbitration table; there are {}", entry.lane,
+                                config.lanes));
+            }
+        }
+    }
+    if (LaneArbiter(config.arbitration).lanes() == 0) {
+        return base::failure(std::string("the arbitration tables serve no virtual lane"));
+    }
+    return {};
+}
+
+base::expected<void> check_numbers(const FabricConfig& config) {
+    if (config.hosts + config.switch_ports.size() > kMostNodes || config.hosts == 0) {
+        return base::failure(
+            fmt::format("{} hosts and {} switches; expected one host at least and at most {} nodes",
+                        config.hosts, config.switch_ports.size(), kMostNodes));
+    }
+    if (config.lanes < 1 || config.lanes > kMostLanes) {
+        return base::failure(
+            fmt::format("{} virtual lanes; expected 1 to {}", config.lanes, kMostLanes));
+    }
+    if (config.buffer_blocks < 1 || config.buffer_blocks > kMostBlocks) {
+        return base::failure(fmt::format("buffers of {} blocks; expected 1 to {}",
+                                         config.buffer_blocks, kMostBlocks));
+    }
+    if (config.crossbar_speedup < 1 || config.switch_latency <= base::Time::zero() ||
+        config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1) {
+        return base::failure(std::string(
+            "crossbar speed-up, switch latency and credit update bytes have to be above 0, the "
+            "interval of credit updates 0 or more"));
+    }
+    return {};
+}
+
+/// The place of an end among all ports; nothing for an end that is not there.
+base::expected<void> check_end(const FabricConfig& config, End end) {
+    const std::size_t nodes = config.hosts + config.switch_ports.size();
+    if (end.node >= nodes) {
+        return base::failure(fmt::format("a cable ends at node {}; there are {}", end.node, nodes));
+    }
+    const PortIndex ports =
+        end.node < config.hosts ? PortIndex{1} : config.switch_ports[end.node - config.hosts];
+    if (end.port < 1 || end.port > ports) {
+        return base::failure(fmt::format("a cable ends at port {} of node {}, which has {}",
+                                         end.port, end.node, ports));
+    }
+    return {};
+}
+
+}  // namespace
+
+base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueue& events) {
+    if (auto fine = check_numbers(config); !fine) {
+        return tl::unexpected(fine.error());
+    }
+    if (auto fine = check_tables(config); !fine) {
+        return tl::unexpected(fine.error());
+    }
+    for (const PortIndex ports : config.switch_ports) {
+        if (ports < 1 || ports > kMostPorts) {
+            return base::failure(
+                fmt::format("a switch of {} ports; expected 1 to {}", ports, kMostPorts));
+        }
+    }
+    if (config.routes.size() != config.switch_ports.size() * config.hosts) {
+        return base::failure(fmt::format(
+            "{} routes; expected {} for {} switches and {} hosts", config.routes.size(),
+            config.switch_ports.size() * config.hosts, config.switch_ports.size(), config.hosts));
+    }
+    Network network(config, events);
+    for (const Cable& cable : config.cables) {
+        for (const End end : {cable.a, cable.b}) {
+            if (auto fine = check_end(config, end); !fine) {
+                return tl::unexpected(fine.error());
+            }
+        }
+        if (cable.delay <= base::Time::zero() || cable.rate.bps < 1'000'000 ||
+            cable.rate.bps > 8'000'000'000'000) {
+            return base::failure(
+                std::string("a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s"));
+        }
+        const PortNumber a = network.port_number(cable.a);
+        const PortNumber b = network.port_number(cable.b);
+        if (a == b || network.outputs_[a].peer != kNoPort || network.outputs_[b].peer != kNoPort) {
+            return base::failure(fmt::format("two cables at port {} of node {}, or one to itself",
+                                             cable.a.port, cable.a.node));
+        }
+        for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+            network.outputs_[from].peer = to;
+            network.outputs_[from].clock = base::WireClock(cable.rate);
+            network.outputs_[from].delay = cable.delay;
+        }
+    }
+    for (std::size_t i = 0; i < config.routes.size(); ++i) {
+        const auto node = static_cast<NodeIndex>(config.hosts + i / config.hosts);
+        const PortIndex port = config.routes[i];
+        if (port > config.switch_ports[node - config.hosts]) {
+            return base::failure(fmt::format("a route by port {} of node {}, which has {}", port,
+                                             node, config.switch_ports[node - config.hosts]));
+        }
+        const bool leads =
+            port != 0 && network.outputs_[network.port_number({node, port})].peer != kNoPort;
+        network.routes_[i] = leads ? port - 1U : PortSets::kNone;
+    }
+    return network;
+}
+
+Network::Network(const FabricConfig& config, sim::EventQueue& events)
+    : events_(events),
+      hosts_(config.hosts),
+      lanes_(config.lanes),
+      speedup_(config.crossbar_speedup),
+      per_block_(config.credit_release == CreditRelease::per_block),
+      by_output_(config.input_queue == InputQueue::virtual_output ? 1 : 0),
+      buffer_blocks_(config.buffer_blocks),
+      latency_(config.switch_latency),
+      update_interval_(config.credit_update_interval),
+      update_bytes_(config.credit_update_bytes),
+      routes_(config.routes.size()) {
+    std::size_t queues = 0;
+    PortNumber ports = 0;
+    std::uint32_t widest = 1;
+    for (NodeIndex node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
+        const std::uint32_t own = is_host(node) ? 1 : config.switch_ports[node - hosts_];
+        first_port_.push_back(ports);
+        ports_.push_back(own);
+        lane_stride_.push_back(by_output_ == 1 ? own : 1);
+        for (std::uint32_t place = 0; place < own; ++place) {
+            Output out;
+            out.node = node;
+            out.place = place;
+            outputs_.push_back(out);
+            arbiters_.emplace_back(config.arbitration);
+            first_queue_.push_back(queues);
+            queues += std::size_t{lanes_} * lane_stride_.back();
+        }
+        ports += own;
+        widest = std::max(widest, own);
+    }
+    const std::size_t both = std::size_t{ports} * lanes_;
+    turn_.assign(ports_.size(), 0);
+    active_.assign(ports, 0);
+    drains_.resize(per_block_ ? ports : 0);
+    wants_ = PortSets(ports, widest);
+    credits_.assign(both, buffer_blocks_);
+    returning_.assign(both, 0);
+    served_.assign(both, PortSets::kNone);
+    accounts_.resize(both);
+    lane_bytes_.assign(both, 0);
+    offers_ = PortSets(both, widest);
+    queues_.resize(queues);
+    dirty_ = PortSets(ports_.size(), widest);
+}
+
+void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
+    const PortNumber port = first_port_[host];
+    Packet sent = packet;
+    sent.source = host;
+    sent.ready = now;
+    sent.blocks = static_cast<std::uint16_t>((packet.bytes + kBlockBytes - 1) / kBlockBytes);
+    const PacketIndex place = packets_.put(sent);
+    PacketQueue& waiting = queue(port, packet.lane, 0);
+    const bool first = waiting.empty();
+    waiting.push(packets_, place);
+    ++injected_;
+    if (first) {
+        await(port, port, sent, now);
+    }
+}
+
+/// A packet has begun to come in from `wire`.
+void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const Output& wire) {
+    Packet& packet = packets_[place];
+    accounts_[input * lanes_ + packet.lane].taken += packet.blocks;
+    const base::Time head =
+        begin + wire.delay + wire.clock(std::min<base::Bytes>(packet.bytes, kBlockBytes));
+    const base::Time tail = begin + wire.delay + wire.clock(packet.bytes);
+    const NodeIndex node = outputs_[input].node;
+    if (is_host(node)) {
+        packet.next = input;
+        events_.push({tail, kArrived, place});
+        if (per_block_) {
+            begin_drain(input,
+                        {begin + wire.delay, wire.clock, place | kEnds, packet.bytes, packet.lane},
+                        begin);
+        }
+        return;
+    }
+    const std::uint32_t to = route(node, packet.destination);
+    if (to == PortSets::kNone) {
+        lose(input, place, head, wire);
+        return;
+    }
+    const PortNumber output = first_port_[node] + to;
+    // A faster wire must not catch up with the blocks that come in: the last full one and the last.
+    const base::Bytes full = kBlockBytes * std::max(packet.blocks - 1, 1);
+    const base::WireClock& leaving = outputs_[output].clock;
+    const base::Time last_full = begin + wire.delay +
+                                 wire.clock(std::min<base::Bytes>(packet.bytes, full)) -
+                                 leaving(full - kBlockBytes);
+    const base::Time last = tail - leaving(kBlockBytes * (packet.blocks - 1));
+    packet.ready = std::max({head, last_full, last}) + latency_;
+    PacketQueue& waiting = queue(input, packet.lane, to);
+    const bool first = waiting.empty();
+    waiting.push(packets_, place);
+    if (first) {
+        await(output, input, packet, begin);
+    }
+}
+
+/// A switch that knows no route takes the packet in and throws it away.
+void Network::lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire) {
+    Packet& packet = packets_[place];
+    packet.next = input;
+    events_.push({head + wire.clock(packet.bytes), kArrived, place});
+    if (per_block_) {
+        begin_drain(input, {head, wire.clock, place | kEnds, packet.bytes, packet.lane}, head);
+    }
+}
+
+/// `first` is now the first packet of a queue of `input`, and for `output`.
+void Network::await(PortNumber output, PortNumber input, const Packet& first, base::Time now) {
+    Output& out = outputs_[output];
+    offers_.add(output * lanes_ + first.lane, outputs_[input].place);
+    out.wanted |= LaneSet{1} << first.lane;
+    wants_.add(input, out.place);
+    if (first.ready <= now) {
+        touch(output);
+    } else if (!out.sending || out.free_at < first.ready) {
+        events_.push({first.ready, kTry, output});
+    }  // else the end of what it sends is event enough
+}
+
+/// No first packet of this lane at `input` is for `output` any more.
+void Network::forget(PortNumber output, PortNumber input, VirtualLane lane) {
+    Output& out = outputs_[output];
+    const std::uint32_t from = outputs_[input].place;
+    offers_.remove(output * lanes_ + lane, from);
+    if (offers_.empty(output * lanes_ + lane)) {
+        out.wanted &= ~(LaneSet{1} << lane);
+    }
+    for (VirtualLane other = 0; other < lanes_; ++other) {
+        if (offers_.has(output * lanes_ + other, from)) {
+            return;
+        }
+    }
+    wants_.remove(input, out.place);
+}
+
+/// An input can send more, or no more: the outputs that it has ready packets for have to know.
+void Network::touch_wanted(PortNumber input, base::Time now) {
+    const PortNumber first = first_port_[outputs_[input].node];
+    wants_.each(input, [&](std::uint32_t place) {
+        if (!outputs_[first + place].sending && offers_now(first + place, input, now)) {
+            touch(first + place);
+        }
+    });
+}
+
+bool Network::offers_now(PortNumber output, PortNumber input, base::Time now) const {
+    const Output& out = outputs_[output];
+    for (LaneSet left = out.wanted; left != 0; left &= left - 1) {
+        const auto lane = static_cast<VirtualLane>(std::countr_zero(left));
+        if (offers_.has(output * lanes_ + lane, outputs_[input].place) &&
+            packets_[queue(input, lane, out.place).first].ready <= now) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Network::send_update(PortNumber output, base::Time now) {
+    Output& out = outputs_[output];
+    const auto lane = static_cast<VirtualLane>(std::countr_zero(out.due));
+    CreditAccount& account = accounts_[output * lanes_ + lane];
+    const std::int64_t all = freed(output, lane, now);
+    const auto blocks = static_cast<std::uint32_t>(all - account.announced);
+    account.announced = all;
+    account.next_update = now + update_interval_;
+    out.due &= ~(LaneSet{1} << lane);
+    out.free_at = now + out.clock(update_bytes_);
+    ++out.counters.credit_updates;
+    returning_[out.peer * lanes_ + lane] += blocks;
+    const std::uint32_t kind = kCredits | std::uint32_t{lane} << 8 | blocks << 12;
+    events_.push({out.free_at + out.delay, kind, out.peer});
+    if (per_block_) {
+        set_timer(output, lane, drains_[output].next(lane, now));
+    }
+}
+
+/// The last of a packet's blocks are free; of a drain, those before have been all along.
+void Network::release(PortNumber input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
+                      base::Time now) {
+    accounts_[input * lanes_ + lane].freed += blocks;
+    if (per_block_) {
+        drains_[input].remove(drain);
+    }
+    request_update(input, lane, now);
+}
+
+void Network::begin_drain(PortNumber input, const Drain& drain, base::Time now) {
+    drains_[input].add(drain);
+    if (((outputs_[input].due >> drain.lane) & 1U) == 0) {
+        set_timer(input, drain.lane, drains_[input].next(drain.lane, now));
+    }
+}
+
+void Network::request_update(PortNumber input, VirtualLane lane, base::Time now) {
+    Output& reverse = outputs_[input];
+    CreditAccount& account = accounts_[input * lanes_ + lane];
+    if (((reverse.due >> lane) & 1U) != 0 || freed(input, lane, now) == account.announced) {
+        return;
+    }
+    if (now < account.next_update) {
+        set_timer(input, lane, account.next_update);
+        return;
+    }
+    reverse.due |= LaneSet{1} << lane;
+    if (!reverse.sending) {
+        touch(input);
+    }
+}
+
+/// Sees to it that somebody asks at `at` whether there is news, unless that happens before.
+void Network::set_timer(PortNumber input, VirtualLane lane, base::Time at) {
+    CreditAccount& account = accounts_[input * lanes_ + lane];
+    if (at == base::Time::never()) {
+        return;
+    }
+    at = std::max(at, account.next_update);
+    if (at < account.timer) {
+        account.timer = at;
+        events_.push({at, kUpdate | std::uint32_t{lane} << 8, input});
+    }
+}
+
+void Network::on_timer(PortNumber input, VirtualLane lane, base::Time now) {
+    CreditAccount& account = accounts_[input * lanes_ + lane];
+    if (account.timer != now) {
+        return;  // set anew for an earlier time, which has passed
+    }
+    account.timer = base::Time::never();
+    request_update(input, lane, now);
+    if (per_block_ && ((outputs_[input].due >> lane) & 1U) == 0) {
+        set_timer(input, lane, drains_[input].next(lane, now));
+    }
+}
+
+void Network::wait_for(Output& out, Waiting what, base::Time now) {
+    if (out.waiting == Waiting::credits) {
+        out.counters.wait_credits += now - out.waits_since;
+    } else if (out.waiting == Waiting::crossbar) {
+        out.counters.wait_crossbar += now - out.waits_since;
+    }
+    out.waiting = what;
+    out.waits_since = now;
+}
+
+void Network::finish(base::Time now) {
+    for (Output& out : outputs_) {
+        wait_for(out, out.waiting, now);
+    }
+}
+
+base::expected<void> Network::check_conservation(base::Time now) const {
+    if (injected_ != delivered_ + discarded_ + packets_.in_use()) {
+        return base::failure(
+            fmt::format("{} packets injected, {} delivered, {} discarded, {} on their way",
+                        injected_, delivered_, discarded_, packets_.in_use()));
+    }
+    for (PortNumber port = 0; port < outputs_.size(); ++port) {
+        const PortNumber peer = outputs_[port].peer;
+        for (VirtualLane lane = 0; peer != kNoPort && lane < lanes_; ++lane) {
+            const CreditAccount& account = accounts_[peer * lanes_ + lane];
+            const std::int64_t free = freed(peer, lane, now);
+            const std::int64_t held = account.taken - free;
+            const std::int64_t credits = credits_[port * lanes_ + lane];
+            const std::int64_t returning = returning_[port * lanes_ + lane];
+            if (credits < 0 || returning < 0 || held < 0 || held > buffer_blocks_ ||
+                free < account.announced ||
+                credits + returning + held + free - account.announced != buffer_blocks_) {
+                return base::failure(fmt::format(
+                    "port {} of node {}, lane {}: {} credits, {} blocks held, {} free and not "
+                    "announced, {} announced and not arrived do not make up a buffer of {}",
+                    outputs_[port].place + 1, outputs_[port].node, lane, credits, held,
+                    free - account.announced, returning, buffer_blocks_));
+            }
+        }
+    }
+    return {};
+}
+
+std::vector<End> Network::deadlock() const {
+    enum class Mark : std::uint8_t { fresh, open, closed };
+    // By output and lane: it waits for the buffer at the other end, and that for the outputs that
+    // the packets in it are for.
+    std::vector<Mark> marks(outputs_.size() * lanes_, Mark::fresh);
+    struct Step {
+        PortNumber output;
+        VirtualLane lane;
+        std::uint32_t next;  // place to look at
+    };
+    for (PortNumber start = 0; start < outputs_.size(); ++start) {
+        for (VirtualLane lane = 0; lane < lanes_; ++lane) {
+            if (((outputs_[start].wanted >> lane) & 1U) == 0 ||
+                marks[start * lanes_ + lane] != Mark::fresh) {
+                continue;
+            }
+            std::vector<Step> path{{start, lane, 0}};
+            marks[start * lanes_ + lane] = Mark::open;
+            while (!path.empty()) {
+                Step& step = path.back();
+                const PortNumber input = outputs_[step.output].peer;
+                const NodeIndex node = outputs_[input].node;
+                const PortNumber first = first_port_[node];
+                PortNumber to = kNoPort;
+                while (step.next < ports_[node] && to == kNoPort) {
+                    const PortNumber candidate = first + step.next++;
+                    const bool waits = !is_host(node) && offers_.has(candidate * lanes_ + step.lane,
+                                                                     outputs_[input].place);
+                    if (waits && marks[candidate * lanes_ + step.lane] == Mark::open) {
+                        std::vector<End> circle;
+                        bool inside = false;
+                        for (const Step& each : path) {
+                            inside = inside || each.output == candidate;
+                            if (inside) {
+                                circle.push_back(end(each.output));
+                            }
+                        }
+                        return circle;
+                    }
+                    if (waits && marks[candidate * lanes_ + step.lane] == Mark::fresh) {
+                        to = candidate;
+                    }
+                }
+                if (to == kNoPort) {
+                    marks[step.output * lanes_ + step.lane] = Mark::closed;
+                    path.pop_back();
+                } else {
+                    marks[to * lanes_ + step.lane] = Mark::open;
+                    path.push_back({to, step.lane, 0});
+                }
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace daqloom::infiniband

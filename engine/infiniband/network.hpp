@@ -1,0 +1,414 @@
+// The fabric: packets go from buffer to buffer where there are credits for all of them.
+//
+//   sender's output ──► wire ──► input buffer ──► crossbar ──► output ──► ...
+//          ▲                          │ freed
+//          └──── credit update ◄──────┘ on the reverse wire
+//
+// Virtual cut-through in events for the head and the tail of a packet: a packet goes only when the
+// credits for all of it are there, so it never stops half-way and the times of all flits between
+// follow. Of one instant, everything that comes to pass is dealt with first; then the outputs that
+// it concerns choose what to send (`settle`).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "infiniband/credit_account.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "infiniband/lane_arbiter.hpp"
+#include "infiniband/packet.hpp"
+#include "infiniband/port_set.hpp"
+#include "sim/event_queue.hpp"
+
+namespace daqloom::infiniband {
+
+/// Ports of all nodes, hosts' first.
+using PortNumber = std::uint32_t;
+
+/// What an idle output waits for; the two together are what PortXmitWait counts.
+enum class Waiting : std::uint8_t { nothing, credits, crossbar };
+
+/// Counters of one output, as switches have them.
+struct OutputCounters {
+    std::uint64_t packets = 0;
+    base::Bytes bytes = 0;
+    std::uint64_t credit_updates = 0;
+    base::Time wait_credits;   ///< idle, and a packet that could cross lacks credits
+    base::Time wait_crossbar;  ///< idle, and packets wait for inputs that send elsewhere
+};
+
+class Network {
+  public:
+    /// Kinds of event that a network asks for, in the lowest eight bits; whoever drives it gives
+    /// them back.
+    enum EventKind : std::uint32_t {
+        kTry = 0,      // index: output that may have become able to send
+        kTail = 1,     // index: output; the packet's last byte has left
+        kCredits = 2,  // index: output; the kind's higher bits: lane, blocks
+        kUpdate = 3,   // index: input that may send an update; higher bits: lane
+        kArrived = 4,  // index: packet whose last byte is at its destination, or where it is lost
+        kFirstOtherEvent = 8,
+    };
+    static constexpr std::uint32_t kKindMask = 0xff;
+
+    /// `events` outlives the network.
+    static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
+
+    /// A host has a packet to send: destination, bytes, lane and tag are the caller's. Packets of
+    /// a lane leave in this order.
+    void inject(NodeIndex host, const Packet& packet, base::Time now);
+
+    /// Deals with one event. `hosts.on_delivered(packet, now)` is called when the last byte is at
+    /// its destination.
+    template <class Hosts>
+    void on_event(const sim::Event& event, Hosts& hosts);
+
+    /// Lets every output that something has happened to choose what to send; to be called when no
+    /// event of this instant is left. `hosts.on_departure(packet, now)` is called as a packet
+    /// begins to leave its host; it may inject.
+    template <class Hosts>
+    void settle(base::Time now, Hosts& hosts) {
+        for (std::size_t i = 0; i < touched_.size(); ++i) {
+            arbitrate(touched_[i], now, hosts);
+        }
+        touched_.clear();
+    }
+
+    [[nodiscard]] const OutputCounters& counters(End end) const {
+        return outputs_[port_number(end)].counters;
+    }
+    [[nodiscard]] std::uint64_t lane_bytes(End end, VirtualLane lane) const {
+        return lane_bytes_[port_number(end) * lanes_ + lane];
+    }
+    [[nodiscard]] std::uint64_t packet_hops() const { return packet_hops_; }
+    [[nodiscard]] std::uint64_t injected() const { return injected_; }
+    [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+    [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
+    [[nodiscard]] std::uint64_t in_network() const { return packets_.in_use(); }
+
+    /// Closes the books: what outputs have waited up to `now` is counted.
+    void finish(base::Time now);
+
+    /// Packets: injected = delivered + discarded + still here. Blocks, for every input and lane:
+    /// no more are held than there are, and credits, held blocks, and updates due and on their way
+    /// make up the buffer. The sentence says what does not add up.
+    [[nodiscard]] base::expected<void> check_conservation(base::Time now) const;
+
+    /// A circle of outputs each of which waits for a buffer that only the next one can empty; empty
+    /// if there is none. To be asked when nothing happens any more and packets are left.
+    [[nodiscard]] std::vector<End> deadlock() const;
+
+    [[nodiscard]] End end(PortNumber port) const {
+        return {outputs_[port].node, static_cast<PortIndex>(outputs_[port].place + 1)};
+    }
+
+  private:
+    static constexpr PortNumber kNoPort = ~PortNumber{0};
+    /// Drains are known by the output they go to, or by their packet if they end here.
+    static constexpr std::uint32_t kEnds = std::uint32_t{1} << 31;
+
+    struct Output {
+        base::WireClock clock;
+        base::Time delay;
+        base::Time free_at;  // no transmission before
+        PortNumber peer = kNoPort;
+        NodeIndex node = 0;
+        std::uint32_t place = 0;     // among the node's ports, from 0
+        PortNumber input = 0;        // of the packet under way
+        std::uint16_t blocks = 0;    // of the packet under way
+        VirtualLane lane = 0;        // of the packet under way
+        bool sending = false;        // a packet, whose end is an event
+        bool awaits_update = false;  // an event will come at free_at, when an update is over
+        Waiting waiting = Waiting::nothing;
+        LaneSet due = 0;     // lanes of the input at this port that have an update to send
+        LaneSet wanted = 0;  // lanes of which some first packet is for this output
+        base::Time waits_since;
+        OutputCounters counters;
+    };
+
+    Network(const FabricConfig& config, sim::EventQueue& events);
+
+    [[nodiscard]] PortNumber port_number(End end) const {
+        return first_port_[end.node] + end.port - 1;
+    }
+    [[nodiscard]] bool is_host(NodeIndex node) const { return node < hosts_; }
+    [[nodiscard]] PacketQueue& queue(PortNumber input, VirtualLane lane, std::uint32_t output) {
+        const NodeIndex node = outputs_[input].node;
+        return queues_[first_queue_[input] + lane * lane_stride_[node] + output * by_output_];
+    }
+    [[nodiscard]] const PacketQueue& queue(PortNumber input, VirtualLane lane,
+                                           std::uint32_t output) const {
+        return const_cast<Network*>(this)->queue(input, lane, output);
+    }
+    /// The place of the output by which a node forwards a packet; PortSets::kNone without route.
+    [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
+        return is_host(node)
+                   ? 0
+                   : routes_[static_cast<std::size_t>(node - hosts_) * hosts_ + destination];
+    }
+
+    void touch(PortNumber output) {
+        const Output& out = outputs_[output];
+        if (dirty_.empty(out.node)) {
+            touched_.push_back(out.node);
+        }
+        dirty_.add(out.node, out.place);
+    }
+
+    template <class Hosts>
+    void arbitrate(NodeIndex node, base::Time now, Hosts& hosts);
+    template <class Hosts>
+    void serve(PortNumber output, base::Time now, Hosts& hosts);
+    template <class Hosts>
+    void send(PortNumber output, PortNumber input, VirtualLane lane, base::Time now, Hosts& hosts);
+    void enter(PortNumber input, PacketIndex place, base::Time begin, const Output& wire);
+    void lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire);
+    void await(PortNumber output, PortNumber input, const Packet& first, base::Time now);
+    void forget(PortNumber output, PortNumber input, VirtualLane lane);
+    void touch_wanted(PortNumber input, base::Time now);
+    [[nodiscard]] bool offers_now(PortNumber output, PortNumber input, base::Time now) const;
+    void send_update(PortNumber output, base::Time now);
+    void release(PortNumber input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
+                 base::Time now);
+    void begin_drain(PortNumber input, const Drain& drain, base::Time now);
+    void request_update(PortNumber input, VirtualLane lane, base::Time now);
+    void set_timer(PortNumber input, VirtualLane lane, base::Time at);
+    void on_timer(PortNumber input, VirtualLane lane, base::Time now);
+    void wait_for(Output& out, Waiting what, base::Time now);
+
+    [[nodiscard]] std::int64_t freed(PortNumber input, VirtualLane lane, base::Time now) const {
+        const std::int64_t whole = accounts_[input * lanes_ + lane].freed;
+        return per_block_ ? whole + drains_[input].freed(lane, now) : whole;
+    }
+
+    sim::EventQueue& events_;
+    std::uint32_t hosts_;
+    std::uint32_t lanes_;
+    std::uint32_t speedup_;
+    bool per_block_;
+    std::uint32_t by_output_;  // 1: a queue for each output, 0: one for all
+    std::int64_t buffer_blocks_;
+    base::Time latency_;
+    base::Time update_interval_;
+    base::Bytes update_bytes_;
+
+    // By node.
+    std::vector<PortNumber> first_port_;
+    std::vector<std::uint32_t> ports_;
+    std::vector<std::uint32_t> lane_stride_;
+    std::vector<std::uint32_t> turn_;  // packets sent, modulo ports
+    std::vector<std::uint32_t> routes_;
+
+    // By port.
+    std::vector<Output> outputs_;
+    std::vector<LaneArbiter> arbiters_;
+    std::vector<std::size_t> first_queue_;
+    std::vector<std::uint32_t> active_;  // packets that an input sends at the moment
+    std::vector<Drains> drains_;
+    PortSets wants_;  // outputs that the first packets of an input are for
+
+    // By port and lane.
+    std::vector<std::int64_t> credits_;
+    std::vector<std::int64_t> returning_;  // credits on their way to an output
+    std::vector<std::uint32_t> served_;    // the input served last
+    std::vector<CreditAccount> accounts_;
+    std::vector<std::uint64_t> lane_bytes_;
+    PortSets offers_;  // inputs that have a first packet for an output
+
+    std::vector<PacketQueue> queues_;
+    PacketStore packets_;
+    PortSets dirty_;  // by node: outputs that something has happened to
+    std::vector<NodeIndex> touched_;
+
+    std::uint64_t injected_ = 0;
+    std::uint64_t delivered_ = 0;
+    std::uint64_t discarded_ = 0;
+    std::uint64_t packet_hops_ = 0;
+};
+
+template <class Hosts>
+void Network::on_event(const sim::Event& event, Hosts& hosts) {
+    switch (event.kind & kKindMask) {
+        case kTry: {
+            Output& out = outputs_[event.index];
+            out.awaits_update = false;
+            touch(event.index);
+            break;
+        }
+        case kTail: {
+            Output& out = outputs_[event.index];
+            out.sending = false;
+            if (!is_host(out.node)) {
+                if (active_[out.input]-- == speedup_) {
+                    touch_wanted(out.input, event.at);
+                }
+                release(out.input, out.lane, out.blocks, event.index, event.at);
+            }
+            if ((out.wanted | out.due) != 0) {
+                touch(event.index);
+            }
+            break;
+        }
+        case kCredits: {
+            const auto lane = static_cast<VirtualLane>((event.kind >> 8) & 0xf);
+            const std::int64_t blocks = event.kind >> 12;
+            credits_[event.index * lanes_ + lane] += blocks;
+            returning_[event.index * lanes_ + lane] -= blocks;
+            if (((outputs_[event.index].wanted >> lane) & 1U) != 0) {
+                touch(event.index);
+            }
+            break;
+        }
+        case kUpdate:
+            on_timer(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf), event.at);
+            break;
+        case kArrived: {
+            const Packet packet = packets_[event.index];
+            release(packet.next, packet.lane, packet.blocks, event.index | kEnds, event.at);
+            packets_.release(event.index);
+            if (packet.next == first_port_[packet.destination]) {
+                ++delivered_;
+                hosts.on_delivered(packet, event.at);
+            } else {
+                ++discarded_;
+            }
+            break;
+        }
+        default:
+            break;
+    }
+}
+
+template <class Hosts>
+void Network::arbitrate(NodeIndex node, base::Time now, Hosts& hosts) {
+    const PortNumber first = first_port_[node];
+    while (!dirty_.empty(node)) {
+        const std::uint32_t begin = turn_[node];
+        for (std::uint32_t p = dirty_.next(node, begin); p != PortSets::kNone;
+             p = dirty_.next(node, p + 1)) {
+            dirty_.remove(node, p);
+            serve(first + p, now, hosts);
+        }
+        for (std::uint32_t p = dirty_.next(node, 0); p < begin; p = dirty_.next(node, p + 1)) {
+            dirty_.remove(node, p);
+            serve(first + p, now, hosts);
+        }
+    }
+}
+
+template <class Hosts>
+void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
+    Output& out = outputs_[output];
+    if (out.sending) {
+        return;
+    }
+    if (now < out.free_at || out.due != 0) {
+        wait_for(out, Waiting::nothing, now);
+        if (now >= out.free_at) {
+            send_update(output, now);
+        }
+        if ((out.wanted | out.due) != 0 && !out.awaits_update) {
+            out.awaits_update = true;
+            events_.push({out.free_at, kTry, output});
+        }
+        return;
+    }
+    std::array<PortNumber, 16> chosen;
+    LaneSet candidates = 0;
+    Waiting waiting = Waiting::nothing;
+    const bool host = is_host(out.node);
+    const PortNumber first = first_port_[out.node];
+    for (LaneSet left = out.wanted & arbiters_[output].lanes(); left != 0; left &= left - 1) {
+        const auto lane = static_cast<VirtualLane>(std::countr_zero(left));
+        const std::size_t both = output * lanes_ + lane;
+        const std::int64_t credits = credits_[both];
+        // Round robin: the inputs behind the one served last, then those up to it.
+        const std::uint32_t begin = served_[both] + 1;
+        bool wrapped = false;
+        for (std::uint32_t i = offers_.next(both, begin);; i = offers_.next(both, i + 1)) {
+            if (i == PortSets::kNone && !wrapped) {
+                wrapped = true;
+                i = offers_.next(both, 0);
+            }
+            if (i == PortSets::kNone || (wrapped && i >= begin)) {
+                break;
+            }
+            const Packet& packet = packets_[queue(first + i, lane, out.place).first];
+            if (packet.ready > now) {
+                continue;
+            }
+            if (!host && active_[first + i] == speedup_) {
+                waiting = waiting == Waiting::nothing ? Waiting::crossbar : waiting;
+            } else if (packet.blocks > credits) {
+                waiting = Waiting::credits;
+            } else {
+                candidates |= LaneSet{1} << lane;
+                chosen[lane] = first + i;
+                break;
+            }
+        }
+    }
+    if (candidates == 0) {
+        wait_for(out, waiting, now);
+        return;
+    }
+    const VirtualLane lane = arbiters_[output].pick(candidates);
+    send(output, chosen[lane], lane, now, hosts);
+}
+
+template <class Hosts>
+void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::Time now,
+                   Hosts& hosts) {
+    Output& out = outputs_[output];
+    PacketQueue& from = queue(input, lane, out.place);
+    const PacketIndex place = from.first;
+    from.pop(packets_);
+    const Packet packet = packets_[place];
+    const std::size_t both = output * lanes_ + lane;
+
+    wait_for(out, Waiting::nothing, now);
+    out.sending = true;
+    out.free_at = now + out.clock(packet.bytes);
+    out.input = input;
+    out.lane = lane;
+    out.blocks = packet.blocks;
+    ++out.counters.packets;
+    out.counters.bytes += packet.bytes;
+    lane_bytes_[both] += packet.bytes;
+    ++packet_hops_;
+    credits_[both] -= packet.blocks;
+    served_[both] = outputs_[input].place;
+    arbiters_[output].sent(packet.bytes, packet.blocks);
+    turn_[out.node] = turn_[out.node] + 1 == ports_[out.node] ? 0 : turn_[out.node] + 1;
+    events_.push({out.free_at, kTail, output});
+
+    if (from.empty()) {
+        forget(output, input, lane);
+    } else {
+        const Packet& next = packets_[from.first];
+        const PortNumber to = first_port_[out.node] + route(out.node, next.destination);
+        if (to != output) {
+            forget(output, input, lane);
+        }
+        await(to, input, next, now);
+    }
+    if (!is_host(out.node)) {
+        if (per_block_) {
+            begin_drain(input, {now, out.clock, output, packet.bytes, lane}, now);
+        }
+        if (++active_[input] == speedup_) {
+            touch_wanted(input, now);
+        }
+    }
+    enter(out.peer, place, now, out);
+    if (is_host(out.node)) {
+        hosts.on_departure(packet, now);
+    }
+}
+
+}  // namespace daqloom::infiniband

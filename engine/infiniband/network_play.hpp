@@ -1,0 +1,85 @@
+// For tests: a list of packets through a network, from the first to the last event.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "infiniband/flit_reference.hpp"
+#include "infiniband/network.hpp"
+#include "sim/event_queue.hpp"
+
+namespace daqloom::infiniband {
+
+/// Plays the injections and keeps what became of them; checks the books at every instant.
+class NetworkPlay {
+  public:
+    NetworkPlay(const FabricConfig& config, std::vector<reference::Injection> injections)
+        : injections_(std::move(injections)), deliveries(injections_.size()) {
+        auto made = Network::make(config, events_);
+        if (!made) {
+            throw std::runtime_error(made.error().message);
+        }
+        network = std::make_unique<Network>(std::move(*made));
+        std::vector<std::uint32_t> order(injections_.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return injections_[a].at < injections_[b].at;
+        });
+        for (const std::uint32_t index : order) {
+            events_.push({injections_[index].at, Network::kFirstOtherEvent, index});
+        }
+        run();
+    }
+
+    void on_delivered(const Packet& packet, base::Time now) {
+        deliveries[packet.tag] = {true, now};
+    }
+    void on_departure(const Packet&, base::Time) {}
+
+  private:
+    void run() {
+        while (!events_.empty()) {
+            const sim::Event event = events_.pop();
+            end = event.at;
+            if (event.kind == Network::kFirstOtherEvent) {
+                inject(event.index);
+            } else {
+                network->on_event(event, *this);
+            }
+            if (events_.empty() || events_.next_time() != end) {
+                network->settle(end, *this);
+                const auto conserved = network->check_conservation(end);
+                if (!conserved) {
+                    throw std::runtime_error(conserved.error().message);
+                }
+            }
+        }
+    }
+
+    void inject(std::uint32_t index) {
+        const reference::Injection& given = injections_[index];
+        Packet packet;
+        packet.tag = index;
+        packet.destination = given.destination;
+        packet.bytes = static_cast<std::uint16_t>(given.bytes);
+        packet.lane = given.lane;
+        network->inject(given.source, packet, given.at);
+    }
+
+    sim::EventQueue events_;
+    std::vector<reference::Injection> injections_;
+
+  public:
+    std::unique_ptr<Network> network;
+    std::vector<reference::Delivery> deliveries;
+    base::Time end;
+};
+
+}  // namespace daqloom::infiniband

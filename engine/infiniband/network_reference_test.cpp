@@ -1,0 +1,44 @@
+// Random small fabrics: the engine against the simulator that plays every flit, to the picosecond.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "infiniband/flit_reference.hpp"
+#include "infiniband/network_play.hpp"
+#include "infiniband/random_fabric.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+class AgainstFlits : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
+    for (std::uint64_t seed = 100 * GetParam(); seed < 100 * GetParam() + 100; ++seed) {
+        SCOPED_TRACE(seed);
+        const auto given = reference::random_fabric(seed);
+        const reference::Outcome expected = reference::run(given.config, given.traffic);
+        const NetworkPlay play(given.config, given.traffic);
+        play.network->finish(expected.end);  // of a stalled one, outputs wait on
+
+        for (std::size_t i = 0; i < given.traffic.size(); ++i) {
+            ASSERT_EQ(play.deliveries[i].delivered, expected.packets[i].delivered)
+                << "packet " << i;
+            ASSERT_EQ(play.deliveries[i].at.ps, expected.packets[i].at.ps) << "packet " << i;
+        }
+        ASSERT_EQ(play.network->discarded(), expected.discarded);
+        ASSERT_EQ(play.network->in_network() > 0, expected.stalled);
+        for (const auto& [port, counters] : expected.outputs) {
+            SCOPED_TRACE(::testing::Message() << "node " << port.first << " port " << port.second);
+            const OutputCounters& ours = play.network->counters({port.first, port.second});
+            ASSERT_EQ(ours.packets, counters.packets);
+            ASSERT_EQ(ours.bytes, counters.bytes);
+            ASSERT_EQ(ours.wait_credits.ps, counters.wait_credits.ps);
+            ASSERT_EQ(ours.wait_crossbar.ps, counters.wait_crossbar.ps);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AgainstFlits, ::testing::Range<std::uint64_t>(0, 10));
+
+}  // namespace
+}  // namespace daqloom::infiniband

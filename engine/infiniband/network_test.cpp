@@ -1,0 +1,262 @@
+// Known answers of the network of credits, each derived in its test.
+#include "infiniband/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/network_play.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+using base::Time;
+using reference::Injection;
+
+constexpr base::Bytes kFull = 4096 + 26;  // a packet of the largest MTU, 65 blocks
+constexpr std::int64_t kFullBlocks = 65;
+
+std::vector<Injection> flow(NodeIndex from, NodeIndex to, std::uint32_t packets,
+                            base::Bytes bytes = kFull, VirtualLane lane = 0) {
+    return std::vector<Injection>(packets, Injection{Time::zero(), from, to, bytes, lane});
+}
+
+std::vector<Injection> joined(std::vector<Injection> a, const std::vector<Injection>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+TEST(Network, APacketArrivesWhenItsLastByteHasCutThrough) {
+    const FabricConfig config = star(2);
+    const NetworkPlay play(config, flow(0, 1, 1));
+    // Two cables, the switch, its head of 64 B once and all of it once: 100 Gb/s are 80 ps a byte.
+    const Time expected =
+        config.cables[0].delay * 2 + config.switch_latency + Time{(64 + kFull) * 80};
+    EXPECT_EQ(play.deliveries[0].at.ps, expected.ps);
+}
+
+TEST(Network, OneFlowFillsTheWire) {
+    const NetworkPlay play(star(2), flow(0, 1, 1000));
+    const Time took = play.deliveries[999].at - play.deliveries[0].at;
+    EXPECT_EQ(took.ps, 999 * kFull * 80);
+    EXPECT_EQ(play.network->counters({0, 1}).wait_credits, Time::zero());
+}
+
+TEST(Network, CreditsBoundTheRate) {
+    // min(line rate, packets that fit · packet / loop), the loop of the first cable: there, through
+    // the switch behind its own head, out by its tail, and the update back.
+    for (const std::int64_t fitting : {1, 2, 3, 6, 7, 15}) {
+        FabricConfig config = star(2, base::gigabits_per_second(100), base::microseconds(1));
+        config.buffer_blocks = fitting * kFullBlocks + kFullBlocks - 1;
+        const NetworkPlay play(config, flow(0, 1, 3000));
+        const std::int64_t loop =
+            2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
+        const std::int64_t round = std::max(loop, fitting * kFull * 80);
+        const auto at = [&](std::int64_t packet) {
+            return play.deliveries[static_cast<std::size_t>(packet)].at.ps;
+        };
+        EXPECT_EQ(at(190 * fitting) - at(90 * fitting), 100 * round) << fitting;
+    }
+}
+
+TEST(Network, AFlowThatOutrunsItsCreditsWaitsForThem) {
+    FabricConfig config = star(2, base::gigabits_per_second(100), base::microseconds(1));
+    config.buffer_blocks = kFullBlocks;
+    const NetworkPlay play(config, flow(0, 1, 100));
+    const OutputCounters& host = play.network->counters({0, 1});
+    // It sends, waits, sends, …; behind the last packet nothing waits.
+    const std::int64_t loop =
+        2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
+    EXPECT_EQ(host.wait_credits.ps, 99 * (loop - kFull * 80));
+    EXPECT_EQ(host.wait_crossbar, Time::zero());
+    EXPECT_EQ(play.network->counters({2, 2}).wait_credits, Time::zero());
+}
+
+TEST(Network, FlowsIntoOneOutputShareItInTurn) {
+    const NetworkPlay play(star(4),
+                           joined(joined(flow(0, 3, 300), flow(1, 3, 300)), flow(2, 3, 300)));
+    std::vector<Time> ends;
+    for (const std::size_t last : {299U, 599U, 899U}) {
+        ends.push_back(play.deliveries[last].at);
+    }
+    EXPECT_EQ((ends[1] - ends[0]).ps, kFull * 80);
+    EXPECT_EQ((ends[2] - ends[1]).ps, kFull * 80);
+}
+
+TEST(Network, BackloggedLanesShareByTheirWeights) {
+    FabricConfig config = star(2);
+    config.lanes = 2;
+    config.arbitration.low = {{0, 130}, {1, 195}};  // two and three packets a turn
+    const NetworkPlay play(config, joined(flow(0, 1, 500), flow(0, 1, 500, kFull, 1)));
+    const Time end = play.deliveries[999].at;  // lane 1 is through
+    const auto through = std::count_if(play.deliveries.begin(), play.deliveries.begin() + 500,
+                                       [&](const auto& one) { return one.at <= end; });
+    EXPECT_NEAR(static_cast<double>(through), 500.0 * 2 / 3, 2);
+}
+
+TEST(Network, ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream) {
+    // Host 0 sends a stream to host 2 and, in its midst, a small packet to host 3, to which host 1
+    // sends a stream, half a packet out of step. The small packet needs its input and its output at
+    // one instant, and whenever one of them ends a packet the other is in the midst of one: it
+    // waits for the end of a stream. Of an input that may send two packets at once, it waits for
+    // the end of a packet.
+    constexpr std::uint32_t before = 50;
+    constexpr std::uint32_t behind = 30;
+    const Time full{kFull * 80};
+    std::vector<Injection> traffic =
+        joined(flow(0, 2, before), joined(flow(0, 3, 1, 64), flow(0, 2, behind)));
+    std::vector<Injection> other = flow(1, 3, before + behind + 10);
+    for (Injection& packet : other) {
+        packet.at = full / 2;
+    }
+    traffic = joined(traffic, other);
+    const auto waited = [&](std::uint32_t speedup) {
+        FabricConfig config = star(4);
+        config.crossbar_speedup = speedup;
+        const NetworkPlay play(config, traffic);
+        const Time alone =
+            full * before + config.cables[0].delay * 2 + config.switch_latency + Time{2 * 64 * 80};
+        return play.deliveries[before].at - alone;
+    };
+    EXPECT_GE(waited(1).ps, (full * behind).ps);
+    EXPECT_LE(waited(1).ps, (full * (behind + 1)).ps);
+    EXPECT_LE(waited(2).ps, full.ps);
+}
+
+/// Share of its outputs' time that a crossbar with first-in first-out inputs uses, every input
+/// having a packet for any of them.
+double saturation(std::uint32_t ports, std::uint32_t packets) {
+    FabricConfig config = star(ports);
+    config.input_queue = InputQueue::fifo;
+    config.buffer_blocks = 2 * packets;  // more than any output gets: none waits for credits
+    config.credit_update_interval = base::seconds(1);
+    base::RandomStream random(ports, "destinations");
+    std::vector<Injection> traffic;
+    for (std::uint32_t i = 0; i < packets; ++i) {
+        for (NodeIndex host = 0; host < ports; ++host) {
+            const auto to = static_cast<NodeIndex>(random.uniform_int(ports));
+            traffic.push_back({Time::zero(), host, to, 64, 0});
+        }
+    }
+    const NetworkPlay play(config, traffic);
+    // Until the first input has run out of packets.
+    Time all_full = Time::never();
+    for (NodeIndex host = 0; host < ports; ++host) {
+        Time last;
+        for (std::size_t i = host; i < traffic.size(); i += ports) {
+            last = std::max(last, play.deliveries[i].at);
+        }
+        all_full = std::min(all_full, last);
+    }
+    const auto through =
+        std::count_if(play.deliveries.begin(), play.deliveries.end(),
+                      [&](const reference::Delivery& one) { return one.at <= all_full; });
+    return static_cast<double>(through) * 64 * 80 / static_cast<double>(all_full.ps * ports);
+}
+
+TEST(Network, FirstInFirstOutInputsSaturateAsKarolAndOthersFound) {
+    // Karol, Hluchyj, Morgan 1987, table I: 0.75, 0.655, 0.618 for 2, 4, 8 ports; 0.586 in the
+    // limit.
+    EXPECT_NEAR(saturation(2, 20'000), 0.75, 0.01);
+    EXPECT_NEAR(saturation(4, 20'000), 0.6553, 0.01);
+    EXPECT_NEAR(saturation(8, 10'000), 0.6184, 0.01);
+    EXPECT_NEAR(saturation(32, 8'000), 0.593, 0.01);
+}
+
+TEST(Network, APacketWithoutRouteIsCountedAndItsBufferFreed) {
+    FabricConfig config = star(3);
+    config.buffer_blocks = kFullBlocks;
+    config.routes[2] = 0;
+    const NetworkPlay play(config, joined(flow(0, 2, 5), flow(0, 1, 5)));
+    EXPECT_EQ(play.network->discarded(), 5U);
+    EXPECT_EQ(play.network->delivered(), 5U);
+}
+
+/// Three switches in a ring, each sends its hosts' packets two switches on, all the same way round.
+FabricConfig ring() {
+    FabricConfig config;
+    config.hosts = 3;
+    config.switch_ports = {3, 3, 3};
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        const auto rate = base::gigabits_per_second(100);
+        config.cables.push_back({{i, 1}, {3 + i, 1}, rate, base::nanoseconds(10)});
+        config.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, base::nanoseconds(10)});
+        for (std::uint32_t to = 0; to < 3; ++to) {
+            config.routes.push_back(to == i ? PortIndex{1} : PortIndex{2});
+        }
+    }
+    config.buffer_blocks = kFullBlocks;
+    return config;
+}
+
+TEST(Network, ADeadlockIsNamedByTheCircleOfOutputsThatWait) {
+    std::vector<Injection> traffic;
+    for (NodeIndex host = 0; host < 3; ++host) {
+        traffic = joined(traffic, flow(host, (host + 2) % 3, 4));
+    }
+    const NetworkPlay stuck(ring(), traffic);
+    EXPECT_GT(stuck.network->in_network(), 0U);
+    std::vector<End> circle = stuck.network->deadlock();
+    ASSERT_EQ(circle.size(), 3U);
+    std::sort(circle.begin(), circle.end(),
+              [](const End& a, const End& b) { return a.node < b.node; });
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(circle[i], (End{3 + i, 2}));
+    }
+
+    FabricConfig roomy = ring();
+    roomy.buffer_blocks = 8 * kFullBlocks;  // more than is ever there
+    const NetworkPlay flowing(roomy, traffic);
+    EXPECT_EQ(flowing.network->in_network(), 0U);
+    EXPECT_TRUE(flowing.network->deadlock().empty());
+}
+
+TEST(Network, ADeadlockOnOneLaneLeavesOthersAlone) {
+    FabricConfig config = ring();
+    config.lanes = 2;
+    config.arbitration.low = {{0, 65}, {1, 65}};
+    std::vector<Injection> traffic;
+    for (NodeIndex host = 0; host < 3; ++host) {
+        traffic = joined(traffic, flow(host, (host + 2) % 3, 4));
+    }
+    const std::size_t others = traffic.size();
+    for (NodeIndex host = 0; host < 3; ++host) {
+        traffic = joined(traffic, flow(host, (host + 1) % 3, 4, kFull, 1));
+    }
+    const NetworkPlay play(config, traffic);
+    EXPECT_EQ(play.network->deadlock().size(), 3U);
+    for (std::size_t packet = others; packet < traffic.size(); ++packet) {
+        EXPECT_TRUE(play.deliveries[packet].delivered) << packet;
+    }
+}
+
+TEST(Network, RefusesWhatIsNoFabric) {
+    sim::EventQueue events;
+    const auto refusal = [&](auto change) {
+        FabricConfig config = star(2);
+        change(config);
+        const auto made = Network::make(config, events);
+        return made ? std::string() : made.error().message;
+    };
+    EXPECT_EQ(refusal([](FabricConfig&) {}), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.routes.pop_back(); }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.routes[0] = 9; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].b.port = 7; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].a.node = 99; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[1] = c.cables[0]; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].delay = Time::zero(); }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.lanes = 16; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = {{3, 1}}; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = {{0, 0}}; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.buffer_blocks = 0; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.switch_latency = Time::zero(); }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.hosts = 0; }), "");
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband

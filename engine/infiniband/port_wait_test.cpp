@@ -1,0 +1,159 @@
+// PortXmitWait, the time for which an output has something to send and sends nothing: known
+// answers.
+//
+// `wait_credits` counts missing credits, `wait_crossbar` packets whose input is busy with another
+// output; losing an arbitration counts for neither, because then the output sends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/network_play.hpp"
+
+namespace daqloom::infiniband {
+namespace {
+
+using base::Time;
+using reference::Injection;
+
+constexpr base::Bytes kFull = 4096 + 26;  // 65 blocks
+
+// ---- linear shift, its phases begun by the clock
+// -------------------------------------------------
+
+constexpr std::uint32_t kPackets = 20;  // of each host and phase
+constexpr std::int64_t kByte = 40;      // ps, at 200 Gb/s
+
+/// A phase takes as long as its packets, and a credit update for each that comes the other way.
+constexpr Time kPhase{kPackets * (kFull + 8) * kByte};
+
+/// The longest wait of an output over all phases of a shift whose phases are `gap` apart.
+Time longest_wait(const FabricConfig& config, Time gap) {
+    std::vector<Injection> traffic;
+    for (std::uint32_t phase = 1; phase < config.hosts; ++phase) {
+        for (NodeIndex host = 0; host < config.hosts; ++host) {
+            const NodeIndex to = (host + phase) % config.hosts;
+            traffic.insert(traffic.end(), kPackets,
+                           Injection{(kPhase + gap) * phase, host, to, kFull, 0});
+        }
+    }
+    const NetworkPlay play(config, traffic);
+    EXPECT_EQ(play.network->delivered(), traffic.size());
+    Time longest;
+    for (NodeIndex node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
+        const PortIndex ports = node < config.hosts ? 1 : config.switch_ports[node - config.hosts];
+        for (PortIndex port = 1; port <= ports; ++port) {
+            const OutputCounters& counters = play.network->counters({node, port});
+            longest = std::max(longest, counters.wait_credits + counters.wait_crossbar);
+        }
+    }
+    return longest;
+}
+
+TEST(PortWait, OfAConflictFreeShiftIsNothingIfTheGapCoversTheSpreadOfThePaths) {
+    for (const std::uint32_t down : {4U, 6U}) {
+        for (const Time delay : {base::nanoseconds(170), base::nanoseconds(500)}) {
+            SCOPED_TRACE(::testing::Message() << down << " hosts a leaf, " << delay.ps << " ps");
+            FabricConfig config = fat_tree(down, down, down, base::gigabits_per_second(200), delay);
+            // To another leaf a packet passes two cables and two switches more than within one,
+            // each of which it leaves behind its own head; credit updates may hold it up.
+            const Time spread =
+                (delay + config.switch_latency + Time{64 * kByte}) * 2 + Time{kPackets * 8 * kByte};
+            EXPECT_EQ(longest_wait(config, spread).ps, 0);
+            const Time without_gap = longest_wait(config, Time::zero());
+            EXPECT_GT(without_gap.ps, 0);
+            EXPECT_LE(without_gap.ps, spread.ps);
+        }
+    }
+}
+
+TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
+    FabricConfig config = fat_tree(6, 6, 6);
+    // There, through the switch behind its own head, out by its tail; the update waits for the end
+    // of a packet at worst, for all wires are full in both directions; and back.
+    const Time loop =
+        config.cables[0].delay * 2 + config.switch_latency + Time{(64 + 2 * kFull + 8) * kByte};
+    const std::int64_t packets = loop.ps / (kFull * kByte) + 1;  // so many bridge it
+    const Time gap = base::microseconds(1);
+    config.buffer_blocks = 65 * packets;
+    EXPECT_EQ(longest_wait(config, gap).ps, 0);
+    config.buffer_blocks -= 1;
+    // One packet less: of its wire, each flow has (packets − 1) · packet of every loop.
+    EXPECT_GT(longest_wait(config, gap).ps, 0);
+}
+
+// ---- reading the size of a buffer off the counter
+// ------------------------------------------------
+
+/// Host 0 sends to host 2 at full speed; in the midst of it host 1 sends a burst there. What it
+/// takes of the one output piles up in the buffer behind host 0's link; when that is full, host 0
+/// has to wait. Facts that whoever measures a real switch has too: rates and the loop of a link.
+struct BufferProbe {
+    FabricConfig config = star(3);
+    base::Bytes bytes = 64;  // of host 0's packets
+    VirtualLane lane = 0;
+
+    [[nodiscard]] Time packet() const { return Time{bytes * 80}; }  // 100 Gb/s
+    [[nodiscard]] Time loop() const {
+        return config.cables[0].delay * 2 + config.switch_latency +
+               Time{(std::min<base::Bytes>(bytes, 64) + bytes + config.credit_update_bytes) * 80};
+    }
+
+    /// PortXmitWait of host 0 for a burst of so many packets.
+    [[nodiscard]] Time wait(std::uint32_t burst) const {
+        const Time middle = base::microseconds(5);
+        const auto own = static_cast<std::uint32_t>(2 * middle.ps / packet().ps) + 3 * burst;
+        std::vector<Injection> traffic(own, Injection{Time::zero(), 0, 2, bytes, lane});
+        traffic.insert(traffic.end(), burst, Injection{middle, 1, 2, bytes, lane});
+        const NetworkPlay play(config, traffic);
+        return play.network->counters({0, 1}).wait_credits;
+    }
+
+    /// Bursts grow until host 0 has to wait. Packet j starts when the credits of packet j − fitting
+    /// are back: without the burst that is `loop` after that one's start, and with it later by the
+    /// time that the burst takes on the wire. So
+    ///     wait = burst · packet − (fitting · packet − loop).
+    [[nodiscard]] double fitting() const {
+        std::uint32_t burst = 1;
+        Time waited;
+        for (; waited == Time::zero(); burst *= 2) {
+            waited = wait(burst);
+        }
+        burst /= 2;
+        return static_cast<double>((packet() * burst - waited + loop()).ps) /
+               static_cast<double>(packet().ps);
+    }
+};
+
+TEST(PortWait, TellsTheSizeOfABufferToTheBlock) {
+    for (const std::int64_t blocks : {128, 255, 300, 512, 1024}) {
+        BufferProbe probe;
+        probe.config.buffer_blocks = blocks;
+        EXPECT_DOUBLE_EQ(probe.fitting(), static_cast<double>(blocks));
+    }
+}
+
+TEST(PortWait, TellsHowManyPacketsOfTheLargestMtuFit) {
+    for (const std::int64_t blocks : {325, 389, 390, 1024}) {
+        BufferProbe probe;
+        probe.config.buffer_blocks = blocks;
+        probe.bytes = kFull;
+        EXPECT_DOUBLE_EQ(probe.fitting(), static_cast<double>(blocks / 65));
+    }
+}
+
+TEST(PortWait, EachLaneHasABufferOfItsOwn) {
+    BufferProbe probe;
+    probe.config.lanes = 2;
+    probe.config.arbitration.low = {{0, 64}, {1, 64}};
+    probe.config.buffer_blocks = 256;
+    EXPECT_DOUBLE_EQ(probe.fitting(), 256);
+    probe.lane = 1;
+    EXPECT_DOUBLE_EQ(probe.fitting(), 256);
+}
+
+}  // namespace
+}  // namespace daqloom::infiniband

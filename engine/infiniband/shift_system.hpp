@@ -1,0 +1,203 @@
+// An event builder under linear shifting on a simulated fabric: drives the readout and builder
+// units of protocol/ in virtual time.
+//
+// Every node has a readout unit and a builder unit. What they tell each other goes as letters
+// (cluster.hpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "infiniband/cluster.hpp"
+#include "protocol/fragment_sizes.hpp"
+#include "protocol/push_builder.hpp"
+#include "protocol/shift_unit.hpp"
+
+namespace daqloom::infiniband {
+
+struct ShiftSystemConfig : ClusterConfig {
+    /// The host in each slot of the schedule, or protocol::LinearShift::nobody for a dummy.
+    std::vector<NodeIndex> slots;
+    protocol::PhaseChange change = protocol::PhaseChange::by_count;
+    protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
+    std::uint32_t phases_per_barrier = 1;
+    base::Time window = base::milliseconds(1);
+    base::Time grace;
+    /// From being told to go on, or from the opening of its window, until the unit does.
+    base::DelayDistribution phase_jitter;
+
+    /// Mean size of an MFP, by node and stream; the nodes in the order of their slots.
+    std::vector<base::Bytes> mfp_bytes;
+    std::uint32_t streams = 1;
+    /// Fragments in an MFP: its size is the sum of as many Poissonian sizes; 0: always the mean.
+    std::uint32_t packing = 0;
+    /// Between two MFPs of a stream; zero: as fast as there is room.
+    base::Time mfp_interval;
+    std::uint32_t buffered_mfps = 0;  ///< of a stream; 0: two rounds of all builders
+    base::Bytes stream_buffer = base::Bytes{1} << 40;
+    base::Bytes output_buffer = base::Bytes{1} << 40;
+    /// From a built MEP until its room is free again.
+    base::DelayDistribution processing;
+    /// From the last use of an MFP until its room is free again.
+    base::DelayDistribution source_acknowledge;
+};
+
+/// After the warm-up, all nodes together; times are sums over the nodes.
+struct ShiftReport {
+    base::Time window;
+    std::uint64_t meps_built = 0;
+    base::Bytes bytes_built = 0;
+    std::uint64_t meps_discarded = 0;
+    std::uint64_t mfps_written = 0;  ///< copies within a node included
+    base::Bytes bytes_written = 0;
+    std::uint64_t mfps_blocked = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t idle_steps = 0;
+    std::uint64_t skipped_steps = 0;
+    std::uint64_t writes_overran = 0;
+    base::Time in_barrier;
+    base::Time idle;
+    base::Time sending;
+    base::Time entering;
+    std::uint64_t barriers = 0;
+    base::Time waiting_for_slowest;  ///< from entering a barrier until the last one has
+    base::Time releasing;            ///< from then on until being released
+    base::Time processor;            ///< spent on messages
+    std::uint64_t control_messages = 0;
+    std::uint64_t unexpected = 0;  ///< inputs that units ignored: of a correct run, none
+};
+
+class ShiftSystem {
+  public:
+    /// A stage of a unit, for timelines.
+    struct StageRecord {
+        base::Time begin;
+        std::uint64_t step = 0;
+        std::uint32_t unit = 0;
+        protocol::ShiftStage stage = protocol::ShiftStage::entering;
+    };
+
+    static base::expected<std::unique_ptr<ShiftSystem>> make(const ShiftSystemConfig& config);
+
+    /// Goes on until `until`, or until nothing can happen any more.
+    void run(base::Time until) { cluster_->run(until, *this); }
+
+    [[nodiscard]] base::Time now() const { return cluster_->now(); }
+    [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
+    [[nodiscard]] const Network& network() const { return cluster_->network(); }
+    [[nodiscard]] ShiftReport report() const;
+    [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
+    [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
+    /// Nothing can happen any more, yet units are not finished.
+    [[nodiscard]] bool stalled() const { return cluster_->events().empty(); }
+    /// Books of packets, credits and MFPs.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+    /// Keeps the stages of all units from now on.
+    void record_stages() { recording_ = true; }
+    [[nodiscard]] const std::vector<StageRecord>& stages() const { return stages_; }
+
+  private:
+    static constexpr std::uint32_t kMostStreams = 8;
+
+    enum class Do : std::uint8_t {
+        announce,
+        grant,
+        discard,
+        barrier,
+        write,
+    };
+
+    /// What one unit has to tell or to write to another.
+    struct Note {
+        Do what = Do::announce;
+        protocol::MepId mep{};
+        protocol::BarrierMessage barrier{};
+        protocol::PushWrite write{};
+        std::array<base::Bytes, kMostStreams> sizes{};
+    };
+    using Nodes = Cluster<Note>;  // unit n is on node n
+
+    enum EventKind : std::uint32_t {
+        kPhase = Nodes::kFirstOtherEvent,  // index: unit
+        kTimer,                            // index: unit
+        kGenerate,                         // index: unit · streams + stream
+        kFreed,                            // index: unit · streams + stream
+        kProcessed,                        // index: what was built
+        kReleased,                         // index: generation, its lower bits; the ideal barrier
+        kWarm,
+    };
+    struct Built {
+        std::uint32_t unit = 0;
+        protocol::MepId mep{};
+    };
+    /// What a unit is at.
+    struct Doing {
+        protocol::ShiftStage stage = protocol::ShiftStage::entering;
+        base::Time since;
+    };
+    struct Stream {
+        base::Bytes mean = 0;
+        std::uint64_t generated = 0;
+        base::RandomStream random;
+    };
+    /// A barrier that some units have entered.
+    struct Gathering {
+        std::uint64_t generation = 0;
+        std::uint32_t entered = 0;
+        std::uint32_t released = 0;
+        std::uint32_t waiting = 0;  // for the ideal barrier
+        base::Time last;
+        base::Time entries;   // sum
+        base::Time releases;  // sum
+    };
+
+    /// What units ask for.
+    struct Out;
+    friend struct Out;
+    friend Nodes;
+
+    explicit ShiftSystem(const ShiftSystemConfig& config);
+    base::expected<void> build();
+
+    void on_event(const sim::Event& event);
+    void on_letter(const Nodes::Letter& letter, base::Time now);
+    void on_written(const Nodes::Letter& letter, base::Time now);
+    void generate(std::uint32_t stream, base::Time now);
+    void enter_stage(std::uint32_t unit, std::uint64_t step, protocol::ShiftStage stage,
+                     base::Time now);
+    void leave_stage(std::uint32_t unit, std::uint64_t step, base::Time now);
+    void release_all(std::uint64_t generation, base::Time now);
+    [[nodiscard]] Gathering& gathering(std::uint64_t generation);
+    [[nodiscard]] ShiftReport sums() const;
+    [[nodiscard]] protocol::FragmentSizesConfig::Kind kind_of_sizes() const {
+        using Kind = protocol::FragmentSizesConfig::Kind;
+        return config_.packing > 0 ? Kind::poisson : Kind::fixed;
+    }
+
+    ShiftSystemConfig config_;
+    std::unique_ptr<Nodes> cluster_;
+    std::vector<protocol::ShiftUnit> units_;
+    std::vector<protocol::PushBuilder> builders_;
+    std::vector<Doing> doing_;  // by unit
+    std::vector<Stream> streams_;
+    base::Pool<Built> built_;
+    std::array<Gathering, 4> gatherings_{};
+    base::RandomStream jitter_;
+    base::RandomStream processing_;
+    base::RandomStream acknowledge_;
+    ShiftReport counted_;
+    ShiftReport before_;  // what had been counted when the warm-up ended
+    base::Time counted_from_;
+    bool recording_ = false;
+    std::vector<StageRecord> stages_;
+};
+
+}  // namespace daqloom::infiniband
