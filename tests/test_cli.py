@@ -42,8 +42,9 @@ def refused(*arguments) -> str:
 
 def test_scenarios_lists_each_with_a_line():
     lines = invoke("scenarios").stdout.splitlines()
-    names = ["atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lossless-switch-all-to-one"]
-    assert [line.split()[0] for line in lines] == names
+    names = [line.split()[0] for line in lines]
+    assert names == sorted(names)
+    assert {"atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lhcb-run3-test"} < set(names)
     assert all(len(line.split()) > 5 for line in lines)
 
 

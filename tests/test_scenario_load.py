@@ -24,7 +24,7 @@ def refusal(scenario, overrides=()) -> str:
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     assert 'did you mean "atlas-lab"?' in refusal("atlas-lap")
-    assert "known are atlas-hllhc, atlas-lab, incast-rack, laptop" in refusal("zzz")
+    assert "known are atlas-hllhc, atlas-lab, " in refusal("zzz")
 
 
 @pytest.mark.parametrize(

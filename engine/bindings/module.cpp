@@ -1,10 +1,13 @@
 // The Python module daqloom._engine: the only place where the engine meets Python.
 #include <nanobind/nanobind.h>
 
-#include "bindings/rack.hpp"
+#include "bindings/systems.hpp"
 
 NB_MODULE(_engine, module) {
     module.doc() = "The C++ engine of daqloom.";
     daqloom::bindings::bind_rack_config(module);
     daqloom::bindings::bind_rack(module);
+    daqloom::bindings::bind_fabric(module);
+    daqloom::bindings::bind_shift(module);
+    daqloom::bindings::bind_daqpipe(module);
 }

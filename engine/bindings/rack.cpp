@@ -6,16 +6,15 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <time.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "bindings/rack.hpp"
+#include "bindings/latency.hpp"
+#include "bindings/run.hpp"
+#include "bindings/systems.hpp"
 #include "ethernet/recorder.hpp"
 
 namespace daqloom::bindings {
@@ -29,14 +28,6 @@ using ethernet::RackReport;
 using ethernet::Recorder;
 
 namespace {
-
-using Progress = std::function<void(double)>;
-
-double thread_cpu_s() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// What Python holds: a rack and who records it. The recorder looks at the rack and goes first.
 struct Run {
@@ -71,31 +62,9 @@ void finish_recording(Run& run) {
     }
 }
 
-/// Simulates to the end; processor seconds. Holds the interpreter lock only between slices of about
-/// a tenth of a second, in which it looks for Ctrl-C and tells how far it is, in virtual seconds.
-double simulate(Rack& rack, const Progress& progress) {
-    const nb::gil_scoped_release unlocked;
-    const double begun = thread_cpu_s();
-    Time slice = base::microseconds(10);
-    while (rack.now() < rack.config().duration) {
-        const auto before = std::chrono::steady_clock::now();
-        rack.run(rack.now() + slice);
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
-        slice = took.count() < 0.05 ? slice * 2 : took.count() > 0.2 ? slice / 2 : slice;
-        const nb::gil_scoped_acquire locked;
-        if (PyErr_CheckSignals() != 0) {
-            throw nb::python_error();
-        }
-        if (progress) {
-            progress(rack.now().seconds());
-        }
-    }
-    return thread_cpu_s() - begun;
-}
-
 double run(Run& run, const Progress& progress) {
     try {
-        return simulate(*run.rack, progress);
+        return run_in_slices(*run.rack, progress);
     } catch (...) {
         run.recorder.reset();  // whoever keeps the exception keeps the rack, but no half a file
         throw;
@@ -125,18 +94,6 @@ nb::dict link_counts(const Rack& rack, const RackReport& report) {
         links[rack.network().link_name(i).c_str()] = link;
     }
     return links;
-}
-
-nb::dict latency_numbers(const sim::Histogram& latency) {
-    nb::dict numbers;
-    if (!latency.empty()) {
-        numbers["min"] = latency.min().seconds();
-        numbers["mean"] = latency.mean_ps() * 1e-12;
-        numbers["p50"] = latency.quantile(0.5).seconds();
-        numbers["p99"] = latency.quantile(0.99).seconds();
-        numbers["max"] = latency.max().seconds();
-    }
-    return numbers;
 }
 
 nb::dict latency_histogram(const sim::Histogram& latency) {

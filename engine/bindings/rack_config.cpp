@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/rack.hpp"
+#include "bindings/attributes.hpp"
+#include "bindings/systems.hpp"
 
 namespace daqloom::bindings {
 
@@ -22,22 +23,6 @@ using protocol::Assignment;
 using protocol::EventSizeConfig;
 
 namespace {
-
-/// An attribute of type Time, seen from Python as seconds.
-template <class Class, class Owner>
-void seconds(nb::class_<Class>& cls, const char* name, Time Owner::*member) {
-    cls.def_prop_rw(
-        name, [member](const Class& self) { return (self.*member).seconds(); },
-        [member](Class& self, double s) { self.*member = Time::from_seconds(s); });
-}
-
-/// An attribute of type BitRate, seen from Python as bits per second.
-template <class Class>
-void bits_per_second(nb::class_<Class>& cls, const char* name, BitRate Class::*member) {
-    cls.def_prop_rw(
-        name, [member](const Class& self) { return (self.*member).bps; },
-        [member](Class& self, std::int64_t bps) { self.*member = {bps}; });
-}
 
 void bind_delays(nb::module_& module) {
     using Kind = DelayDistribution::Kind;

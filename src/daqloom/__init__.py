@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import xarray
 
-    from daqloom.scenario import Scenario
+    from daqloom.scenario import FabricScenario, Scenario
 
     __version__: str
 
@@ -25,7 +25,7 @@ __all__ = ["__version__", "load", "open_study", "write_report"]
 
 def load(
     scenario: str | PathLike[str], overrides: Iterable[str] | Mapping[str, Any] = ()
-) -> Scenario:
+) -> Scenario | FabricScenario:
     """Read a scenario by name (`daqloom scenarios` lists them) or by the path of its TOML file.
 
     `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
@@ -33,9 +33,9 @@ def load(
 
     Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person.
     """
-    from daqloom.scenario import load as load_scenario
+    from daqloom.scenario import load_system
 
-    return load_scenario(scenario, overrides)
+    return load_system(scenario, overrides)
 
 
 def open_study(

@@ -72,12 +72,12 @@ def top(
 def scenarios() -> None:
     """List the scenarios that come with daqloom."""
     with plain_failures():
-        from daqloom.scenario import load, presets
+        from daqloom.scenario import load_system, presets
 
         names = presets()
         width = max(map(len, names), default=0)
         for name in names:
-            print(f"{name:<{width}}  {load(name).title}")
+            print(f"{name:<{width}}  {load_system(name).title}")
 
 
 @app.command()
@@ -92,9 +92,9 @@ def show(scenario: Name, set_: Set = None) -> None:
       daqloom show atlas-lab --set switch.tor.model=qfx5120-48y > mine.toml
     """
     with plain_failures():
-        from daqloom.scenario import load, to_toml
+        from daqloom.scenario import load_system, to_toml
 
-        print(to_toml(load(scenario, set_ or ())), end="")
+        print(to_toml(load_system(scenario, set_ or ())), end="")
 
 
 @app.command()
@@ -160,17 +160,23 @@ def simulate(
             check_writable(trace, "--trace")
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import load
+        from daqloom.scenario import Scenario, load, load_system
 
-        system = load(scenario, set_ or ())
+        system = load_system(scenario, set_ or ())
+        if pcap or figure:
+            system = load(scenario, set_ or ())  # which says that it has to be a rack
         if seed is not None:
             system = system.with_overrides({"run.seed": seed})
-        captures = _captures(pcap or [], system)
         with progress(f"simulating {system.name}") as show_progress:
-            result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
+            if isinstance(system, Scenario):
+                captures = _captures(pcap or [], system)
+                result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
+            else:
+                result = system.simulate(trace=trace, progress=show_progress)
         if figure:
             from daqloom.report.result_figure import write
 
+            assert isinstance(system, Scenario)
             write(figure, system, result)
         print(result.to_json()) if json else print_result(result)
 

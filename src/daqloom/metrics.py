@@ -137,6 +137,74 @@ METRICS: tuple[Metric, ...] = (
         "(`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the share "
         "that the offered rate would take, 1 at most.",
     ),
+    Metric(
+        "node_throughput_bps",
+        "bit/s",
+        _SIMULATE,
+        "On a fabric: payload that a node pushes per second, copies to itself included, mean.",
+    ),
+    Metric(
+        "events_discarded",
+        "events",
+        _RUN,
+        "On a fabric: events for which a builder's output buffer had no room.",
+    ),
+    Metric("phases", "phases", _SIMULATE, "Of linear shifting, all nodes together."),
+    Metric("phase_s", "s", _SIMULATE, "Length of a phase, mean."),
+    Metric("dummy_share", "1", _SIMULATE, "Share of the schedule's slots that are dummies."),
+    Metric(
+        "barrier_share",
+        "1",
+        _SIMULATE,
+        "Share of the nodes' time from entering a barrier to being released, 0 to 1.",
+    ),
+    Metric("barrier_rate_hz", "Hz", _SIMULATE, "Barriers that all nodes have left, per second."),
+    Metric(
+        "barrier_s.*",
+        "s",
+        _SIMULATE,
+        "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
+        "from then on, which is what the barrier itself costs.",
+    ),
+    Metric(
+        "idle_share",
+        "1",
+        _SIMULATE,
+        "Share of the nodes' time with nobody to send to, a dummy's turn, 0 to 1; without what "
+        "a barrier makes of it.",
+    ),
+    Metric(
+        "processor_share",
+        "1",
+        _SIMULATE,
+        "Share of the nodes' time that their processors send and receive messages, 0 to 1.",
+    ),
+    Metric(
+        "control_messages",
+        "messages",
+        _SIMULATE,
+        "On a fabric: messages that carry no fragments, after the warm-up.",
+    ),
+    Metric(
+        "source_buffer_full",
+        "MFPs",
+        _SIMULATE,
+        "Multi-fragment packets that had to wait for room in the source's buffer.",
+    ),
+    Metric(
+        "writes_overran",
+        "writes",
+        _SIMULATE,
+        "Writes under way when their time window was over.",
+    ),
+    Metric(
+        "xmit_wait_s.*",
+        "s",
+        _SIMULATE,
+        "What PortXmitWait counts, all outputs together, whole run: time that an output stood idle "
+        "with packets for it, for want of `credits`, or because the inputs that hold them sent "
+        "elsewhere (`crossbar`).",
+    ),
     Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),
 )

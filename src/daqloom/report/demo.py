@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import daqloom
 from daqloom.analyse.system import System
 from daqloom.report import buffer_figure, buffer_page, comparison
 from daqloom.report.buffer_question import (
@@ -31,6 +30,7 @@ from daqloom.report.buffer_question import (
     regular_events,
 )
 from daqloom.report.output import written_whole
+from daqloom.scenario import load
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ def run(
     `overrides` change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker
     answer. Raises `OutputError` where `output` cannot be written.
     """
-    scenario = daqloom.load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
+    scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = scenario.analyse()
     with _progress(console) as progress:
         regular = _regular(scenario, progress)

@@ -12,20 +12,25 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import Dimension, dimension_of
 
 
-def sentence(error: ValidationError, source: str, overridden: Container[str]) -> str:
+def sentence(
+    error: ValidationError,
+    source: str,
+    overridden: Container[str],
+    system: type[BaseModel] = Scenario,
+) -> str:
     """The first thing that `error` says: where (`source`, or --set), key, value, what to do."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
     where = "--set" if path in overridden else f"{source}:"
     if kind == "extra_forbidden":
-        return f'{where} unknown key "{path[:80]}"{nearest(path)}'
+        return f'{where} unknown key "{path[:80]}"{nearest(path, system)}'
     if kind == "value_error":
         message = str(context["error"])
         if isinstance(first["input"], dict | BaseModel):
             return f"{where} {path}: {message}" if path else f"{where} {message}"
         return f"{where} {path} = {_quote(first['input'])} {message}"
-    value, dimension = first["input"], dimension_at(first["loc"])
+    value, dimension = first["input"], dimension_at(first["loc"], system)
     if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
         value = dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
@@ -33,9 +38,9 @@ def sentence(error: ValidationError, source: str, overridden: Container[str]) ->
     return f"{where} {path} = {_quote(value)} {expected}"
 
 
-def dimension_at(path: Sequence[str | int]) -> Dimension | None:
+def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
     """The kind of quantity at a place in the scenario, if it is one."""
-    model: Any = Scenario
+    model: Any = system
     for part in path[:-1]:
         field = model.model_fields.get(part)
         model = field.annotation if field else None
@@ -71,9 +76,9 @@ def _quote(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def nearest(path: str) -> str:
+def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     """The end of a sentence about an unknown key: the known one that it resembles."""
-    known = list(known_keys())
+    known = list(known_keys(system))
     tables = {name.rpartition(".")[0] for name in known} - {""}
     close = difflib.get_close_matches(path[:200], [*known, *sorted(tables)], n=1, cutoff=0.6)
     if not close:

@@ -7,22 +7,41 @@ import re
 import tomllib
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import sentence
+from daqloom.scenario.fabric import FabricScenario
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides, merge, parse
 from daqloom.scenario.shipped import shipped
+from daqloom.scenario.system import System
 
 LARGEST_SCENARIO_BYTES = 1 << 20
+FABRIC_TABLES = frozenset({"fabric", "shift", "daqpipe", "nodes", "fragments"})
+"""A scenario with one of these is that of a fabric."""
+
+AnySystem = TypeVar("AnySystem", bound=System)
 
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
-    """Read a scenario by name or by path; raises ScenarioError."""
+    """Read the scenario of a rack by name or by path; raises ScenarioError."""
+    system = load_system(scenario, overrides)
+    if not isinstance(system, Scenario):
+        raise ScenarioError(
+            f"{system.name} is the scenario of a fabric; expected that of a rack, such as "
+            "atlas-lab (`daqloom simulate` takes both)"
+        )
+    return system
+
+
+def load_system(
+    scenario: str | PathLike[str], overrides: Overrides = ()
+) -> Scenario | FabricScenario:
+    """Read any scenario by name or by path; raises ScenarioError."""
     path = find(scenario)
     try:
         text = read_text(path, LARGEST_SCENARIO_BYTES)
@@ -36,13 +55,16 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
         raise ScenarioError(f"{path} is empty; expected a scenario such as `daqloom show` prints")
     document.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:64])
     source = str(scenario) if path == presets().get(str(scenario)) else str(path)
-    return _build(document, overrides, source=source, folder=path.parent.absolute())
+    folder = path.parent.absolute()
+    if FABRIC_TABLES & document.keys():
+        return _build(FabricScenario, document, overrides, source=source, folder=folder)
+    return _build(Scenario, document, overrides, source=source, folder=folder)
 
 
-def override(scenario: Scenario, overrides: Overrides) -> Scenario:
+def override(scenario: AnySystem, overrides: Overrides) -> AnySystem:
     """`scenario` with some keys changed; raises ScenarioError."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
-    return _build(document, overrides, source=scenario.name, folder=Path.cwd())
+    return _build(type(scenario), document, overrides, source=scenario.name, folder=Path.cwd())
 
 
 def find(scenario: str | PathLike[str]) -> Path:
@@ -67,14 +89,19 @@ def presets() -> dict[str, Path]:
 
 
 def _build(
-    document: dict[str, Any], overrides: Overrides, *, source: str, folder: Path
-) -> Scenario:
-    changes = parse(overrides)
+    kind: type[AnySystem],
+    document: dict[str, Any],
+    overrides: Overrides,
+    *,
+    source: str,
+    folder: Path,
+) -> AnySystem:
+    changes = parse(overrides, kind)
     try:
         merge(document, changes)
-        return Scenario.model_validate(document, context={"folder": folder})
+        return kind.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        raise ScenarioError(sentence(error, source, changes)) from None
+        raise ScenarioError(sentence(error, source, changes, kind)) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None
 

@@ -1,10 +1,9 @@
-"""The scenario: one event-building system, described once for every method."""
+"""The scenario of a rack, described once for every method."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,9 +12,9 @@ from pydantic import Field, model_validator
 from daqloom.scenario.event import Event
 from daqloom.scenario.hosts import Builders, Sources
 from daqloom.scenario.network import FRAME_OVERHEAD_BYTES, Links, Network
-from daqloom.scenario.part import Part
-from daqloom.scenario.quantities import SIZE, TIME, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import SIZE
 from daqloom.scenario.switches import Switch, Switches
+from daqloom.scenario.system import System
 from daqloom.scenario.transport import Transport
 
 if TYPE_CHECKING:
@@ -24,32 +23,9 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 4_000_000
 
 
-class Run(Part):
-    """[run]: how long, and with which random numbers."""
+class Scenario(System):
+    """One rack of builders behind Ethernet switches; a farm is many such racks."""
 
-    duration: PositiveSeconds = Field(
-        default=5.0, description="virtual time simulated, warm-up included (s)"
-    )
-    warmup: Seconds = Field(default=1.0, description="time at the start that no metric counts (s)")
-    seed: int = Field(
-        default=1, ge=0, lt=1 << 63, description="seed of all random streams; no unit"
-    )
-
-
-class Scenario(Part):
-    """An event-building system; a file of this shape is what every method takes.
-
-    Values are SI numbers: whole bytes, bits per second, seconds, hertz.
-    """
-
-    name: str = Field(
-        default="",
-        max_length=64,
-        pattern=r"^[A-Za-z0-9._-]*$",
-        description="short name in results; by default the file's name",
-    )
-    title: str = Field(default="", max_length=200, description="one line for lists")
-    description: str = Field(default="", max_length=10_000, description="what the system is")
     event: Event = Field(default_factory=Event, description="sizes and arrivals")
     sources: Sources = Field(default_factory=Sources, description="readout units")
     builders: Builders = Field(default_factory=Builders, description="builder units")
@@ -57,7 +33,6 @@ class Scenario(Part):
     links: Links = Field(default_factory=Links, description="cables")
     switch: Switches = Field(default_factory=Switches, description="switches")
     transport: Transport = Field(default_factory=Transport, description="TCP")
-    run: Run = Field(default_factory=Run, description="length and seed")
 
     @property
     def mss(self) -> int:
@@ -65,29 +40,13 @@ class Scenario(Part):
         return self.network.mtu - self.transport.header_bytes
 
     def content(self) -> dict[str, Any]:
-        """All that bears on a result, as JSON has it: every key but name, title, description and
-        seed; files by the digest of their content."""
-        content = self.model_dump(mode="json", exclude={"name", "title", "description"})
-        del content["run"]["seed"]
+        """See `System.content`."""
+        content = super().content()
         event = content["event"]
         event["size_histogram"] = _digest(*(self.event.histogram or ()))
         event["trace"] = _digest(*((self.event.arrival_times,) if self.event.trace else ()))
         event["lhc"]["filling"] = _digest(self.event.lhc.pattern)
         return content
-
-    def hash(self) -> str:
-        """SHA-256 of `content`; the seed stands apart in results."""
-        canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
-
-    def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> Scenario:
-        """The same system with some keys changed.
-
-        `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
-        """
-        from daqloom.scenario.load import override
-
-        return override(self, overrides)
 
     def analyse(self) -> Result:
         """Closed forms; milliseconds. Raises ScenarioError where none applies."""
@@ -111,6 +70,7 @@ class Scenario(Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self._check_run()
+        self._check_connections()
         self._check_sizes()
         uplinks = self.links.uplink.count
         self._check_switch("switch.core", self.switch.core, self.sources.count + uplinks)
@@ -124,13 +84,7 @@ class Scenario(Part):
             )
         return self
 
-    def _check_run(self) -> None:
-        if self.run.warmup >= self.run.duration:
-            raise ValueError(
-                f"run.warmup = {TIME.format(self.run.warmup)} leaves nothing of run.duration = "
-                f"{TIME.format(self.run.duration)} to measure; shorten the one or lengthen the "
-                "other"
-            )
+    def _check_connections(self) -> None:
         if self.sources.count * self.builders.count > MOST_CONNECTIONS:
             raise ValueError(
                 f"sources.count × builders.count is more than {MOST_CONNECTIONS} connections; one "

@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, nearest
 from daqloom.scenario.inputs import is_scheme
@@ -17,13 +19,13 @@ FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling
 Overrides = Iterable[str] | Mapping[str, Any]
 
 
-def parse(overrides: Overrides) -> dict[str, Any]:
+def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
     """Dotted path → value; raises ScenarioError for a path that is not known."""
     if isinstance(overrides, str):
         overrides = [overrides]
     if not isinstance(overrides, Mapping):
         overrides = dict(_split(text) for text in overrides)
-    known = list(known_keys())
+    known = list(known_keys(system))
     for path in overrides:
         if path in known:
             continue
@@ -32,7 +34,7 @@ def parse(overrides: Overrides) -> dict[str, Any]:
             raise ScenarioError(
                 f'--set {path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
             )
-        raise ScenarioError(f'--set {path[:80]}: unknown key "{path[:80]}"{nearest(path)}')
+        raise ScenarioError(f'--set {path[:80]}: unknown key "{path[:80]}"{nearest(path, system)}')
     return {path: _from_here(path, value) for path, value in overrides.items()}
 
 

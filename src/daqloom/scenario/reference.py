@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.event import LeakyBucket
+from daqloom.scenario.fabric import FabricScenario
 from daqloom.scenario.hosts import Stage
 from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.push import Group
+from daqloom.scenario.quantities import TIME, dimension_of
 from daqloom.scenario.switches import ARCHITECTURES, DEFAULTS, Switch
 
 HEAD = """\
@@ -31,6 +33,16 @@ dimension are refused, and so is a key that is not listed here. Files are text, 
 scenario's folder (to the working folder in `--set`); `#` starts a comment in them.
 """
 
+FABRIC = """
+# Scenario keys of a fabric
+
+A scenario with any of the tables below is that of an event builder on an InfiniBand fabric, which
+builds events by linear shifting or as DAQPIPE does: `simulate` takes it. A key whose meaning begins
+with a value (`count:`, `shift:`) means nothing where another value is chosen. The keys at the top
+of the file and `[run]` are the same; there `duration` is {duration} and `warmup` {warmup} unless
+given.
+"""
+
 SWITCH = """
 `[switch.core]` stands between the sources and the uplinks, `[switch.tor]` before the builders.
 Both have the same keys. What `buffer` and its companions default to depends on `model`; a dash
@@ -42,18 +54,32 @@ file's numbers for the model it replaces.
 def reference() -> str:
     """The page's text."""
     names = ", ".join(f"`{name}`" for name in presets())
-    return "\n".join([HEAD.format(names=names), *_sections(Scenario, ""), ""])
+    run = FabricScenario.model_fields["run"].annotation
+    assert isinstance(run, type)
+    given = {key: TIME.format(run.model_fields[key].default) for key in ("duration", "warmup")}
+    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "fabric")
+    return "\n".join(
+        [
+            HEAD.format(names=names),
+            *_sections(Scenario, ""),
+            FABRIC.format(**given),
+            *_sections(FabricScenario, "", of_fabrics),
+            "",
+        ]
+    )
 
 
-def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
+def _sections(
+    model: type[BaseModel], path: str, only: Container[str] | None = None
+) -> Iterator[str]:
     own = {key: field for key, field in model.model_fields.items() if not _is_table(field)}
-    if own:
+    if own and only is None:
         yield f"## `[{path}]`" if path else "## At the top of the file"
         yield from ["", *_rows(own), ""]
     for key, field in model.model_fields.items():
         if path == "" and key == "switch":
             yield from _switch_section()
-        elif _is_table(field):
+        elif _is_table(field) and (only is None or key in only):
             assert isinstance(field.annotation, type)
             yield from _sections(field.annotation, f"{path}.{key}" if path else key)
 
@@ -66,6 +92,7 @@ def _rows(fields: dict[str, FieldInfo]) -> Iterator[str]:
         entries: dict[str, type[BaseModel]] = {
             "processing": Stage,
             "complex_dead_time": LeakyBucket,
+            "groups": Group,
         }
         inside = entries[key].model_fields if key in entries else {}
         for inner, described in inside.items():

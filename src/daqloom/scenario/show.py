@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.system import System
 
 
-def to_toml(scenario: Scenario) -> str:
+def to_toml(scenario: System) -> str:
     """The text of a scenario file; ends with a newline."""
     content = scenario.model_dump(mode="json")
-    for name, table in content["switch"].items():
-        used = getattr(scenario.switch, name).applicable_keys
-        content["switch"][name] = {key: value for key, value in table.items() if key in used}
+    if isinstance(scenario, Scenario):
+        for name, table in content["switch"].items():
+            used = getattr(scenario.switch, name).applicable_keys
+            content["switch"][name] = {key: value for key, value in table.items() if key in used}
     return "\n".join(_table(content)).lstrip("\n") + "\n"
 
 

@@ -1,4 +1,4 @@
-// The simulated rack, for Python.
+// The simulated systems, for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,5 +7,8 @@ namespace daqloom::bindings {
 
 void bind_rack_config(nanobind::module_& module);
 void bind_rack(nanobind::module_& module);
+void bind_fabric(nanobind::module_& module);
+void bind_shift(nanobind::module_& module);
+void bind_daqpipe(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

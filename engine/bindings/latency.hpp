@@ -1,0 +1,23 @@
+// A distribution of latencies as the few numbers that a result carries.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "sim/histogram.hpp"
+
+namespace daqloom::bindings {
+
+/// In seconds; empty if nothing was recorded.
+inline nanobind::dict latency_numbers(const sim::Histogram& latency) {
+    nanobind::dict numbers;
+    if (!latency.empty()) {
+        numbers["min"] = latency.min().seconds();
+        numbers["mean"] = latency.mean_ps() * 1e-12;
+        numbers["p50"] = latency.quantile(0.5).seconds();
+        numbers["p99"] = latency.quantile(0.99).seconds();
+        numbers["max"] = latency.max().seconds();
+    }
+    return numbers;
+}
+
+}  // namespace daqloom::bindings

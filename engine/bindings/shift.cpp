@@ -1,0 +1,122 @@
+// An event builder under linear shifting on a simulated fabric, for Python. Plain attributes; times
+// in seconds (`_s`).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bindings/attributes.hpp"
+#include "bindings/fabric.hpp"
+#include "bindings/systems.hpp"
+#include "infiniband/shift_system.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using namespace infiniband;
+
+namespace {
+
+void bind_config(nb::module_& module) {
+    using protocol::PhaseChange;
+    using protocol::ShiftBarrier;
+    nb::enum_<PhaseChange>(module, "PhaseChange")
+        .value("by_count", PhaseChange::by_count)
+        .value("by_time", PhaseChange::by_time);
+    nb::enum_<ShiftBarrier>(module, "ShiftBarrier")
+        .value("none", ShiftBarrier::none)
+        .value("centralised", ShiftBarrier::centralised)
+        .value("tournament", ShiftBarrier::tournament)
+        .value("dissemination", ShiftBarrier::dissemination)
+        .value("ideal", ShiftBarrier::external);
+    using Config = ShiftSystemConfig;
+    auto cls = nb::class_<Config, ClusterConfig>(module, "ShiftConfig");
+    cls.def(nb::init<>())
+        .def_prop_rw(
+            "slots",
+            [](const Config& self) {
+                std::vector<std::int64_t> slots;
+                for (const NodeIndex host : self.slots) {
+                    slots.push_back(host == protocol::LinearShift::nobody ? -1 : host);
+                }
+                return slots;
+            },
+            [](Config& self, const std::vector<std::int64_t>& slots) {
+                self.slots.clear();
+                for (const std::int64_t host : slots) {
+                    self.slots.push_back(host < 0 ? protocol::LinearShift::nobody
+                                                  : static_cast<NodeIndex>(host));
+                }
+            })
+        .def_rw("change", &Config::change)
+        .def_rw("barrier", &Config::barrier)
+        .def_rw("phases_per_barrier", &Config::phases_per_barrier)
+        .def_rw("phase_jitter", &Config::phase_jitter)
+        .def_rw("mfp_bytes", &Config::mfp_bytes)
+        .def_rw("streams", &Config::streams)
+        .def_rw("packing", &Config::packing)
+        .def_rw("buffered_mfps", &Config::buffered_mfps)
+        .def_rw("stream_buffer", &Config::stream_buffer)
+        .def_rw("output_buffer", &Config::output_buffer)
+        .def_rw("processing", &Config::processing)
+        .def_rw("source_acknowledge", &Config::source_acknowledge);
+    seconds(cls, "window_s", &Config::window);
+    seconds(cls, "grace_s", &Config::grace);
+    seconds(cls, "mfp_interval_s", &Config::mfp_interval);
+}
+
+nb::dict report(const ShiftSystem& system) {
+    const ShiftReport counted = system.report();
+    nb::dict all = report_of_fabric(system);
+    all["window_s"] = counted.window.seconds();
+    all["meps_built"] = counted.meps_built;
+    all["bytes_built"] = counted.bytes_built;
+    all["meps_discarded"] = counted.meps_discarded;
+    all["mfps_written"] = counted.mfps_written;
+    all["bytes_written"] = counted.bytes_written;
+    all["mfps_blocked"] = counted.mfps_blocked;
+    all["steps"] = counted.steps;
+    all["idle_steps"] = counted.idle_steps;
+    all["skipped_steps"] = counted.skipped_steps;
+    all["writes_overran"] = counted.writes_overran;
+    all["in_barrier_s"] = counted.in_barrier.seconds();
+    all["idle_s"] = counted.idle.seconds();
+    all["sending_s"] = counted.sending.seconds();
+    all["entering_s"] = counted.entering.seconds();
+    all["barriers"] = counted.barriers;
+    all["waiting_for_slowest_s"] = counted.waiting_for_slowest.seconds();
+    all["releasing_s"] = counted.releasing.seconds();
+    all["processor_s"] = counted.processor.seconds();
+    all["control_messages"] = counted.control_messages;
+    return all;
+}
+
+/// (begin in seconds, step, unit, stage) of every stage since `record_stages`.
+nb::list stages(const ShiftSystem& system) {
+    static constexpr const char* kNames[] = {"entering", "sending", "idle", "in_barrier",
+                                             "finished"};
+    nb::list all;
+    for (const auto& each : system.stages()) {
+        all.append(nb::make_tuple(each.begin.seconds(), each.step, each.unit,
+                                  kNames[static_cast<std::size_t>(each.stage)]));
+    }
+    return all;
+}
+
+}  // namespace
+
+void bind_shift(nb::module_& module) {
+    bind_config(module);
+    auto cls = nb::class_<ShiftSystem>(module, "ShiftSystem");
+    cls.def(nb::new_(&make_system<ShiftSystem, ShiftSystemConfig>), nb::arg("config"))
+        .def("record_stages", &ShiftSystem::record_stages, "Keeps the stages of units from here.")
+        .def("stages", &stages)
+        .def("report", &report, "What was counted, as a dictionary; times in seconds.");
+    run_and_check(cls);
+}
+
+}  // namespace daqloom::bindings

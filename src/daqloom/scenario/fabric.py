@@ -1,0 +1,84 @@
+"""The scenario of an event builder on an InfiniBand fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field, model_validator
+
+from daqloom.scenario.daqpipe import Daqpipe
+from daqloom.scenario.infiniband import InfinibandFabric
+from daqloom.scenario.push import Fragments, Nodes, Shift
+from daqloom.scenario.quantities import PositiveSeconds, Seconds
+from daqloom.scenario.system import Run, System
+
+if TYPE_CHECKING:
+    from daqloom.result import Result
+
+
+class FabricRun(Run):
+    """[run]: how long, and with which random numbers."""
+
+    duration: PositiveSeconds = Field(
+        default=10e-3, description="virtual time simulated, warm-up included (s)"
+    )
+    warmup: Seconds = Field(default=2e-3, description="time at the start that no metric counts (s)")
+
+
+class FabricScenario(System):
+    """Nodes on a fat tree or an imported fabric that build events by linear shifting or DAQPIPE."""
+
+    fragments: Fragments = Field(default_factory=Fragments, description="what sources hold")
+    nodes: Nodes = Field(default_factory=Nodes, description="readout and builder units")
+    shift: Shift = Field(default_factory=Shift, description="who sends to whom, when")
+    daqpipe: Daqpipe = Field(default_factory=Daqpipe, description="credits and parallel sends")
+    fabric: InfinibandFabric = Field(default_factory=InfinibandFabric, description="the network")
+    run: FabricRun = Field(default_factory=FabricRun, description="length and seed")
+
+    def content(self) -> dict[str, Any]:
+        """See `System.content`."""
+        content = super().content()
+        content["fabric"]["dumps"] = self.fabric.digest()
+        return content
+
+    def simulate(
+        self,
+        *,
+        seed: int | None = None,
+        trace: Path | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Result:
+        """Credit-accurate simulation; see `daqloom.simulate.fabric.simulate_fabric`."""
+        from daqloom.simulate.fabric import simulate_fabric
+
+        return simulate_fabric(self, seed=seed, trace=trace, progress=progress)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._check_run()
+        if "protocol" not in self.nodes.model_fields_set and self.daqpipe != Daqpipe():
+            raise ValueError(
+                '[daqpipe] is filled in, but nodes.protocol is not given; set it to "daqpipe", or '
+                'to "shift" if these keys are to wait'
+            )
+        self.check_groups(self.nodes.count)
+        if self.fragments.groups and not any(group.share for group in self.fragments.groups):
+            raise ValueError("fragments.groups hold nothing; give a share above 0")
+        return self
+
+    def readouts(self, nodes: int) -> int:
+        """How many of `nodes` nodes have a readout unit."""
+        unfolded = self.nodes.protocol == "daqpipe" and not self.daqpipe.folded
+        return -(-nodes // 2) if unfolded else nodes
+
+    def check_groups(self, nodes: int) -> None:
+        """Raises ValueError where `nodes` nodes have other sources than `fragments.groups`."""
+        told = sum(group.sources for group in self.fragments.groups)
+        sources = self.readouts(nodes) * self.nodes.streams
+        if told and nodes and told != sources:
+            raise ValueError(
+                f"fragments.groups have {told} sources; expected one for each of the "
+                f"{self.nodes.streams} streams of {self.readouts(nodes)} nodes, {sources}"
+            )

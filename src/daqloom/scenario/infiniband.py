@@ -1,0 +1,178 @@
+"""[fabric]: an InfiniBand network, its shape and what its ports are like."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationInfo, model_validator
+
+from daqloom.scenario import inputs
+from daqloom.scenario.part import Part
+from daqloom.scenario.quantities import BitRate, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.shipped import shipped_folder
+
+BLOCK_BYTES = 64
+"""Flow control counts buffers in blocks of so many bytes."""
+LARGEST_MTU_BYTES = 4096
+LARGEST_HEADER_BYTES = 26 + 16 + 4
+"""Of a packet that is the only one of an RDMA write with immediate data."""
+MOST_HOSTS = 8192
+
+Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
+
+
+class Lanes(Part):
+    """[fabric.lanes]: virtual lanes and their arbitration at every output."""
+
+    count: int = Field(default=1, ge=1, le=15, description="virtual lanes; data use lane 0")
+    high: Weights = Field(
+        default=(),
+        strict=False,
+        max_length=64,
+        description="high priority: pairs of lane and weight, in blocks of 64 B",
+    )
+    low: Weights = Field(
+        default=((0, 64),),
+        strict=False,
+        max_length=64,
+        description="low priority: pairs of lane and weight, in blocks of 64 B",
+    )
+    high_limit: int = Field(
+        default=255,
+        ge=0,
+        le=255,
+        description="4 KiB that high priority may send before low has its chance; 255: no limit",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("high", "low"):
+            for lane, weight in getattr(self, name):
+                if not (0 <= lane < self.count and 0 <= weight <= 255):
+                    raise ValueError(
+                        f"{name} has the entry [{lane}, {weight}]; expected a lane of 0 to "
+                        f"{self.count - 1} and a weight of 0 to 255"
+                    )
+        if not any(weight for _, weight in (*self.high, *self.low)):
+            raise ValueError("no lane has a weight, so that nothing would ever be sent")
+        return self
+
+
+class InfinibandFabric(Part):
+    """[fabric]: hosts, switches and cables."""
+
+    shape: Literal["fat-tree", "imported"] = Field(
+        default="fat-tree", description="a regular tree, or the dumps of a real fabric"
+    )
+    dumps: str = Field(
+        default="",
+        max_length=4096,
+        description=(
+            "imported: a shipped fabric's name, or the folder with ibnetdiscover.txt and "
+            "opensm-lfts.dump"
+        ),
+    )
+    leaves: int = Field(default=18, ge=1, le=1024, description="fat-tree: leaf switches")
+    spines: int = Field(default=10, ge=1, le=1024, description="fat-tree: spine switches")
+    links: int = Field(
+        default=2, ge=1, le=64, description="fat-tree: cables between each leaf and each spine"
+    )
+    hosts_per_leaf: int = Field(
+        default=20, ge=1, le=254, description="fat-tree: host ports of a leaf that are used"
+    )
+    pods: int = Field(
+        default=0, ge=0, le=256, description="fat-tree: such trees below a third level; 0: none"
+    )
+    cores: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="fat-tree: core switches above each spine of every pod",
+    )
+    radix: int = Field(default=40, ge=2, le=254, description="fat-tree: ports of a switch")
+    routing: str = Field(
+        default="",
+        max_length=40,
+        description=(
+            "forwarding tables: imported, d-mod-k, minimal or minimal:TIE; by default those of "
+            "the dumps, else d-mod-k"
+        ),
+    )
+    rate: BitRate = Field(
+        default=200_000_000_000,
+        description="data rate of every cable, after encoding and error correction (b/s)",
+    )
+    delay: PositiveSeconds = Field(
+        default=170e-9,
+        description="of a cable with its transceivers and error correction (s)",
+    )
+    switch_latency: PositiveSeconds = Field(
+        default=130e-9, description="from a flit's arrival at a switch until it can leave (s)"
+    )
+    mtu: PositiveBytes = Field(
+        default=4096, ge=256, le=LARGEST_MTU_BYTES, description="payload of a full packet (B)"
+    )
+    buffer: PositiveBytes = Field(
+        default=64 * 1024, description="input buffer of a port for each virtual lane (B)"
+    )
+    input_queue: Literal["virtual-output", "fifo"] = Field(
+        default="virtual-output",
+        description="what waits at an input: a queue for each output, or one for all",
+    )
+    crossbar_speedup: int = Field(
+        default=1, ge=1, le=64, description="packets that one input may send at a time"
+    )
+    credit_release: Literal["at-tail", "per-block"] = Field(
+        default="at-tail",
+        description="when a packet's buffer is free: with its last byte, or block by block",
+    )
+    credit_update_interval: Seconds = Field(
+        default=0.0, description="least time between two credit updates of a lane (s)"
+    )
+    credit_update_size: PositiveBytes = Field(
+        default=8, le=64, description="of a credit update on the wire (B)"
+    )
+    lanes: Lanes = Field(default_factory=Lanes, description="virtual lanes")
+
+    @property
+    def folder(self) -> Path:
+        """Of the dumps."""
+        known = shipped_folder("scenarios") / "fabrics" / self.dumps
+        return known if "/" not in self.dumps and known.is_dir() else Path(self.dumps)
+
+    def digest(self) -> str:
+        """Of the dumps' content; empty where there are none."""
+        if self.shape != "imported":
+            return ""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.folder.glob("*") if path.is_file()):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        if self.shape == "imported":
+            self._find_dumps(inputs.folder_of(info))
+        hosts = self.leaves * self.hosts_per_leaf * max(1, self.pods)
+        if self.shape == "fat-tree" and hosts > MOST_HOSTS:
+            raise ValueError(f"more than {MOST_HOSTS} hosts; take fewer leaves or hosts_per_leaf")
+        blocks = -(-(self.mtu + LARGEST_HEADER_BYTES) // BLOCK_BYTES)
+        if self.buffer < blocks * BLOCK_BYTES:
+            raise ValueError(
+                f"buffer = {self.buffer} B holds no full packet of {blocks} blocks of 64 B; "
+                "nothing would ever be sent"
+            )
+        return self
+
+    def _find_dumps(self, folder: Path) -> None:
+        if not self.dumps:
+            raise ValueError('shape = "imported" needs dumps, such as "cluster64" or a folder')
+        if not self.folder.is_absolute():
+            self.__dict__["dumps"] = str(inputs.resolve(self.dumps, folder))
+        if not self.folder.is_dir():
+            raise ValueError(
+                f'dumps = "{self.dumps[:200]}" is no folder; expected one with ibnetdiscover.txt, '
+                "or the name of a fabric that `daqloom topology list` shows"
+            )

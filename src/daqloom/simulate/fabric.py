@@ -1,0 +1,156 @@
+"""An event builder on an InfiniBand fabric: from a scenario through the engine to the result."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from daqloom.result import Result
+from daqloom.simulate.run import SimulationError
+
+if TYPE_CHECKING:
+    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.simulate.fabric_configure import FabricSystem
+
+Counted = Mapping[str, Any]
+"""What the engine reports."""
+
+
+class ProtocolRun(Protocol):
+    """An event builder in the engine, by whatever protocol; raises ValueError as it is made."""
+
+    engine: Any
+
+    def record(self) -> None:
+        """Keeps what the timeline needs, from now on."""
+
+    def write_timeline(self, path: Path) -> None:
+        """For Perfetto; raises SimulationError where the file cannot be written."""
+
+    def metrics(self, counted: Counted) -> dict[str, Any]:
+        """Those of the protocol."""
+
+    def warnings(self, counted: Counted) -> list[str]:
+        """Sentences that a reader of the metrics should know."""
+
+
+def simulate_fabric(
+    scenario: FabricScenario,
+    *,
+    seed: int | None = None,
+    trace: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Simulates `scenario` credit by credit for `run.duration` virtual seconds.
+
+    `seed` replaces `run.seed`. `trace` is a timeline for Perfetto: what every node does in which
+    phase, or which events it collects. `progress` is called with the fraction done, 0 to 1, some
+    ten times a second.
+
+    The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
+    for credits or the crossbar, over the whole run.
+
+    Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
+    what the engine refuses, a deadlock among it.
+    """
+    from daqloom.simulate.fabric_configure import fabric_system
+
+    seed = scenario.run.seed if seed is None else seed
+    started_s = time.perf_counter()
+    duration_s = scenario.run.duration
+    system = fabric_system(scenario)
+    try:
+        run = _protocol_run(scenario, system, seed)
+    except ValueError as error:
+        raise SimulationError(str(error)) from None
+    if trace is not None:
+        run.record()
+    cpu_s = run.engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
+    counted = run.engine.report()
+    if counted["stalled"]:
+        raise SimulationError(_stall(system, run.engine.deadlock()))
+    if broken := run.engine.broken_conservation():
+        raise SimulationError(
+            f"the simulation's books do not balance: {broken}; please report this scenario"
+        )
+    if trace is not None:
+        run.write_timeline(trace)
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        method="simulate",
+        seed=seed,
+        metrics=run.metrics(counted) | _metrics(scenario, system, counted),
+        engine={
+            "wall_s": time.perf_counter() - started_s,
+            "cpu_s": cpu_s,
+            "virtual_s": duration_s,
+            "sim_events": counted["sim_events"],
+            "packet_hops": counted["packet_hops"],
+            "packet_hops_per_cpu_s": counted["packet_hops"] / cpu_s,
+            "pending_events_peak": counted["pending_peak"],
+            "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        },
+        warnings=run.warnings(counted),
+        series={"ports": _ports(system, counted)},
+    )
+
+
+def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> ProtocolRun:
+    from daqloom.simulate.daqpipe import DaqpipeRun
+    from daqloom.simulate.shift import ShiftRun
+
+    kinds: dict[str, type[ShiftRun | DaqpipeRun]] = {"shift": ShiftRun, "daqpipe": DaqpipeRun}
+    return kinds[scenario.nodes.protocol](scenario, system, seed)
+
+
+def _metrics(scenario: FabricScenario, system: FabricSystem, counted: Counted) -> dict[str, Any]:
+    """Those of the fabric."""
+    return {
+        "xmit_wait_s": {
+            "credits": sum(port["wait_credits_s"] for port in counted["ports"]),
+            "crossbar": sum(port["wait_crossbar_s"] for port in counted["ports"]),
+        },
+        "link_utilisation": _utilisation(scenario, system, counted),
+        "packet_hops": counted["packet_hops"],
+    }
+
+
+def _utilisation(
+    scenario: FabricScenario, system: FabricSystem, counted: Counted
+) -> dict[str, float]:
+    """Of all links of one kind together, over the whole run; hosts that are no nodes count."""
+    hosts = len(system.fabric.hosts)
+    busy: dict[str, list[float]] = {}
+    for index, port in enumerate(counted["ports"]):
+        cable = system.fabric.cables[index // 2]
+        share = 8 * port["bytes"] / (cable.rate_bps * scenario.run.duration)
+        kind = "host.up" if port["node"] < hosts else "fabric"
+        if port["node"] >= hosts and min(cable.a.node, cable.b.node) < hosts:
+            kind = "host.down"
+        busy.setdefault(kind, []).append(share)
+    return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
+
+
+def _ports(system: FabricSystem, counted: Counted) -> dict[str, list[Any]]:
+    from daqloom.topology.fabric import End
+
+    ports = counted["ports"]
+    names = [system.fabric.end_name(End(port["node"], port["port"])) for port in ports]
+    keys = ("bytes", "wait_credits_s", "wait_crossbar_s")
+    return {"name": names} | {key: [port[key] for port in ports] for key in keys}
+
+
+def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
+    from daqloom.topology.fabric import End
+
+    if not circle:
+        return "the event builder stands still: nothing can happen any more; please report this"
+    names = " → ".join(system.fabric.end_name(End(*end)) for end in [*circle, circle[0]])
+    return (
+        "deadlock: each of these outputs waits for a buffer that only the next one can empty: "
+        f"{names}; route without circles, or give each direction a virtual lane of its own"
+    )

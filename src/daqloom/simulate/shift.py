@@ -1,0 +1,72 @@
+"""A run of linear shifting: what it counted as metrics, its timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daqloom import _engine
+from daqloom.simulate.fabric_configure import shift_config
+from daqloom.simulate.phases import write_phases
+
+if TYPE_CHECKING:
+    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.simulate.fabric import Counted
+    from daqloom.simulate.fabric_configure import FabricSystem
+
+
+class ShiftRun:
+    """See `daqloom.simulate.fabric.ProtocolRun`."""
+
+    def __init__(self, scenario: FabricScenario, system: FabricSystem, seed: int) -> None:
+        self.scenario, self.system = scenario, system
+        self.engine = _engine.ShiftSystem(shift_config(scenario, system, seed))
+
+    def record(self) -> None:
+        """Keeps what the timeline needs."""
+        self.engine.record_stages()
+
+    def write_timeline(self, path: Path) -> None:
+        """What every node does in which phase."""
+        write_phases(path, self.engine.stages(), self.scenario.run.duration, self.system)
+
+    def metrics(self, counted: Counted) -> dict[str, Any]:
+        """Of the protocol."""
+        window_s, nodes = counted["window_s"], self.system.nodes
+        packing = self.scenario.fragments.packing
+        spent_s = nodes * window_s
+        written = counted["mfps_written"] / (nodes * self.scenario.nodes.streams)
+        metrics: dict[str, Any] = {
+            "event_rate_hz": packing * written / window_s,
+            "throughput_bps": 8 * counted["bytes_written"] / window_s,
+            "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
+            "events_built": packing * counted["meps_built"],
+            "events_discarded": packing * counted["meps_discarded"],
+            "phases": counted["steps"],
+            "dummy_share": 1 - nodes / len(self.system.slots),
+            "barrier_share": counted["in_barrier_s"] / spent_s,
+            "idle_share": counted["idle_s"] / spent_s,
+            "processor_share": counted["processor_s"] / spent_s,
+            "control_messages": counted["control_messages"],
+            "source_buffer_full": counted["mfps_blocked"],
+        }
+        if counted["steps"]:
+            metrics["phase_s"] = spent_s / counted["steps"]
+        if counted["barriers"]:
+            entries = counted["barriers"] * nodes
+            metrics["barrier_rate_hz"] = counted["barriers"] / window_s
+            metrics["barrier_s"] = {
+                "waiting": counted["waiting_for_slowest_s"] / entries,
+                "releasing": counted["releasing_s"] / entries,
+            }
+        if self.scenario.shift.change == "window":
+            metrics["writes_overran"] = counted["writes_overran"]
+        return metrics
+
+    def warnings(self, counted: Counted) -> list[str]:
+        """What a reader of the numbers should know."""
+        if counted["steps"] == 0:
+            return ["no phase ended after the warm-up; lengthen run.duration or make MFPs smaller"]
+        if counted["skipped_steps"]:
+            return [f"{counted['skipped_steps']} windows were skipped: nodes woke up too late"]
+        return []

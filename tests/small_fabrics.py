@@ -1,0 +1,86 @@
+"""For tests: small fabrics and what is known about them."""
+
+from pathlib import Path
+
+from daqloom.result import Result
+from daqloom.scenario import FabricScenario
+
+SMALL = {
+    "fabric.leaves": 2,
+    "fabric.spines": 2,
+    "fabric.links": 1,
+    "fabric.hosts_per_leaf": 2,
+    "fabric.radix": 4,
+    "fragments.size": "100 B",
+    "fragments.packing": 4096,
+    "fragments.sizes": "fixed",
+    "nodes.streams": 1,
+    "run.duration": "2 ms",
+    "run.warmup": "0.5 ms",
+}
+"""Four nodes that push 100 full packets to each other."""
+
+
+def small(**changes: object) -> FabricScenario:
+    more = {key.replace("__", "."): value for key, value in changes.items()}
+    return FabricScenario().with_overrides(SMALL | more)
+
+
+def metrics(result: Result) -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for name, value in result.metrics.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": number for inner, number in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def way_s(switches: int, size: int) -> float:
+    """What a packet of some size takes besides being put on the wire once."""
+    return (switches + 1) * 170e-9 + switches * (130e-9 + min(size, 64) * 8 / 200e9)
+
+
+def ring(folder: Path) -> FabricScenario:
+    """Three switches in a ring with a host each; all go the same way round, buffers hold one
+    packet."""
+    lines = []
+    for i in range(3):
+        ahead, behind = (i + 1) % 3, (i - 1) % 3
+        lines += [
+            f"switchguid=0x{i + 1}({i + 1})",
+            f'Switch\t3 "S-000000000000000{i + 1}"\t\t# "sw{i}" base port 0 lid {i + 1} lmc 0',
+            f'[1]\t"H-000000000000001{i}"[1](1{i}) \t\t# "h{i}" lid {i + 11} 4xHDR',
+            f'[2]\t"S-000000000000000{ahead + 1}"[3]\t\t# "sw{ahead}" lid {ahead + 1} 4xHDR',
+            f'[3]\t"S-000000000000000{behind + 1}"[2]\t\t# "sw{behind}" lid {behind + 1} 4xHDR',
+            "",
+        ]
+    for i in range(3):
+        lines += [
+            f'Ca\t1 "H-000000000000001{i}"\t\t# "h{i}"',
+            f'[1](1{i}) \t"S-000000000000000{i + 1}"[1]\t\t'
+            f'# lid {i + 11} lmc 0 "sw{i}" lid {i + 1} 4xHDR',
+            "",
+        ]
+    (folder / "ibnetdiscover.txt").write_text("\n".join(lines))
+    tables = []
+    for i in range(3):
+        tables.append(f"Unicast lids [0-13] of switch Lid {i + 1} guid 0x{i + 1:016x} ('sw{i}'):")
+        for to in range(3):
+            port = 1 if to == i else 2
+            tables.append(
+                f"0x{to + 11:04x} {port:03d} # Channel Adapter portguid 0x{16 + to:016x}: 'h{to}'"
+            )
+        tables.append("3 valid lids dumped")
+    (folder / "opensm-lfts.dump").write_text("\n".join(tables) + "\n")
+    return FabricScenario().with_overrides(
+        {
+            "fabric.shape": "imported",
+            "fabric.dumps": str(folder),
+            "fabric.buffer": "4160 B",
+            "fragments.packing": 1000,
+            "nodes.streams": 1,
+            "shift.barrier": "none",
+            "run.duration": "10 ms",
+        }
+    )

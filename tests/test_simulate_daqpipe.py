@@ -1,0 +1,178 @@
+"""DAQPIPE on a simulated fabric: known answers through the whole chain."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_fabrics import metrics, ring, small, way_s
+
+from daqloom.scenario import FabricScenario, ScenarioError, load_system
+from daqloom.simulate import SimulationError
+from daqloom.simulate.fabric_configure import fabric_system
+
+PAYLOAD_BYTES = 100 * 4096
+WIRE_BYTES = 100 * (4096 + 26) + 16 + 4
+"""Of a fragment: a header of 26 B on each packet, address 16 B, immediate data 4 B."""
+COST_S = 100e-9
+POLLING_S = 300e-9
+
+
+def daqpipe(**changes: object) -> FabricScenario:
+    """Four nodes, of which the even ones read out and the odd ones build unless folded."""
+    fixed: dict[str, object] = {
+        "nodes__protocol": "daqpipe",
+        "nodes__message_cost": "100 ns",
+        "nodes__polling_delay": "300 ns",
+        "daqpipe__credits": 1,
+        "daqpipe__parallel_sends": 1,
+        "daqpipe__folded": False,
+    }
+    return small(**(fixed | changes))
+
+
+def message_s(switches: int, wire_bytes: int) -> float:
+    """Sent, on its way, noticed, taken in."""
+    return 2 * COST_S + way_s(switches, wire_bytes) + wire_bytes * 8 / 200e9 + POLLING_S
+
+
+def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
+    # One node of a leaf reads out, its neighbour builds.
+    found = metrics(daqpipe(nodes__count=2).simulate(seed=1))
+    told = message_s(1, 32 + 26 + 16 + 4)
+    asked = message_s(1, 32 + 8 + 26 + 16 + 4)
+    written = message_s(1, WIRE_BYTES)
+    assert found["collection_latency_s.min"] == pytest.approx(told + asked + written, rel=1e-9)
+    assert found["collection_latency_s.max"] == pytest.approx(told + asked + written, rel=1e-9)
+    # Then the builder reports. Over 1.5 ms, one event more or less of some eighty.
+    period_s = told + asked + written + told
+    assert found["event_rate_hz"] == pytest.approx(4096 / period_s, rel=1 / 80)
+    assert found["node_throughput_bps"] == pytest.approx(8 * PAYLOAD_BYTES / period_s, rel=1 / 80)
+    # An assignment, a request, a report, and the fragment: sent by one, taken in by the other.
+    assert found["control_messages"] == pytest.approx(3 * 1.5e-3 / period_s, abs=3)
+    assert found["processor_share"] == pytest.approx(4 * 2 * COST_S / (2 * period_s), rel=1 / 80)
+
+
+def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
+    # Nodes 0 and 2 read out; node 1 builds.
+    rates = [
+        metrics(
+            daqpipe(nodes__count=3, daqpipe__credits=credits, daqpipe__parallel_sends=2).simulate()
+        )["throughput_bps"]
+        for credits in (1, 2, 8)
+    ]
+    most = 200e9 * PAYLOAD_BYTES / WIRE_BYTES
+    assert rates == sorted(rates)
+    assert 0.98 * most < rates[-1] <= 1.005 * most  # whole fragments, of some ninety
+
+
+@pytest.mark.parametrize("mode", ["pull", "push"])
+@pytest.mark.parametrize("slot", ["0 s", "25 us"])
+@pytest.mark.parametrize("folded", [True, False])
+def test_every_variant_builds_events_of_all_their_fragments(
+    mode: str, slot: str, folded: bool
+) -> None:
+    scenario = daqpipe(
+        daqpipe__mode=mode,
+        daqpipe__slot=slot,
+        daqpipe__folded=folded,
+        daqpipe__credits=2,
+        fragments__sizes="poisson",
+        nodes__latency="exponential",
+        nodes__latency_mean="500 ns",
+    )
+    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    found = metrics(first)  # a run whose books do not balance is refused
+    assert first.warnings == []
+    assert found["events_built"] > 20 * 4096
+    readouts = 4 if folded else 2
+    assert found["throughput_bps"] == pytest.approx(
+        8 * 100 * found["event_rate_hz"] * readouts, rel=1e-3
+    )
+    assert found["node_throughput_bps"] == pytest.approx(found["throughput_bps"] / readouts)
+    assert first.metrics == again.metrics
+    assert first.metrics != other.metrics
+
+
+def test_all_streams_of_a_node_are_one_fragment() -> None:
+    groups = [{"sources": 2, "share": 0.5}, {"sources": 6, "share": 0.5}]
+    together = daqpipe(nodes__streams=4, fragments__groups=groups, fragments__size="25 B")
+    sizes = fabric_system(together).mfp_bytes
+    assert len(sizes) == 2 * 4  # two of the four nodes read out
+    found = metrics(together.simulate(seed=1))
+    assert found["throughput_bps"] == pytest.approx(
+        8 * sum(sizes) / 4096 * found["event_rate_hz"], rel=0.02
+    )
+
+
+def test_a_rate_is_kept_if_the_network_can() -> None:
+    found = metrics(daqpipe(fragments__rate="100 MHz", daqpipe__credits=2).simulate(seed=1))
+    assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
+
+
+def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
+    file = tmp_path / "events.json"
+    scenario = daqpipe()
+    scenario.simulate(seed=1, trace=file)
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    events = json.loads(file.read_text())["traceEvents"]
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == hosts[1::2]
+    begun = {e["id"]: e for e in events if e["ph"] == "b"}
+    ended = {e["id"]: e for e in events if e["ph"] == "e"}
+    assert begun.keys() == ended.keys()
+    assert len(begun) > 50
+    assert all(ended[event]["ts"] > begun[event]["ts"] for event in begun)
+
+
+@pytest.mark.parametrize("slot", ["0 s", "10 us"])
+def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, slot: str) -> None:
+    scenario = ring(tmp_path).with_overrides(
+        {"nodes.protocol": "daqpipe", "daqpipe.credits": 8, "daqpipe.slot": slot}
+    )
+    with pytest.raises(SimulationError, match=r"deadlock: .*sw1 port 2 → sw2 port 2"):
+        scenario.simulate(seed=1)
+
+
+def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
+    brief = {"run.duration": "4 ms", "run.warmup": "2 ms"}
+    clean, cluster = (
+        metrics(load_system(name).with_overrides(brief).simulate())
+        for name in ("daqpipe-fattree72", "daqpipe-cluster64")
+    )
+    most = 100e9 * 4096 / (4096 + 26)
+    assert cluster["node_throughput_bps"] < clean["node_throughput_bps"] < most * 73 / 72
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"daqpipe.credits": 0}, "daqpipe.credits = 0 is too small"),
+        ({"daqpipe.parallel_sends": "four"}, "is no whole number"),
+        ({"daqpipe.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
+        ({"daqpipe.slots": "1 us"}, 'did you mean "daqpipe.slot"'),
+        ({"daqpipe.folded": 1}, "is neither true nor false"),
+        ({"nodes.protocol": "barrel"}, "expected 'shift' or 'daqpipe'"),
+        ({"nodes.clock_drift": 0.5}, "is too large"),
+    ],
+)
+def test_what_is_no_daqpipe_is_refused_in_one_sentence(
+    overrides: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        daqpipe().with_overrides(overrides)
+    assert said in str(refused.value)
+
+
+def test_its_table_alone_does_not_choose_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[daqpipe]\ncredits = 2\n")
+    with pytest.raises(ScenarioError, match=r"nodes\.protocol is not given"):
+        load_system(file)
+    file.write_text('[daqpipe]\ncredits = 2\n[nodes]\nprotocol = "daqpipe"\n')
+    assert load_system(file).nodes.protocol == "daqpipe"
+
+
+def test_what_cannot_be_built_is_refused_in_one_sentence() -> None:
+    with pytest.raises(SimulationError, match=r"1 readout units, 0 builder units"):
+        daqpipe(nodes__count=1).simulate()
+    with pytest.raises(ScenarioError, match=r"groups have 4 sources; expected .* of 2 nodes, 2"):
+        daqpipe(fragments__groups=[{"sources": 4, "share": 1}]).simulate()

@@ -1,0 +1,139 @@
+"""Event building on a simulated fabric: known answers through the whole chain."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_fabrics import metrics, ring, small, way_s
+
+from daqloom.scenario import FabricScenario, ScenarioError
+from daqloom.simulate import SimulationError
+from daqloom.simulate.fabric_configure import fabric_system
+from daqloom.topology.schedule import DUMMY
+
+
+def wire_s() -> float:
+    """Of one MFP at 200 Gb/s: 100 packets of 4096 and 26 B, RDMA header 16, immediate 4."""
+    return (100 * (4096 + 26) + 16 + 4) * 8 / 200e9
+
+
+def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
+    found = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
+    # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
+    there = wire_s() + way_s(3, 64)
+    back = way_s(3, 30) + 30 * 8 / 200e9
+    # Besides, credit updates and the few messages about sizes and offsets share the wires.
+    assert there + back < 4 / 3 * found["phase_s"] < 1.02 * (there + back)
+    payload = 8 * 100 * 4096
+    assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=1e-3)
+    assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.02)
+    assert found["barrier_share"] < 0.03  # who is done first waits for the others
+
+
+def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
+    free = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    cost_s = 2e-6
+    paid = metrics(small(shift__barrier="centralised", nodes__message_cost="2 us").simulate(seed=1))
+    # Three arrive at the master, who takes them in one after the other and releases as many.
+    assert paid["barrier_s.releasing"] > 3 * cost_s
+    assert paid["phase_s"] > free["phase_s"] + 8 * cost_s
+    assert paid["processor_share"] > 0.1
+    assert paid["barrier_share"] == pytest.approx(
+        (paid["barrier_s.waiting"] + paid["barrier_s.releasing"]) / paid["phase_s"], rel=0.05
+    )
+
+
+def test_dummies_cost_their_share_of_the_phases() -> None:
+    full = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    lacking = small(shift__barrier="ideal", nodes__count=3)
+    assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
+    found = metrics(lacking.simulate(seed=1))
+    assert found["dummy_share"] == 1 / 4
+    # A round has four phases still, and builds three events.
+    assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
+
+
+def test_a_rate_is_kept_if_the_network_can() -> None:
+    found = metrics(small(fragments__rate="20 MHz").simulate(seed=1))
+    assert found["event_rate_hz"] == pytest.approx(20e6, rel=0.06)
+
+
+def test_the_same_seed_gives_the_same_metrics() -> None:
+    scenario = small(
+        fragments__sizes="poisson", shift__jitter="exponential", shift__jitter_mean="1 us"
+    )
+    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    assert first.metrics == again.metrics
+    assert first.metrics != other.metrics
+
+
+def test_groups_share_the_event() -> None:
+    scenario = small(fragments__groups=[{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}])
+    sizes = fabric_system(scenario).mfp_bytes
+    assert sizes == [round(4 * 409_600 * 0.4), *[round(4 * 409_600 * 0.2)] * 3]
+    with pytest.raises(ScenarioError, match=r"groups have 3 sources; expected .* 4"):
+        small(fragments__groups=[{"sources": 3, "share": 1}]).simulate()
+
+
+@pytest.mark.parametrize(
+    ("changes", "slots", "dummies"),
+    [
+        ({}, 321 + 19, 19),  # 16 leaves of 20 and one node on the 17th
+        ({"nodes.placement": "spread"}, 324, 3),
+        ({"nodes.placement": "spread", "nodes.dummies": "all-ports"}, 360, 39),
+        ({"nodes.dummies": "none"}, 321, 0),
+        ({"fabric.hosts_per_leaf": 18}, 324, 3),
+    ],
+)
+def test_the_placement_decides_the_dummies(
+    changes: dict[str, object], slots: int, dummies: int
+) -> None:
+    system = fabric_system(FabricScenario().with_overrides({"nodes.count": 321} | changes))
+    assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
+    assert system.nodes == 321
+
+
+def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
+    file = tmp_path / "phases.json"
+    scenario = small()
+    scenario.simulate(seed=1, trace=file)
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    events = json.loads(file.read_text())["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["ph"] == "M"]
+    assert names == hosts
+    slices = [event for event in events if event["ph"] == "X" and event["cat"] == "sending"]
+    first = [event["name"] for event in slices if event["tid"] == 1][:4]
+    assert first == [f"to {hosts[i]}" for i in (1, 2, 3, 0)]
+    assert all(event["dur"] >= 0 for event in slices)
+
+
+def test_an_imported_fabric_runs_by_its_own_tables() -> None:
+    scenario = FabricScenario().with_overrides(
+        {
+            "fabric.shape": "imported",
+            "fabric.dumps": "cluster64",
+            "fabric.rate": "100 Gb/s",
+            "fragments.packing": 5000,
+            "nodes.streams": 1,
+            "nodes.dummies": "none",
+            "shift.barrier": "ideal",
+            "run.duration": "2 ms",
+            "run.warmup": "0.2 ms",
+        }
+    )
+    assert fabric_system(scenario).nodes == 64
+    imported = metrics(scenario.simulate(seed=1))
+    clean = metrics(scenario.with_overrides({"fabric.dumps": "fattree72"}).simulate(seed=1))
+    assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
+    assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
+
+
+def test_more_nodes_than_hosts_are_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"nodes.count = 5 is more than the 4 hosts"):
+        small(nodes__count=5).simulate()
+
+
+def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
+        ring(tmp_path).simulate(seed=1)
