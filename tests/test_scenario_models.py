@@ -7,17 +7,23 @@ from hypothesis import given
 from strategies import scenarios
 
 from daqloom import load
-from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
+from daqloom.scenario import Scenario, ScenarioError, load_system, presets, to_toml
 
 PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lossless-switch-all-to-one")
+"""Racks."""
 
 
 def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
-    assert tuple(presets()) == PRESETS
-    for name in PRESETS:
-        scenario = load(name)
+    shipped = {name: load_system(name) for name in presets()}
+    assert tuple(name for name, it in shipped.items() if isinstance(it, Scenario)) == PRESETS
+    for name, scenario in shipped.items():
         assert scenario.name == name
         assert scenario.title
+
+
+def test_a_trace_that_the_arrivals_do_not_use_is_no_part_of_the_system():
+    laptop = load("laptop")
+    assert laptop.with_overrides({"event.trace": "nobody.txt"}).hash() == laptop.hash()
 
 
 def test_atlas_lab_carries_the_figures_of_the_paper():

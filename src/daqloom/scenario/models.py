@@ -44,7 +44,8 @@ class Scenario(System):
         content = super().content()
         event = content["event"]
         event["size_histogram"] = _digest(*(self.event.histogram or ()))
-        event["trace"] = _digest(*((self.event.arrival_times,) if self.event.trace else ()))
+        times = self.event.arrival_times  # None if a file is named that the arrivals do not use
+        event["trace"] = _digest(*(() if times is None else (times,)))
         event["lhc"]["filling"] = _digest(self.event.lhc.pattern)
         return content
 
