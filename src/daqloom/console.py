@@ -117,10 +117,11 @@ def progress(what: str) -> Iterator[Callable[[float], None]]:
 
 def _bar(what: str) -> Any:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     bar = Progress(console=Console(stderr=True), transient=True)
-    bar.add_task(what, total=1.0)
+    bar.add_task(escape(what), total=1.0)
     bar.start()
     return bar
 
