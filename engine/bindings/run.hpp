@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 

@@ -7,41 +7,12 @@
 #include <span>
 #include <string>
 
+#include "base/byte_source.hpp"
 #include "ethernet/rack.hpp"
 
 namespace daqloom::ethernet {
 
-/// Numbers from a string of bytes; zeros after its end.
-class ByteSource {
-  public:
-    explicit ByteSource(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-
-    [[nodiscard]] bool empty() const { return bytes_.empty(); }
-    std::uint8_t byte() {
-        if (bytes_.empty()) {
-            return 0;
-        }
-        const std::uint8_t value = bytes_.front();
-        bytes_ = bytes_.subspan(1);
-        return value;
-    }
-    /// In [lowest, highest].
-    std::int64_t number(std::int64_t lowest, std::int64_t highest) {
-        const std::int64_t high = byte();
-        const std::int64_t value = high * 256 + byte();
-        return lowest + value % (highest - lowest + 1);
-    }
-    template <class T, std::size_t N>
-    T one_of(const T (&choices)[N]) {
-        return choices[byte() % N];
-    }
-    bool coin() { return (byte() & 1) != 0; }
-
-  private:
-    std::span<const std::uint8_t> bytes_;
-};
-
-inline SwitchConfig any_small_switch(ByteSource& from) {
+inline SwitchConfig any_small_switch(base::ByteSource& from) {
     SwitchConfig config;
     config.model = static_cast<BufferModel>(from.byte() % 4);
     config.ecn_threshold = from.coin() ? from.number(500, 15'000) : 0;
@@ -70,7 +41,7 @@ inline SwitchConfig any_small_switch(ByteSource& from) {
     return config;
 }
 
-inline TcpConfig any_tcp(ByteSource& from) {
+inline TcpConfig any_tcp(base::ByteSource& from) {
     TcpConfig tcp;
     tcp.congestion = static_cast<CongestionControl>(from.byte() % 4);
     tcp.mss = from.one_of<base::Bytes>({1448, 8948, 536, 97});
@@ -95,7 +66,7 @@ inline TcpConfig any_tcp(ByteSource& from) {
 inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     using base::megabits_per_second;
     using Delay = base::DelayDistribution;
-    ByteSource from(bytes);
+    base::ByteSource from(bytes);
     const auto any_delay = [&from] {
         return Delay{static_cast<Delay::Kind>(from.byte() % 4),
                      base::microseconds(from.number(0, 200)),

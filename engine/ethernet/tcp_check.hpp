@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/tcp_config.hpp"
 #include "ethernet/tcp_receiver.hpp"
@@ -41,25 +42,17 @@ class TcpCheck {
     explicit TcpCheck(std::span<const std::uint8_t> input)
         : input_(input), config_(configure()), sender_(config_) {}
 
-    std::uint8_t byte() {
-        if (input_.empty()) {
-            return 0;
-        }
-        const std::uint8_t first = input_.front();
-        input_ = input_.subspan(1);
-        return first;
-    }
     std::uint32_t word() {
         std::uint32_t value = 0;
         for (int i = 0; i < 4; ++i) {
-            value = value << 8 | byte();
+            value = value << 8 | input_.byte();
         }
         return value;
     }
 
     TcpConfig configure() {
-        const std::uint8_t flags = byte();
-        const std::uint8_t sizes = byte();
+        const std::uint8_t flags = input_.byte();
+        const std::uint8_t sizes = input_.byte();
         TcpConfig config;
         config.congestion = static_cast<CongestionControl>(flags & 3);
         config.rack = (flags & 4) != 0;
@@ -77,11 +70,11 @@ class TcpCheck {
     }
 
     void step() {
-        const std::uint8_t what = byte();
+        const std::uint8_t what = input_.byte();
         switch (what & 3) {
             case 0:
                 if (sender_.end() < kMostBytes) {
-                    sender_.write(1 + byte() * 8);
+                    sender_.write(1 + input_.byte() * 8);
                     sender_.transmit(now_, config_, *this);
                 }
                 break;
@@ -89,7 +82,7 @@ class TcpCheck {
                 acknowledge(what);
                 break;
             case 2:
-                wait(base::microseconds(std::int64_t{1} << (what >> 4)) * (1 + byte()));
+                wait(base::microseconds(std::int64_t{1} << (what >> 4)) * (1 + input_.byte()));
                 break;
             case 3:
                 receive(what);
@@ -102,7 +95,7 @@ class TcpCheck {
     /// An offset near `reference`, or, now and then, anywhere.
     std::uint64_t offset(std::uint64_t reference, bool wild) {
         return wild ? unwrap(word(), reference)
-                    : reference + static_cast<std::uint64_t>(byte()) * 10 - 500;
+                    : reference + static_cast<std::uint64_t>(input_.byte()) * 10 - 500;
     }
 
     void acknowledge(std::uint8_t what) {
@@ -110,8 +103,8 @@ class TcpCheck {
         SackBlocks sack;
         sack.count = (what >> 3) & 3U;
         for (std::uint32_t i = 0; i < sack.count; ++i) {
-            const std::uint64_t begin = offset(sender_.una() + 600, byte() == 0);
-            sack.blocks[i] = {begin, begin + static_cast<std::uint64_t>(byte()) * 10};
+            const std::uint64_t begin = offset(sender_.una() + 600, input_.byte() == 0);
+            sack.blocks[i] = {begin, begin + static_cast<std::uint64_t>(input_.byte()) * 10};
         }
         const std::uint64_t una = sender_.una();
         const std::uint64_t nxt = sender_.nxt();
@@ -138,7 +131,7 @@ class TcpCheck {
 
     void receive(std::uint8_t what) {
         const std::uint64_t begin = offset(receiver_.next() + 500 * (what >> 7), (what & 4) != 0);
-        const base::Bytes length = 1 + byte();
+        const base::Bytes length = 1 + input_.byte();
         const std::uint64_t end = begin + static_cast<std::uint64_t>(length);
         const std::uint64_t next = receiver_.next();
         const bool in_order = begin == next && !receiver_.has_gap();
@@ -196,7 +189,7 @@ class TcpCheck {
 
     static constexpr std::uint64_t kMostBytes = 1U << 16;
 
-    std::span<const std::uint8_t> input_;
+    base::ByteSource input_;
     TcpConfig config_;
     TcpSender sender_;
     TcpReceiver receiver_;

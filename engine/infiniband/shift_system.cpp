@@ -254,7 +254,6 @@ void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage
     doing_[unit] = {stage, now};
     if (stage == ShiftStage::in_barrier) {
         Gathering& here = gathering((step + 1) / config_.phases_per_barrier - 1);
-        ++here.entered;
         here.entries += now;
         here.last = now;
     }

@@ -151,7 +151,6 @@ class ShiftSystem {
     /// A barrier that some units have entered.
     struct Gathering {
         std::uint64_t generation = 0;
-        std::uint32_t entered = 0;
         std::uint32_t released = 0;
         std::uint32_t waiting = 0;  // for the ideal barrier
         base::Time last;

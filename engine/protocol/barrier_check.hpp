@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.hpp"
 #include "protocol/barrier.hpp"
 
 namespace daqloom::protocol {
@@ -48,22 +49,23 @@ class BarrierCheck {
 
     explicit BarrierCheck(std::span<const std::uint8_t> input)
         : input_(input),
-          config_{.kind = static_cast<BarrierKind>(byte() % 3), .participants = 1U + byte() % 19},
+          config_{.kind = static_cast<BarrierKind>(input_.byte() % 3),
+                  .participants = 1U + input_.byte() % 19},
           members_(config_.participants) {
-        config_.master = byte() % config_.participants;
+        config_.master = input_.byte() % config_.participants;
         for (config_.self = 0; config_.self < config_.participants; ++config_.self) {
             barriers_.push_back(*Barrier::make(config_));
         }
     }
 
     void step() {
-        const std::uint8_t choice = byte();
+        const std::uint8_t choice = input_.byte();
         if (choice % 8 == 0) {
             disturb();
         } else if (choice % 2 == 0 || on_their_way_.empty()) {
-            enter(byte() % config_.participants);
+            enter(input_.byte() % config_.participants);
         } else {
-            deliver((std::size_t{byte()} << 8 | byte()) % on_their_way_.size());
+            deliver((std::size_t{input_.byte()} << 8 | input_.byte()) % on_their_way_.size());
         }
     }
 
@@ -91,20 +93,20 @@ class BarrierCheck {
     /// Inputs that must be ignored: an entry out of turn, a message of the past or the far future
     /// or from the wrong one, or one that came before.
     void disturb() {
-        const Participant who = byte() % config_.participants;
+        const Participant who = input_.byte() % config_.participants;
         const Member& member = members_[who];
         Barrier& barrier = barriers_[who];
         const auto before = barrier.counters().unexpected;
         const std::size_t outputs = outputs_;
         Out out{*this, who};
         barrier.enter(member.entered + (member.entered == member.released ? 1 : 0), out);
-        barrier.on_message(byte(), {barrier.generation() + 2, byte() % 6U}, out);
-        barrier.on_message(byte(), {barrier.generation() - 1, byte() % 6U}, out);
-        barrier.on_message(config_.participants, {barrier.generation(), byte() % 6U}, out);
-        barrier.on_message(who, {barrier.generation(), byte() % 6U}, out);
+        barrier.on_message(input_.byte(), {barrier.generation() + 2, input_.byte() % 6U}, out);
+        barrier.on_message(input_.byte(), {barrier.generation() - 1, input_.byte() % 6U}, out);
+        barrier.on_message(config_.participants, {barrier.generation(), input_.byte() % 6U}, out);
+        barrier.on_message(who, {barrier.generation(), input_.byte() % 6U}, out);
         std::uint64_t expected = before + 5;
         if (!delivered_.empty()) {
-            const Message& again = delivered_[byte() % delivered_.size()];
+            const Message& again = delivered_[input_.byte() % delivered_.size()];
             Out other{*this, again.to};
             const auto before_again = barriers_[again.to].counters().unexpected;
             barriers_[again.to].on_message(again.from, again.message, other);
@@ -168,16 +170,7 @@ class BarrierCheck {
         }
     }
 
-    std::uint8_t byte() {
-        if (input_.empty()) {
-            return 0;
-        }
-        const std::uint8_t value = input_.front();
-        input_ = input_.subspan(1);
-        return value;
-    }
-
-    std::span<const std::uint8_t> input_;
+    base::ByteSource input_;
     BarrierConfig config_;
     std::vector<Barrier> barriers_;
     std::vector<Member> members_;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_source.hpp"
 #include "protocol/event_manager.hpp"
 #include "protocol/pull_builder.hpp"
 
@@ -64,13 +65,14 @@ class EventBuildingCheck {
 
     explicit EventBuildingCheck(std::span<const std::uint8_t> input)
         : input_(input),
-          manager_config_{.builders = 1U + byte() % 5,
-                          .concurrent_events = 1U + byte() % 4,
-                          .assignment = static_cast<Assignment>(byte() % 3)},
-          builder_config_{.sources = 1U + byte() % 130,
-                          .outstanding_fragments = byte() % 140U,
+          manager_config_{.builders = 1U + input_.byte() % 5,
+                          .concurrent_events = 1U + input_.byte() % 4,
+                          .assignment = static_cast<Assignment>(input_.byte() % 3)},
+          builder_config_{.sources = 1U + input_.byte() % 130,
+                          .outstanding_fragments = input_.byte() % 140U,
                           .concurrent_events = manager_config_.concurrent_events},
-          manager_(*EventManager::make(manager_config_, base::RandomStream(byte(), "check"))),
+          manager_(
+              *EventManager::make(manager_config_, base::RandomStream(input_.byte(), "check"))),
           last_assigned_(manager_config_.builders - 1) {
         for (BuilderIndex b = 0; b < manager_config_.builders; ++b) {
             builders_.push_back(*PullBuilder::make(builder_config_));
@@ -80,7 +82,7 @@ class EventBuildingCheck {
     // ---- inputs -------------------------------------------------------------------------------
 
     void step() {
-        switch (byte() % 8) {
+        switch (input_.byte() % 8) {
             case 0:
             case 1:
                 new_event();
@@ -110,7 +112,7 @@ class EventBuildingCheck {
 
     void deliver_a_fragment() {
         if (!requests_.empty()) {
-            deliver(*std::next(requests_.begin(), byte() % std::ssize(requests_)));
+            deliver(*std::next(requests_.begin(), input_.byte() % std::ssize(requests_)));
         }
     }
 
@@ -127,7 +129,7 @@ class EventBuildingCheck {
 
     void process_a_built_event() {
         if (!built_.empty()) {
-            process(*std::next(built_.begin(), byte() % std::ssize(built_)));
+            process(*std::next(built_.begin(), input_.byte() % std::ssize(built_)));
         }
     }
 
@@ -142,9 +144,10 @@ class EventBuildingCheck {
 
     /// Inputs that a builder must ignore. Anything that happens to be legitimate is left out.
     void disturb_a_builder() {
-        const BuilderIndex b = byte() % manager_config_.builders;
-        const EventId id{byte() % 4 == 0 ? ~std::uint64_t{byte()} : byte() % (events_.size() + 2)};
-        const SourceIndex source = byte() % (builder_config_.sources + 2);
+        const BuilderIndex b = input_.byte() % manager_config_.builders;
+        const EventId id{input_.byte() % 4 == 0 ? ~std::uint64_t{input_.byte()}
+                                                : input_.byte() % (events_.size() + 2)};
+        const SourceIndex source = input_.byte() % (builder_config_.sources + 2);
         PullBuilder& builder = builders_[b];
         const auto before = builder.counters();
         const std::size_t outputs = outputs_;
@@ -175,7 +178,7 @@ class EventBuildingCheck {
     }
 
     void disturb_the_manager() {
-        BuilderIndex b = byte();
+        BuilderIndex b = input_.byte();
         if (b < manager_config_.builders && in_flight(b) > 0) {
             b += manager_config_.builders;
         }
@@ -321,16 +324,7 @@ class EventBuildingCheck {
         }
     }
 
-    std::uint8_t byte() {
-        if (input_.empty()) {
-            return 0;
-        }
-        const std::uint8_t value = input_.front();
-        input_ = input_.subspan(1);
-        return value;
-    }
-
-    std::span<const std::uint8_t> input_;
+    base::ByteSource input_;
     EventManagerConfig manager_config_;
     PullBuilderConfig builder_config_;
     EventManager manager_;

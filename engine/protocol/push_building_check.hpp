@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_source.hpp"
 #include "protocol/linear_shift.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
@@ -127,20 +128,20 @@ class PushBuildingCheck {
         : input_(input), shift_(choose_shift()), write_time_(base::gigabits_per_second(8)) {
         choose_units();
         const std::uint32_t per_phase = by_time() ? 1 : unit_config_.meps_per_phase;
-        const std::uint64_t rounds = 1 + byte() % 4;
+        const std::uint64_t rounds = 1 + input_.byte() % 4;
         unit_config_.rounds = rounds;
         meps_.resize(static_cast<std::size_t>(rounds * per_phase * shift_.builders()));
         builder_config_.builders = shift_.builders();
         for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
-            builder_config_.streams[r] = 1U + byte() % 3;
+            builder_config_.streams[r] = 1U + input_.byte() % 3;
         }
         const std::uint32_t round = per_phase * shift_.builders();
         auto& readout = unit_config_.readout;
         readout.builders = shift_.builders();
         readout.largest_mfp = largest_mfp;
         readout.write_rate = base::gigabits_per_second(8);
-        readout.buffered_mfps = round + byte() % 5;
-        readout.stream_buffer = (round + 1) * largest_mfp + byte();
+        readout.buffered_mfps = round + input_.byte() % 5;
+        readout.stream_buffer = (round + 1) * largest_mfp + input_.byte();
         for (Mep& mep : meps_) {
             mep.sizes.resize(shift_.readouts());
             mep.written.resize(shift_.readouts());
@@ -166,10 +167,10 @@ class PushBuildingCheck {
     }
 
     LinearShift choose_shift() {
-        const std::uint32_t slots = 1U + byte() % 6;
-        const std::uint8_t choice = byte();
+        const std::uint32_t slots = 1U + input_.byte() % 6;
+        const std::uint8_t choice = input_.byte();
         if (choice % 3 == 0) {
-            return *LinearShift::unfolded(slots, 1U + byte() % 6);
+            return *LinearShift::unfolded(slots, 1U + input_.byte() % 6);
         }
         std::vector<SlotIndex> dummies;
         for (SlotIndex slot = 1; slot < slots; ++slot) {
@@ -181,25 +182,26 @@ class PushBuildingCheck {
     }
 
     void choose_units() {
-        const std::uint8_t change = byte();
+        const std::uint8_t change = input_.byte();
         unit_config_.change = change % 4 == 0 ? PhaseChange::by_time : PhaseChange::by_count;
-        unit_config_.barrier = static_cast<ShiftBarrier>(byte() % 5);
-        unit_config_.meps_per_phase = 1U + byte() % 3;
-        unit_config_.phases_per_barrier = 1U + byte() % 4;
+        unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
+        unit_config_.meps_per_phase = 1U + input_.byte() % 3;
+        unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
         // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
-        unit_config_.grace = base::nanoseconds(byte() % 20);
-        unit_config_.window = unit_config_.grace + base::nanoseconds(64 + byte() % 128);
-        unit_config_.readout.announced_meps = 1U + byte() % 3;
-        unit_config_.readout.parallel_writes = byte() % 4;
+        unit_config_.grace = base::nanoseconds(input_.byte() % 20);
+        unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);
+        unit_config_.readout.announced_meps = 1U + input_.byte() % 3;
+        unit_config_.readout.parallel_writes = input_.byte() % 4;
         builder_config_.announced_meps = unit_config_.readout.announced_meps;
-        builder_config_.concurrent_meps = unit_config_.meps_per_phase + byte() % 3;
+        builder_config_.concurrent_meps = unit_config_.meps_per_phase + input_.byte() % 3;
         builder_config_.streams.resize(shift_.readouts());
-        builder_config_.layout = {.header = byte() % 30, .alignment = Bytes{1} << byte() % 4};
-        builder_config_.when_full = static_cast<WhenFull>(byte() % 2);
+        builder_config_.layout = {.header = input_.byte() % 30,
+                                  .alignment = Bytes{1} << input_.byte() % 4};
+        builder_config_.when_full = static_cast<WhenFull>(input_.byte() % 2);
         // From too small for most to never full.
         builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
                                             ? Bytes{16'000}
-                                            : 1 + Bytes{byte()} * byte() / 8;
+                                            : 1 + Bytes{input_.byte()} * input_.byte() / 8;
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
     }
@@ -234,7 +236,7 @@ class PushBuildingCheck {
         }
         later([this, r, s] {
             const std::uint64_t number = model_[r].generated[s]++;
-            const Bytes size = byte() % (largest_mfp + 1);
+            const Bytes size = input_.byte() % (largest_mfp + 1);
             mep(MepId{number}).sizes[r][s] = size;
             input(units_[r], r,
                   [=](ShiftUnit& unit, UnitOut& out) { unit.on_generated(s, size, out); });
@@ -242,7 +244,9 @@ class PushBuildingCheck {
     }
 
     /// Delays go up to some windows.
-    void later(std::function<void()> action) { at(now_ + base::nanoseconds(byte()), action); }
+    void later(std::function<void()> action) {
+        at(now_ + base::nanoseconds(input_.byte()), action);
+    }
     void at(Time due, std::function<void()> action) {
         events_.push({due, next_event_++, std::move(action)});
     }
@@ -257,7 +261,7 @@ class PushBuildingCheck {
     /// A message that comes, and in some cases comes once more, which must have no effect.
     template <class Machine, class Action>
     void message(Machine& machine, std::uint32_t self, Action action) {
-        const bool twice = byte() % 8 == 1;
+        const bool twice = input_.byte() % 8 == 1;
         later([this, &machine, self, action, twice] {
             input(machine, self, action);
             if (twice) {
@@ -340,7 +344,7 @@ class PushBuildingCheck {
                 end <= base::microseconds(1) + unit_config_.window * windows - unit_config_.grace,
                 "a write ends before the grace period");
         } else {
-            end += base::nanoseconds(byte());
+            end += base::nanoseconds(input_.byte());
         }
         Time& until = writers_[w.builder][r];
         until = std::max(until, end);
@@ -395,7 +399,7 @@ class PushBuildingCheck {
         const bool is_over = std::ranges::all_of(
             model_[r].acknowledged, [this](std::uint64_t n) { return n == meps_.size(); });
         if (!is_over) {
-            at(due + base::nanoseconds(byte() % 16), [this, r] {
+            at(due + base::nanoseconds(input_.byte() % 16), [this, r] {
                 input(units_[r], r,
                       [this](ShiftUnit& unit, UnitOut& out) { unit.on_timer(now_, out); });
             });
@@ -572,16 +576,7 @@ class PushBuildingCheck {
         }
     }
 
-    std::uint8_t byte() {
-        if (input_.empty()) {
-            return 0;
-        }
-        const std::uint8_t value = input_.front();
-        input_ = input_.subspan(1);
-        return value;
-    }
-
-    std::span<const std::uint8_t> input_;
+    base::ByteSource input_;
     LinearShift shift_;
     base::WireClock write_time_;
     ShiftUnitConfig unit_config_;

@@ -1,0 +1,40 @@
+// For tests and fuzzing: any string of bytes as a sequence of choices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace daqloom::base {
+
+/// Numbers from a string of bytes; zeros after its end.
+class ByteSource {
+  public:
+    explicit ByteSource(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+    [[nodiscard]] bool empty() const { return bytes_.empty(); }
+    std::uint8_t byte() {
+        if (bytes_.empty()) {
+            return 0;
+        }
+        const std::uint8_t value = bytes_.front();
+        bytes_ = bytes_.subspan(1);
+        return value;
+    }
+    /// In [lowest, highest].
+    std::int64_t number(std::int64_t lowest, std::int64_t highest) {
+        const std::int64_t high = byte();
+        const std::int64_t value = high * 256 + byte();
+        return lowest + value % (highest - lowest + 1);
+    }
+    template <class T, std::size_t N>
+    T one_of(const T (&choices)[N]) {
+        return choices[byte() % N];
+    }
+    bool coin() { return (byte() & 1) != 0; }
+
+  private:
+    std::span<const std::uint8_t> bytes_;
+};
+
+}  // namespace daqloom::base
