@@ -41,13 +41,14 @@ WORLDLY = re.compile(
 )
 
 # What a part of src/daqloom may import, besides itself. `__init__` is the facade over all of it.
-FOUNDATION = {"scenario", "result", "metrics"}
+FOUNDATION = {"scenario", "result", "metrics", "output"}
 TOPOLOGY = FOUNDATION | {"topology"}
 METHODS = {"analyse", "simulate", "measure"}
 COMMAND = TOPOLOGY | METHODS | {"study", "report", "console", "cli_options"}
 PYTHON: dict[str, set[str]] = {
     "scenario": set(),
     "metrics": set(),
+    "output": set(),
     "result": {"metrics"},
     "topology": FOUNDATION,
     "analyse": TOPOLOGY,

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from daqloom.cli import app
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.anomalies import Kind as AnomalyKind
 from daqloom.topology.routes import Kind as DefectKind
-from daqloom.topology.shipped import shipped_fabrics
 
 BAD_INPUT = 2
 LHCB = ["clos", "--leaves", "18", "--spines", "10", "--links", "2", "--hosts-per-leaf", "20"]

@@ -15,6 +15,7 @@ import pytest
 
 import daqloom
 from daqloom.analyse.occupancy import occupancy
+from daqloom.output import OutputError, written_whole
 from daqloom.report import buffer_figure, buffer_page, comparison, demo, result_figure, style
 from daqloom.report.buffer_question import (
     DEEP,
@@ -28,7 +29,6 @@ from daqloom.report.buffer_question import (
     switch_of,
 )
 from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
-from daqloom.report.output import OutputError, written_whole
 from daqloom.report.page import page, section
 from daqloom.result import Result
 from daqloom.scenario import Scenario

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.dmodk import d_mod_k
 from daqloom.topology.errors import TopologyError
@@ -16,7 +17,6 @@ from daqloom.topology.load import load_fabric
 from daqloom.topology.minimal import TIES, minimal
 from daqloom.topology.routes import Hop, Routes, route, trace
 from daqloom.topology.routing import routing
-from daqloom.topology.shipped import shipped_fabrics
 from daqloom.topology.wiring import NONE
 
 RATE = 200 * 10**9

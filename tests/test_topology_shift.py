@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology import shift_check
 from daqloom.topology.check import check_fabric
 from daqloom.topology.clos import folded_clos
@@ -28,7 +29,6 @@ from daqloom.topology.schedule import (
     slots_of,
 )
 from daqloom.topology.shift_check import check, check_shift
-from daqloom.topology.shipped import shipped_fabrics
 from daqloom.topology.suggest import check_order, suggest
 
 RATE = 200 * 10**9

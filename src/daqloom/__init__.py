@@ -63,7 +63,7 @@ def write_report(
     `dataset` comes from `open_study`, with `course=True` if return levels are wanted, and may hold
     variables of your own: `show` names the one to draw. See
     `daqloom.report.study_report.write`. Raises `daqloom.study.StudyError` and
-    `daqloom.report.output.OutputError`, whose text is one sentence for a person.
+    `daqloom.output.OutputError`, whose text is one sentence for a person.
     """
     from pathlib import Path
 

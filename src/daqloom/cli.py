@@ -160,11 +160,11 @@ def simulate(
             check_writable(trace, "--trace")
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import Scenario, load, load_system
+        from daqloom.scenario import Scenario, load_system, rack
 
         system = load_system(scenario, set_ or ())
         if pcap or figure:
-            system = load(scenario, set_ or ())  # which says that it has to be a rack
+            rack(system)
         if seed is not None:
             system = system.with_overrides({"run.seed": seed})
         with progress(f"simulating {system.name}") as show_progress:
@@ -176,8 +176,7 @@ def simulate(
         if figure:
             from daqloom.report.result_figure import write
 
-            assert isinstance(system, Scenario)
-            write(figure, system, result)
+            write(figure, rack(system), result)
         print(result.to_json()) if json else print_result(result)
 
 

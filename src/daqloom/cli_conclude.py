@@ -294,7 +294,7 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _draw(path: Path, figure: Figure) -> None:
-    from daqloom.report.output import written_whole
+    from daqloom.output import written_whole
 
     with written_whole(path) as scratch:
         figure.savefig(scratch, dpi=DPI)

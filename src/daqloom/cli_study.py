@@ -123,7 +123,7 @@ def export_slurm(
     """
     with plain_failures():
         from daqloom.console import check_writable
-        from daqloom.report.output import written_whole
+        from daqloom.output import written_whole
         from daqloom.study.errors import StudyError
         from daqloom.study.file import find_study, load_study
         from daqloom.study.slurm import job_array

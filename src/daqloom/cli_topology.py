@@ -41,8 +41,8 @@ def list_() -> None:
     """List the fabrics that come with daqloom."""
     with plain_failures():
         from daqloom.report.fabric_console import headline
+        from daqloom.scenario.dumps import shipped_fabrics
         from daqloom.topology.load import load_fabric
-        from daqloom.topology.shipped import shipped_fabrics
 
         for path in shipped_fabrics().values():
             print(headline(load_fabric(path)[0]))
@@ -97,8 +97,8 @@ def draw(
       daqloom topology draw dumps/ | dot -Tsvg > fabric.svg
       daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
     """
+    from daqloom.output import written_whole
     from daqloom.report import fabric_figure
-    from daqloom.report.output import written_whole
     from daqloom.topology.as_json import to_json
     from daqloom.topology.graphviz import to_dot
 
@@ -165,7 +165,7 @@ def check(
     with progress("checking the schedule") as show_progress:
         found = check_fabric(given.fabric, routes, slots, what, show_progress)
     if output:
-        from daqloom.report.output import written_whole
+        from daqloom.output import written_whole
         from daqloom.topology.schedule import order_text
 
         best = found.suggestions[0] if found.suggestions else found.schedule

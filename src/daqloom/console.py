@@ -33,7 +33,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
 
     A programming error keeps its traceback.
     """
-    from daqloom.report.output import OutputError
+    from daqloom.output import OutputError
     from daqloom.scenario.errors import ScenarioError
     from daqloom.simulate import SimulationError
     from daqloom.study.errors import StudyFailure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.output import written_whole
 from daqloom.report import panels, style
 from daqloom.report.buffer_question import SHALLOW, BufferQuestion
-from daqloom.report.output import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+from daqloom.output import written_whole
 from daqloom.report import comparison, interactive
 from daqloom.report.buffer_question import SHALLOW, BufferQuestion
-from daqloom.report.output import written_whole
 from daqloom.report.page import page, section, table
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from daqloom.output import written_whole
 from daqloom.report import style
 from daqloom.report.curves import most_held
-from daqloom.report.output import written_whole
 from daqloom.study.compare import Comparison
 
 

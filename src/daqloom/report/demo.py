@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.analyse.system import System
+from daqloom.output import written_whole
 from daqloom.report import buffer_figure, buffer_page, comparison
 from daqloom.report.buffer_question import (
     DEEP,
@@ -29,7 +30,6 @@ from daqloom.report.buffer_question import (
     Switch,
     regular_events,
 )
-from daqloom.report.output import written_whole
 from daqloom.scenario import load
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daqloom.output import written_whole
 from daqloom.report import style
 from daqloom.report.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
-from daqloom.report.output import written_whole
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
 

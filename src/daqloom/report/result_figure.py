@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.output import OutputError, written_whole
 from daqloom.report import interactive, panels, style
 from daqloom.report.buffer_question import Run, regular_events, switch_of
-from daqloom.report.output import OutputError, written_whole
 from daqloom.report.page import page, section
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.output import written_whole
 from daqloom.report import (
     study_figures,
     study_levels,
@@ -15,7 +16,6 @@ from daqloom.report import (
     study_surface,
 )
 from daqloom.report.finding import Finding
-from daqloom.report.output import written_whole
 from daqloom.report.study_frame import (
     roles,
 )

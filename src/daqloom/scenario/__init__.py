@@ -3,7 +3,7 @@
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys
 from daqloom.scenario.fabric import FabricScenario
-from daqloom.scenario.load import load, load_system, presets
+from daqloom.scenario.load import load, load_system, presets, rack
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.show import to_toml
 
@@ -15,5 +15,6 @@ __all__ = [
     "load",
     "load_system",
     "presets",
+    "rack",
     "to_toml",
 ]

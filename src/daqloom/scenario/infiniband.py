@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
+from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import BitRate, PositiveBytes, PositiveSeconds, Seconds
-from daqloom.scenario.shipped import shipped_folder
 
 BLOCK_BYTES = 64
 """Flow control counts buffers in blocks of so many bytes."""
@@ -139,16 +139,16 @@ class InfinibandFabric(Part):
     @property
     def folder(self) -> Path:
         """Of the dumps."""
-        known = shipped_folder("scenarios") / "fabrics" / self.dumps
-        return known if "/" not in self.dumps and known.is_dir() else Path(self.dumps)
+        return shipped_fabrics().get(self.dumps, Path(self.dumps))
 
     def digest(self) -> str:
         """Of the dumps' content; empty where there are none."""
         if self.shape != "imported":
             return ""
         digest = hashlib.sha256()
-        for path in sorted(path for path in self.folder.glob("*") if path.is_file()):
-            digest.update(path.read_bytes())
+        for names in (CABLES, TABLES):
+            if path := first(self.folder, names):
+                digest.update(path.read_bytes())
         return digest.hexdigest()
 
     @model_validator(mode="after")

@@ -29,7 +29,11 @@ AnySystem = TypeVar("AnySystem", bound=System)
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     """Read the scenario of a rack by name or by path; raises ScenarioError."""
-    system = load_system(scenario, overrides)
+    return rack(load_system(scenario, overrides))
+
+
+def rack(system: Scenario | FabricScenario) -> Scenario:
+    """The same, if it is the scenario of a rack; raises ScenarioError otherwise."""
     if not isinstance(system, Scenario):
         raise ScenarioError(
             f"{system.name} is the scenario of a fabric; expected that of a rack, such as "

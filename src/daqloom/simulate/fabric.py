@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daqloom.result import Result
-from daqloom.simulate.run import SimulationError
+from daqloom.simulate.run import Counted, SimulationError, check_books, cost
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
     from daqloom.simulate.fabric_configure import FabricSystem
-
-Counted = Mapping[str, Any]
-"""What the engine reports."""
 
 
 class ProtocolRun(Protocol):
@@ -72,10 +68,7 @@ def simulate_fabric(
     counted = run.engine.report()
     if counted["stalled"]:
         raise SimulationError(_stall(system, run.engine.deadlock()))
-    if broken := run.engine.broken_conservation():
-        raise SimulationError(
-            f"the simulation's books do not balance: {broken}; please report this scenario"
-        )
+    check_books(run.engine)
     if trace is not None:
         run.write_timeline(trace)
     return Result(
@@ -84,16 +77,7 @@ def simulate_fabric(
         method="simulate",
         seed=seed,
         metrics=run.metrics(counted) | _metrics(scenario, system, counted),
-        engine={
-            "wall_s": time.perf_counter() - started_s,
-            "cpu_s": cpu_s,
-            "virtual_s": duration_s,
-            "sim_events": counted["sim_events"],
-            "packet_hops": counted["packet_hops"],
-            "packet_hops_per_cpu_s": counted["packet_hops"] / cpu_s,
-            "pending_events_peak": counted["pending_peak"],
-            "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        },
+        engine=cost(started_s, cpu_s, duration_s, counted),
         warnings=run.warnings(counted),
         series={"ports": _ports(system, counted)},
     )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.output import OutputError, written_whole
 from daqloom.simulate.run import SimulationError
 from daqloom.topology.schedule import DUMMY
 
@@ -53,15 +54,11 @@ def _tracks(names: list[str]) -> list[dict[str, object]]:
 
 
 def _write(path: Path, events: list[dict[str, object]]) -> None:
-    scratch = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_text(json.dumps({"traceEvents": events}))
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        reason = (error.strerror or str(error)).lower()
-        raise SimulationError(f"cannot write {path}: {reason}; give another file") from None
+        with written_whole(path) as scratch:
+            scratch.write_text(json.dumps({"traceEvents": events}))
+    except OutputError as error:
+        raise SimulationError(str(error)) from None
 
 
 def _slice(

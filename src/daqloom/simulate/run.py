@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
 
 Counted = Mapping[str, Any]
+"""What the engine reports."""
 
 
 class SimulationError(RuntimeError):
@@ -65,11 +66,7 @@ def simulate(
             rack.finish_recording()
     except (ValueError, OSError) as error:
         raise SimulationError(str(error)) from None
-    broken = rack.broken_conservation()
-    if broken:
-        raise SimulationError(
-            f"the simulation's books do not balance: {broken}; please report this scenario"
-        )
+    check_books(rack)
     counted = rack.report()
     return Result(
         scenario=scenario.name,
@@ -77,16 +74,7 @@ def simulate(
         method="simulate",
         seed=seed,
         metrics=_metrics(counted),
-        engine={
-            "wall_s": time.perf_counter() - started_s,
-            "cpu_s": cpu_s,
-            "virtual_s": duration_s,
-            "sim_events": counted["sim_events"],
-            "packet_hops": counted["packet_hops"],
-            "packet_hops_per_cpu_s": counted["packet_hops"] / cpu_s,
-            "pending_events_peak": counted["pending_peak"],
-            "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        },
+        engine=cost(started_s, cpu_s, duration_s, counted),
         warnings=_warnings(counted),
         series={
             "tor_occupancy": counted["tor_occupancy"],
@@ -94,6 +82,28 @@ def simulate(
             "course": course(counted),
         },
     )
+
+
+def check_books(engine: Any) -> None:
+    """Raises SimulationError where a conservation law does not hold at the end of a run."""
+    if broken := engine.broken_conservation():
+        raise SimulationError(
+            f"the simulation's books do not balance: {broken}; please report this scenario"
+        )
+
+
+def cost(started_s: float, cpu_s: float, duration_s: float, counted: Counted) -> dict[str, Any]:
+    """What a run has cost, as `Result.engine`; `started_s` by `time.perf_counter`."""
+    return {
+        "wall_s": time.perf_counter() - started_s,
+        "cpu_s": cpu_s,
+        "virtual_s": duration_s,
+        "sim_events": counted["sim_events"],
+        "packet_hops": counted["packet_hops"],
+        "packet_hops_per_cpu_s": counted["packet_hops"] / cpu_s,
+        "pending_events_peak": counted["pending_peak"],
+        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
 
 
 def _metrics(counted: Counted) -> dict[str, Any]:

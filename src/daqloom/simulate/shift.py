@@ -11,8 +11,8 @@ from daqloom.simulate.phases import write_phases
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric import Counted
     from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.simulate.run import Counted
 
 
 class ShiftRun:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.scenario.dumps import CABLES, TABLES, first
 from daqloom.topology.as_json import read_json
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
@@ -15,19 +16,15 @@ from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
 from daqloom.topology.subnet_list import read_subnet_list
 
-CABLES = ("ibnetdiscover.txt", "opensm-subnet.lst", "fabric.json")
-"""What tells the cabling in a folder; the first there is counts."""
-TABLES = ("opensm-lfts.dump", "dump_lfts.txt")
-
 
 def load_fabric(
     path: str | PathLike[str],
 ) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
     """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
 
-    `path` is a folder with the files named above, or one file with the cabling: `*.lst` from
-    OpenSM, `*.json` of our own, anything else the output of ibnetdiscover. Tables are int16
-    (switches, hosts): the output port towards a host, 0 without route.
+    `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
+    cabling: `*.lst` from OpenSM, `*.json` of our own, anything else the output of ibnetdiscover.
+    Tables are int16 (switches, hosts): the output port towards a host, 0 without route.
     """
     fabric, warnings = load_cabling(path)
     tables, more = load_tables(path, fabric)
@@ -37,7 +34,7 @@ def load_fabric(
 def load_cabling(path: str | PathLike[str]) -> tuple[Fabric, list[str]]:
     """The fabric alone, and warnings; raises TopologyError."""
     place = Path(path)
-    cabling = _first(place, CABLES) if _is_folder(place) else place
+    cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None:
         raise TopologyError(f"{place} holds none of {', '.join(CABLES)}; expected the cabling")
     if cabling.suffix == ".json":
@@ -52,7 +49,7 @@ def load_tables(
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
     """Its forwarding tables where the folder holds any, and warnings; raises TopologyError."""
     place = Path(path)
-    tables = _first(place, TABLES) if _is_folder(place) else None
+    tables = first(place, TABLES) if _is_folder(place) else None
     return (None, []) if tables is None else read_lft_dump(tables, fabric)
 
 
@@ -61,7 +58,3 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except ValueError:  # a null character
         return False
-
-
-def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)

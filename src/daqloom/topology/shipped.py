@@ -1,18 +1,12 @@
-"""The fabrics that come with daqloom."""
+"""Fabrics by name or path."""
 
 from __future__ import annotations
 
 import difflib
 from pathlib import Path
 
-from daqloom.scenario.shipped import shipped_folder
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.errors import TopologyError
-
-
-def shipped_fabrics() -> dict[str, Path]:
-    """Folders of dumps, by name."""
-    folder = shipped_folder("scenarios") / "fabrics"
-    return {path.name: path for path in sorted(folder.glob("*")) if path.is_dir()}
 
 
 def find_fabric(name: str) -> Path:
