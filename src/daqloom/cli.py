@@ -147,13 +147,15 @@ def simulate(
 ) -> None:
     """Simulate packet by packet.
 
-    Event rate, collection latency, buffer occupancy, drops, retransmissions, time-outs.
+    Event rate, collection latency, buffer occupancy, drops, retransmissions, time-outs. Of an
+    InfiniBand fabric, credit by credit: throughput, barriers, waiting for credits.
 
     \b
     Examples:
       daqloom simulate laptop
       daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
       daqloom simulate laptop --pcap access.0.down=builder.pcapng --trace timeline.json
+      daqloom simulate lhcb-10-percent --set shift.barrier=none
     """
     with plain_failures():
         if trace:
