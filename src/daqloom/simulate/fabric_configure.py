@@ -75,7 +75,8 @@ def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
             radix=given.radix,
             rate_bps=given.rate,
         )
-    return with_rate(fabric, given.rate), routing(fabric, tables, given.routing or None)
+    fabric = with_rate(fabric, given.rate) if given.rate else fabric
+    return fabric, routing(fabric, tables, given.routing or None)
 
 
 def _slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
