@@ -130,6 +130,7 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     config.change = changes[shift.change]
     config.barrier = getattr(_engine.ShiftBarrier, shift.barrier)
     config.phases_per_barrier = shift.phases_per_barrier
+    config.phases_under_way = shift.phases_under_way
     config.window_s = shift.window
     config.grace_s = shift.grace
     _set_delay(config.phase_jitter, shift.jitter, shift.jitter_mean, shift.jitter_spread)
