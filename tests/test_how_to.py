@@ -39,3 +39,16 @@ def test_your_own_metric_is_in_the_report(
     import pyarrow.parquet as pq
 
     assert {"events_held", "goodput"} <= set(pq.read_table(written[-1]).column_names)
+
+
+def test_the_timeline_of_a_fabric_is_in_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "see-phases-and-link-loads.md"
+    [code] = blocks(page, "python")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, float] = {}
+    exec(compile(code, page, "exec"), names)
+    assert Path("phases.pdf").stat().st_size > 1000
+    # 40 nodes were in the barrier for a part of 7 ms.
+    assert 0 < names["waited_s"] < 40 * 7e-3

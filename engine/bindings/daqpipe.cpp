@@ -61,6 +61,16 @@ nb::list events_built(const DaqpipeSystem& system) {
     return all;
 }
 
+/// (assigned in seconds, builder, event) of those not yet built.
+nb::list events_under_way(const DaqpipeSystem& system) {
+    nb::list all;
+    for (const auto& each : system.events_under_way()) {
+        all.append(nb::make_tuple(each.at.seconds(), each.builder,
+                                  static_cast<std::uint64_t>(each.event)));
+    }
+    return all;
+}
+
 }  // namespace
 
 void bind_daqpipe(nb::module_& module) {
@@ -69,6 +79,7 @@ void bind_daqpipe(nb::module_& module) {
     cls.def(nb::new_(&make_system<DaqpipeSystem, DaqpipeSystemConfig>), nb::arg("config"))
         .def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
         .def("events_built", &events_built)
+        .def("events_under_way", &events_under_way)
         .def("report", &report, "What was counted, as a dictionary; times in seconds.");
     run_and_check(cls);
 }

@@ -40,7 +40,7 @@ struct DaqpipeSystem::ManagerOut {
     Time now;
 
     void assign(EventId event, BuilderIndex builder) {
-        system.assigned_.emplace(static_cast<std::uint64_t>(event), now);
+        system.assigned_.emplace(static_cast<std::uint64_t>(event), Assigned{event, builder, now});
         system.send(system.readout_node_[0], system.builder_node_[builder],
                     {.what = Say::assign, .builder = builder, .event = event},
                     system.config_.control_bytes, now);
@@ -60,10 +60,10 @@ struct DaqpipeSystem::BuilderOut {
     void built(EventId event) {
         const auto assigned = system.assigned_.find(static_cast<std::uint64_t>(event));
         if (system.warm_) {
-            system.latency_.record(now - assigned->second);
+            system.latency_.record(now - assigned->second.at);
         }
         if (system.recording_) {
-            system.recorded_.push_back({event, self, assigned->second, now});
+            system.recorded_.push_back({event, self, assigned->second.at, now});
         }
         system.assigned_.erase(assigned);
         const std::uint32_t place = system.in_process_.put({self, event});
@@ -319,6 +319,16 @@ bool DaqpipeSystem::stalled() const {
     const bool awaits_message =
         cluster_->letters_under_way() > 0 || (!is_timed() && !assigned_.empty());
     return awaits_message && cluster_->events().size() == clocks;
+}
+
+std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
+    std::vector<Assigned> all;
+    all.reserve(assigned_.size());
+    for (const auto& [event, assigned] : assigned_) {
+        all.push_back(assigned);
+    }
+    std::ranges::sort(all, {}, &Assigned::event);
+    return all;
 }
 
 DaqpipeReport DaqpipeSystem::sums() const {

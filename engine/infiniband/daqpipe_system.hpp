@@ -57,6 +57,12 @@ struct DaqpipeReport {
 
 class DaqpipeSystem {
   public:
+    /// An event given to a builder and not yet built.
+    struct Assigned {
+        protocol::EventId event{};
+        protocol::BuilderIndex builder = 0;
+        base::Time at;
+    };
     /// An event built, for timelines.
     struct Built {
         protocol::EventId event{};
@@ -86,6 +92,8 @@ class DaqpipeSystem {
     /// Keeps the events built from now on.
     void record_events() { recording_ = true; }
     [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
+    /// By event.
+    [[nodiscard]] std::vector<Assigned> events_under_way() const;
 
   private:
     enum class Say : std::uint8_t {
@@ -148,9 +156,9 @@ class DaqpipeSystem {
     base::Bytes largest_ = 1;
     std::vector<std::uint64_t> next_slot_;  // by unit that keeps to them
     std::uint64_t events_ = 0;
-    bool event_waits_ = false;                                // until the manager's backlog is gone
-    std::unordered_map<std::uint64_t, base::Time> assigned_;  // by event not yet built
-    std::array<std::uint64_t, 4> under_way_{};                // letters, by what they say
+    bool event_waits_ = false;                              // until the manager's backlog is gone
+    std::unordered_map<std::uint64_t, Assigned> assigned_;  // by event not yet built
+    std::array<std::uint64_t, 4> under_way_{};              // letters, by what they say
     base::Bytes bytes_under_way_ = 0;
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;

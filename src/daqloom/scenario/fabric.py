@@ -48,12 +48,13 @@ class FabricScenario(System):
         *,
         seed: int | None = None,
         trace: Path | None = None,
+        timeline: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> Result:
         """Credit-accurate simulation; see `daqloom.simulate.fabric.simulate_fabric`."""
         from daqloom.simulate.fabric import simulate_fabric
 
-        return simulate_fabric(self, seed=seed, trace=trace, progress=progress)
+        return simulate_fabric(self, seed=seed, trace=trace, timeline=timeline, progress=progress)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

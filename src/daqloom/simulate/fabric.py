@@ -26,6 +26,9 @@ class ProtocolRun(Protocol):
     def write_timeline(self, path: Path) -> None:
         """For Perfetto; raises SimulationError where the file cannot be written."""
 
+    def timeline(self) -> dict[str, Any]:
+        """The same as series."""
+
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Those of the protocol."""
 
@@ -38,6 +41,7 @@ def simulate_fabric(
     *,
     seed: int | None = None,
     trace: Path | None = None,
+    timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Simulates `scenario` credit by credit for `run.duration` virtual seconds.
@@ -47,7 +51,9 @@ def simulate_fabric(
     ten times a second.
 
     The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
-    for credits or the crossbar, over the whole run.
+    for credits or the crossbar, over the whole run. With `timeline` it carries what figures draw of
+    it, `series.phases` of linear shifting and `series.events` of DAQPIPE; see
+    `daqloom.simulate.phases`.
 
     Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
     what the engine refuses, a deadlock among it.
@@ -62,7 +68,7 @@ def simulate_fabric(
         run = _protocol_run(scenario, system, seed)
     except ValueError as error:
         raise SimulationError(str(error)) from None
-    if trace is not None:
+    if trace is not None or timeline:
         run.record()
     cpu_s = run.engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
     counted = run.engine.report()
@@ -79,7 +85,7 @@ def simulate_fabric(
         metrics=run.metrics(counted) | _metrics(scenario, system, counted),
         engine=cost(started_s, cpu_s, duration_s, counted),
         warnings=run.warnings(counted),
-        series={"ports": _ports(system, counted)},
+        series={"ports": _ports(system, counted)} | (run.timeline() if timeline else {}),
     )
 
 

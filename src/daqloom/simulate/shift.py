@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import shift_config
-from daqloom.simulate.phases import write_phases
+from daqloom.simulate.phases import Span, phase_columns, spans, write_phases
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
@@ -28,7 +28,14 @@ class ShiftRun:
 
     def write_timeline(self, path: Path) -> None:
         """What every node does in which phase."""
-        write_phases(path, self.engine.stages(), self.scenario.run.duration, self.system)
+        write_phases(path, self._spans(), self.system)
+
+    def timeline(self) -> dict[str, Any]:
+        """The series `phases`."""
+        return {"phases": phase_columns(self._spans(), self.system)}
+
+    def _spans(self) -> list[Span]:
+        return spans(self.engine.stages(), self.scenario.run.duration, self.system)
 
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Of the protocol."""
