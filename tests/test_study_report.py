@@ -25,6 +25,7 @@ from daqloom.report.study_page import render
 from daqloom.report.study_report import write
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
+from daqloom.study.kinds import traits_of
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 
@@ -201,7 +202,8 @@ def test_a_metric_of_hostile_name_is_escaped():
 
 
 def test_the_operating_point_is_the_scenarios_own():
-    assert traits_of(RACK).operating_point(RACK) == POINT
+    rack = load("atlas-lab")
+    assert traits_of(rack).operating_point(rack) == POINT
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):
