@@ -236,7 +236,7 @@ class _Surface:
 def curves(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Figure:
-    """Means with standard deviations along the first axis, one curve per method and step of a second.
+    """Means with standard deviations along the first axis: a curve per method and step of a second.
 
     Further axes are held. Raises StudyError where there is no axis.
     """

@@ -59,8 +59,8 @@ class _Panel:
 
 
 def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
-    """Means over the first two numeric axes: a panel for each method, or for each step of an axis of
-    names where there is one method; of two panels also the second divided by the first.
+    """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
+    step of an axis of names; of two panels also the second divided by the first.
 
     Saturated points are hatched. Raises StudyError where there are no two numeric axes of two
     steps or more.
