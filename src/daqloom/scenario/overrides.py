@@ -9,13 +9,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, nearest
 from daqloom.scenario.infiniband_switches import USUAL, filled_in
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
-FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling"})
+FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling", "fabric.dumps"})
+"""Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
@@ -41,9 +43,9 @@ def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
 
 def _from_here(path: str, value: Any) -> Any:
     """A file named in an override is meant from the working folder, not from the scenario's."""
-    if path in FILE_KEYS and isinstance(value, str) and value and not is_scheme(value):
-        return os.path.abspath(value)
-    return value
+    if path not in FILE_KEYS or not isinstance(value, str) or not value:
+        return value
+    return value if is_scheme(value) or value in shipped_fabrics() else os.path.abspath(value)
 
 
 def _split(text: str) -> tuple[str, Any]:

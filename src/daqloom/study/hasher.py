@@ -12,27 +12,46 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import ScenarioError
 from daqloom.scenario.overrides import FILE_KEYS
+from daqloom.scenario.system import System
 from daqloom.study.axis import dimension_of_key
+
+MOST_READERS = 1000
 
 
 class ScenarioHasher:
     """Hashes `base` with overrides; equal to `base.with_overrides(…).hash()`."""
 
-    def __init__(self, base: Scenario) -> None:
+    def __init__(self, base: System) -> None:
         self._base = base
         self._content = base.content()
         self._sections = {name: _dump(value) for name, value in self._content.items()}
         self._changed: dict[str, dict[str, str]] = {}
         self._values: dict[tuple[str, object], str | None] = {}
         self._believed: set[tuple[object, ...]] = set()
+        self._readers: dict[str, ScenarioHasher | None] = {}
 
     def hash(self, overrides: Mapping[str, Any]) -> str:
         """SHA-256. Raises ScenarioError where the slow way must be gone and the system is none."""
+        files = {key: value for key, value in overrides.items() if key in FILE_KEYS}
+        if files and (reader := self._with(files)):
+            return reader.hash({k: v for k, v in overrides.items() if k not in files})
         if not self._local(overrides):
             return self._base.with_overrides(overrides).hash()
         return self._quick(overrides)
+
+    def _with(self, files: Mapping[str, Any]) -> ScenarioHasher | None:
+        """Of `base` with other files, which are read once; None where that alone is no system."""
+        label = repr(sorted(files.items()))
+        if label not in self._readers:
+            if len(self._readers) >= MOST_READERS:
+                self._readers.clear()
+            try:
+                self._readers[label] = ScenarioHasher(self._base.with_overrides(files))
+            except ScenarioError:
+                self._readers[label] = None
+        return self._readers[label]
 
     def _quick(self, overrides: Mapping[str, Any]) -> str:
         sections: dict[str, list[tuple[str, Any]]] = {}
@@ -69,7 +88,7 @@ class ScenarioHasher:
         keys = overrides.keys()
         if FILE_KEYS & keys or any("." not in key for key in keys):
             return False
-        label = tuple((key, _choice(key, value)) for key, value in overrides.items())
+        label = tuple((key, self._choice(key, value)) for key, value in overrides.items())
         if label not in self._believed:
             try:
                 slow = self._base.with_overrides(overrides).hash()
@@ -90,7 +109,7 @@ class ScenarioHasher:
         return self._values[known] == _dump(value)
 
     def _dumped(self, key: str, value: Any) -> str | None:
-        dimension = dimension_of_key(key)
+        dimension = dimension_of_key(type(self._base), key)
         if dimension is not None:
             try:
                 return _dump(dimension.format(dimension.parse(value)))
@@ -104,10 +123,10 @@ class ScenarioHasher:
             content = content[part]
         return _dump(content)
 
-
-def _choice(key: str, value: object) -> object:
-    """The value where it is one of a few words; None for numbers and quantities."""
-    return value if isinstance(value, str | bool) and dimension_of_key(key) is None else None
+    def _choice(self, key: str, value: object) -> object:
+        """The value where it is one of a few words; None for numbers, quantities and lists."""
+        is_word = isinstance(value, str | bool)
+        return value if is_word and dimension_of_key(type(self._base), key) is None else None
 
 
 def _dump(value: object) -> str:
