@@ -178,8 +178,8 @@ class Cluster {
         if (auto books = network_->check_conservation(now_); !books) {
             return books;
         }
-        if (network_->discarded() > 0) {
-            return base::failure(fmt::format("{} packets had no route", network_->discarded()));
+        if (network_->unrouted() > 0) {
+            return base::failure(fmt::format("{} packets had no route", network_->unrouted()));
         }
         return {};
     }

@@ -34,6 +34,7 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
             ASSERT_EQ(ours.bytes, counters.bytes);
             ASSERT_EQ(ours.wait_credits.ps, counters.wait_credits.ps);
             ASSERT_EQ(ours.wait_crossbar.ps, counters.wait_crossbar.ps);
+            ASSERT_EQ(ours.discards, counters.discards);
         }
     }
 }
