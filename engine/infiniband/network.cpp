@@ -184,7 +184,6 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
 void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
     const PortNumber port = first_port_[host];
     Packet sent = packet;
-    sent.source = host;
     sent.ready = now;
     sent.blocks = static_cast<std::uint16_t>((packet.bytes + kBlockBytes - 1) / kBlockBytes);
     const PacketIndex place = packets_.put(sent);
@@ -254,7 +253,7 @@ void Network::await(PortNumber output, PortNumber input, const Packet& first, ba
     offers_.add(output * lanes_ + first.lane, outputs_[input].place);
     out.wanted |= LaneSet{1} << first.lane;
     wants_.add(input, out.place);
-    if (!lifetimes_.empty()) {
+    if (lifetime_ > base::Time::zero()) {
         begin_lifetime(output, input, first, now);
     }
     if (first.ready <= now) {
@@ -278,23 +277,6 @@ void Network::forget(PortNumber output, PortNumber input, VirtualLane lane) {
         }
     }
     wants_.remove(input, out.place);
-}
-
-/// The first packet of a queue goes, which was for `output`.
-void Network::pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
-                  base::Time now) {
-    from.pop(packets_);
-    if (from.empty()) {
-        forget(output, input, lane);
-        return;
-    }
-    const NodeIndex node = outputs_[output].node;
-    const Packet& next = packets_[from.first];
-    const PortNumber to = first_port_[node] + route(node, next.destination);
-    if (to != output) {
-        forget(output, input, lane);
-    }
-    await(to, input, next, now);
 }
 
 void Network::begin_lifetime(PortNumber output, PortNumber input, const Packet& first,

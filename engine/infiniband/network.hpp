@@ -61,8 +61,8 @@ class Network {
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
-    /// A host has a packet to send: destination, bytes, lane and tag are the caller's. Packets of
-    /// a lane leave in this order.
+    /// A host has a packet to send: destination, bytes, lane, tag and sequence are the caller's.
+    /// Packets of a lane leave in this order.
     void inject(NodeIndex host, const Packet& packet, base::Time now);
 
     /// Deals with one event. `hosts.on_delivered(packet, now)` is called when the last byte is at
@@ -309,6 +309,23 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
         default:
             break;
     }
+}
+
+/// The first packet of a queue goes, which was for `output`.
+inline void Network::pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
+                         base::Time now) {
+    from.pop(packets_);
+    if (from.empty()) {
+        forget(output, input, lane);
+        return;
+    }
+    const NodeIndex node = outputs_[output].node;
+    const Packet& next = packets_[from.first];
+    const PortNumber to = first_port_[node] + route(node, next.destination);
+    if (to != output) {
+        forget(output, input, lane);
+    }
+    await(to, input, next, now);
 }
 
 template <class Hosts>
