@@ -52,7 +52,6 @@ nanobind::dict report_of_fabric(const System& system) {
     all["packet_hops"] = system.network().packet_hops();
     all["pending_peak"] = system.pending_peak();
     all["stalled"] = system.stalled();
-    all["last_event_s"] = system.last_event().seconds();
     all["resent_for_nak"] = system.retries().resent_for_nak;
     all["resent_for_timeout"] = system.retries().resent_for_timeout;
     all["retry_timeouts"] = system.retries().timeouts;

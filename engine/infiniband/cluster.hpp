@@ -141,7 +141,6 @@ class Cluster {
                         hosts_->on_event(event, *this);
                     }
             }
-            last_event_ = now_;
             if (events_.empty() || events_.next_time() != now_) {
                 hosts_->settle(now_, *this);
             }
@@ -171,7 +170,6 @@ class Cluster {
     [[nodiscard]] const Network& network() const { return *network_; }
     [[nodiscard]] const NodeClock& clock(std::uint32_t node) const { return nodes_[node].clock; }
     [[nodiscard]] std::uint64_t sim_events() const { return sim_events_; }
-    [[nodiscard]] base::Time last_event() const { return last_event_; }
     /// Sent over the fabric.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
     [[nodiscard]] std::size_t letters_under_way() const { return letters_.size() - free_.size(); }
@@ -308,7 +306,6 @@ class Cluster {
     base::WireClock copy_;
     base::RandomStream latency_;
     base::Time now_;
-    base::Time last_event_;
     base::Time processor_used_;
     sim::Histogram write_latency_;
     std::uint64_t control_messages_ = 0;

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daqloom.result import Result
-from daqloom.scenario.quantities import TIME
 from daqloom.simulate.run import Counted, SimulationError, check_books, cost
 
 if TYPE_CHECKING:
@@ -146,10 +145,7 @@ def _warnings(scenario: FabricScenario, counted: Counted) -> list[str]:
             f"{scenario.nodes.retry_count + 1} timeouts in a row"
         )
     if counted["stalled"]:
-        warnings.append(
-            f"the event builder stands still from {TIME.format(counted['last_event_s'])} on: what "
-            "it waits for is lost"
-        )
+        warnings.append("the event builder stands still in the end: what it waits for is lost")
     return warnings
 
 
