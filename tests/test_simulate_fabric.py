@@ -94,6 +94,47 @@ def test_the_placement_decides_the_dummies(
     assert system.nodes == 321
 
 
+def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
+    result = small(shift__barrier="ideal").simulate(seed=1)
+    found = metrics(result)
+    # To the neighbour on the leaf over one switch, to the others over three.
+    near, far = (
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9 for switches in (1, 3)
+    )
+    assert near < found["write_latency_s.min"] < 1.02 * near
+    assert far < found["write_latency_s.max"] < 1.02 * far
+    assert found["write_latency_s.mean"] == pytest.approx((near + 2 * far) / 3, rel=0.02)
+    histogram = result.series["write_latency"]
+    written = found["events_built"] / 4096 * 3  # one MFP of four stays on its node
+    assert sum(histogram["count"]) == pytest.approx(written, abs=8)
+    assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
+
+
+def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
+    file = tmp_path / "latencies.txt"
+    changes = {"nodes__latency": "histogram", "nodes__latency_file": str(file)}
+
+    file.write_text("1.5\n")
+    drawn = small(**changes, nodes__latency_less="500 ns").simulate(seed=1)
+    fixed = small(nodes__latency="fixed", nodes__latency_mean="1 us").simulate(seed=1)
+    assert drawn.metrics == fixed.metrics
+
+    file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
+    scenario = small(**changes, shift__barrier="ideal", run__duration="20 ms")
+    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    assert first.metrics == again.metrics != other.metrics
+    # Of the writes a quarter waits for 100 us more.
+    latency = first.series["write_latency"]
+    slow = sum(n for n, at in zip(latency["count"], latency["lowest_s"], strict=True) if at > 1e-4)
+    count = sum(latency["count"])
+    assert count > 500
+    assert abs(slow / count - 1 / 4) < 4 * (3 / 16 / count) ** 0.5
+    found = metrics(first)
+    assert found["write_latency_s.max"] - found["write_latency_s.min"] == pytest.approx(
+        100e-6, rel=0.02
+    )
+
+
 def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
     file = tmp_path / "phases.json"
     scenario = small()
@@ -137,3 +178,43 @@ def test_more_nodes_than_hosts_are_refused() -> None:
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
         ring(tmp_path).simulate(seed=1)
+
+
+def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides(
+        {
+            "fabric.head_of_queue_lifetime": "5 us",
+            "nodes.retry_timeout": "100 us",
+        }
+    )
+    result = scenario.simulate(seed=1)
+    found = metrics(result)
+    assert found["packets_discarded"] > 0
+    assert found["packets_discarded"] == sum(result.series["ports"]["discards"])
+    assert found["retransmissions.nak"] + found["retransmissions.timeout"] > 0
+    assert found["writes_failed"] == 0
+    assert found["events_built"] > 0
+    assert result.warnings == []
+
+
+def test_losses_without_retries_are_said(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides({"fabric.head_of_queue_lifetime": "20 us"})
+    result = scenario.simulate(seed=1)
+    assert metrics(result)["packets_discarded"] > 0
+    said = " ".join(result.warnings)
+    assert "packets were discarded and nothing is sent again" in said
+    assert "the event builder stands still in the end" in said
+
+
+def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides(
+        {
+            "fabric.head_of_queue_lifetime": "1 us",
+            "nodes.retry_timeout": "20 us",
+            "nodes.retry_count": 0,
+        }
+    )
+    result = scenario.simulate(seed=1)
+    failed = metrics(result)["writes_failed"]
+    assert failed > 0
+    assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)

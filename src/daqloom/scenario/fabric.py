@@ -41,6 +41,7 @@ class FabricScenario(System):
         """See `System.content`."""
         content = super().content()
         content["fabric"]["dumps"] = self.fabric.digest()
+        content["nodes"]["latency_file"] = self.nodes.digest()
         return content
 
     def simulate(
@@ -64,10 +65,21 @@ class FabricScenario(System):
                 '[daqpipe] is filled in, but nodes.protocol is not given; set it to "daqpipe", or '
                 'to "shift" if these keys are to wait'
             )
+        self._check_lanes()
         self.check_groups(self.nodes.count)
         if self.fragments.groups and not any(group.share for group in self.fragments.groups):
             raise ValueError("fragments.groups hold nothing; give a share above 0")
         return self
+
+    def _check_lanes(self) -> None:
+        for key in ("data_service_level", "control_service_level"):
+            level = getattr(self.nodes, key)
+            lane = self.fabric.lanes.of(level)
+            if not self.fabric.lanes.serves(lane):
+                raise ValueError(
+                    f"nodes.{key} = {level} is on lane {lane}, which has no weight in "
+                    "fabric.lanes.high or low; nothing would ever be sent on it"
+                )
 
     def readouts(self, nodes: int) -> int:
         """How many of `nodes` nodes have a readout unit."""

@@ -16,7 +16,15 @@ from daqloom.scenario.infiniband_switches import USUAL, filled_in
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
-FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling", "fabric.dumps"})
+FILE_KEYS = frozenset(
+    {
+        "event.size_histogram",
+        "event.trace",
+        "event.lhc.filling",
+        "fabric.dumps",
+        "nodes.latency_file",
+    }
+)
 """Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
