@@ -84,6 +84,7 @@ class Cluster {
         base::Bytes bytes = 0;
         bool is_data = false;  ///< else a control message
         Content content{};
+        VirtualLane lane = 0;
     };
 
     /// `hosts`: that of each node.
@@ -249,6 +250,7 @@ class Cluster {
         message.source = nodes_[letter.from].host;
         message.destination = nodes_[letter.to].host;
         message.bytes = letter.bytes;
+        message.lane = letter.lane;
         message.immediate = true;
         message.tag = place | (letter.is_data ? kData : 0);
         control_messages_ += letter.is_data ? 0 : 1;

@@ -149,16 +149,14 @@ class Hosts {
         const std::size_t sender = sender_of(message.source, message.lane);
         base::Ring<MessageIndex>& active = senders_[sender].active;
         for (std::uint32_t i = 0; i < active.size(); ++i) {
-            MessageIndex last = active[i];
-            if (messages_[last].destination != message.destination) {
-                continue;
+            Message& first = messages_[active[i]];
+            if (first.destination == message.destination) {
+                messages_[first.last].behind = index;
+                first.last = index;
+                return;
             }
-            while (messages_[last].behind != kNone) {
-                last = messages_[last].behind;
-            }
-            messages_[last].behind = index;
-            return;
         }
+        messages_[index].last = index;
         active.push(index);
         supply(sender, now);
     }
@@ -190,6 +188,7 @@ class Hosts {
         if (!message.all_sent()) {
             sender.active.push(number);
         } else if (message.behind != kNone) {
+            messages_[message.behind].last = message.last;
             sender.active.push(message.behind);
         }
         network_.inject(message.source, packet, now);

@@ -30,6 +30,7 @@ struct Message {
     base::Bytes received = 0;  ///< at the destination
     base::Time posted;
     MessageIndex behind = ~MessageIndex{0};  ///< the next one of this connection
+    MessageIndex last = 0;                   ///< of this connection, as its first one knows
 
     [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
     bool begun = false;

@@ -26,7 +26,9 @@ Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 class Lanes(Part):
     """[fabric.lanes]: virtual lanes and their arbitration at every output."""
 
-    count: int = Field(default=1, ge=1, le=15, description="virtual lanes; data use lane 0")
+    count: int = Field(
+        default=1, ge=1, le=15, description="virtual lanes; event building uses lane 0"
+    )
     high: Weights = Field(
         default=(),
         strict=False,

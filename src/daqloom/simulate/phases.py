@@ -17,6 +17,8 @@ Stage = tuple[float, int, int, str]
 """Begin (s), step, node, what it does."""
 Collected = tuple[float, float, int, int]
 """Assigned (s), built (s), builder, event."""
+Sent = tuple[float, float, int, int]
+"""Posted (s), arrived (s), source, flow."""
 _SILENT = ("entering", "finished")
 
 
@@ -43,6 +45,17 @@ def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
         same = {"cat": "event", "name": f"event {event}", "pid": 1, "tid": builder, "id": event}
         events.append({"ph": "b", "ts": 1e6 * assigned_s, **same})
         events.append({"ph": "e", "ts": 1e6 * built_s, **same})
+    _write(path, events)
+
+
+def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
+    """Flows: the messages of each host, several at a time, from post to arrival. Raises
+    SimulationError where the file cannot be written."""
+    events = _tracks(hosts)
+    for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
+        same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
+        events.append({"ph": "b", "ts": 1e6 * posted_s, **same})
+        events.append({"ph": "e", "ts": 1e6 * arrived_s, **same})
     _write(path, events)
 
 
