@@ -220,6 +220,13 @@ METRICS: tuple[Metric, ...] = (
         "nothing sent.",
     ),
     Metric(
+        "inferred_buffer_bytes.*",
+        "B",
+        _RUN,
+        "Input buffer of a switch's port for a lane, as PortXmitWait tells it where a burst comes "
+        "in the way of a stream: `least`, and `most` if the stream's port had to wait at all.",
+    ),
+    Metric(
         "xmit_wait_s.*",
         "s",
         _SIMULATE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import flows_config
 from daqloom.simulate.phases import write_messages
+from daqloom.simulate.port_wait import probe_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
@@ -36,6 +37,7 @@ class FlowsRun:
         """Of all flows together, and of each."""
         window_s, nodes = counted["window_s"], self.system.nodes
         flows = dict(zip(self.sources, counted["flows"], strict=True))
+        waits = self._waits(counted)
         return {
             "throughput_bps": 8 * sum(flow["bytes"] for flow in flows.values()) / window_s,
             "flow_throughput_bps": {
@@ -47,9 +49,22 @@ class FlowsRun:
                 for name, flow in flows.items()
                 for which, value in flow["latency_s"].items()
             },
-            "flow_wait_s": self._waits(counted),
+            "flow_wait_s": waits,
+            "inferred_buffer_bytes": self._buffer(waits, flows),
             "processor_share": counted["processor_s"] / (nodes * window_s),
         }
+
+    def _buffer(self, waits: dict[str, float], flows: dict[str, Any]) -> dict[str, int]:
+        """What a stream's port tells of the buffer behind it, if the flows are made for that."""
+        if (found := probe_of(self.scenario)) is None:
+            return {}
+        stream, burst, probe = found
+        if flows[burst]["messages"] < self.scenario.flows[burst].messages:
+            return {}
+        if (held := probe.holds(waits[stream])) is None:
+            return {}
+        least, most = held
+        return {"least": least} | ({} if most is None else {"most": most})
 
     def _waits(self, counted: Counted) -> dict[str, float]:
         """What the ports of each flow's sources waited."""
