@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.report import study_provenance, study_table
 from daqloom.report.study_page import render
-from daqloom.report.study_report import operating_point_of, write
-from daqloom.scenario import load
+from daqloom.report.study_report import write
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
+from daqloom.study.kinds import traits_of
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
 
@@ -202,7 +202,8 @@ def test_a_metric_of_hostile_name_is_escaped():
 
 
 def test_the_operating_point_is_the_scenarios_own():
-    assert operating_point_of(load("atlas-lab")) == POINT
+    rack = load("atlas-lab")
+    assert traits_of(rack).operating_point(rack) == POINT
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):

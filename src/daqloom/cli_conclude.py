@@ -240,9 +240,8 @@ def _open(file: Path, store: Path, quick: bool, course: bool = False) -> Dataset
 
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
     """Values by axis, quantities as SI numbers. Raises StudyError."""
-    from daqloom.study.axis import dimension_of_key
     from daqloom.study.errors import StudyError
-    from daqloom.study.points import axes_of, is_numeric
+    from daqloom.study.points import axes_of, dimension_of_axis, is_numeric
 
     axes, place = axes_of(dataset), {}
     for option in options_ or ():
@@ -251,7 +250,7 @@ def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
             raise StudyError(
                 f"--at {option}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
             )
-        dimension = dimension_of_key(axis) if is_numeric(dataset, axis) else None
+        dimension = dimension_of_axis(dataset, axis)
         try:
             value: Any = dimension.parse(text) if dimension else text
             place[axis] = float(value) if is_numeric(dataset, axis) else value

@@ -44,6 +44,7 @@ def report(
         from daqloom.report.study_figures import search_caption
         from daqloom.study.dataset import to_dataset
         from daqloom.study.file import load_study
+        from daqloom.study.kinds import traits_of
         from daqloom.study.runner import replay
 
         study = load_study(file, quick=quick)
@@ -51,7 +52,7 @@ def report(
             dataset = to_dataset(study, replay(study, opened), course=True)
             origins = study_provenance.rows(opened.origins)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
-        point = study_report.operating_point_of(study.base)
+        point = traits_of(study.base).operating_point(study.base)
         concluded = study_report.findings(dataset, show, point)
         paths = study_report.write(
             dataset,

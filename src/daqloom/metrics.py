@@ -255,13 +255,14 @@ ENGINE: tuple[Metric, ...] = (
 def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
     """Dotted names in `metrics` (one level of nesting) that `METRICS` does not describe."""
     for path in flatten(metrics):
-        if not _described(path):
+        if described(path) is None:
             yield path
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _described(path: str) -> bool:
-    return any(metric.matches(path) for metric in METRICS)
+def described(path: str) -> Metric | None:
+    """The description of a metric by its dotted name; None if there is none."""
+    return next((metric for metric in METRICS if metric.matches(path)), None)
 
 
 def flatten(metrics: Mapping[str, object]) -> dict[str, object]:

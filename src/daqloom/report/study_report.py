@@ -25,7 +25,6 @@ from daqloom.report.study_view import (
 )
 from daqloom.study.dataset import to_parquet
 from daqloom.study.points import (
-    EVENT_KEYS,
     PEAK,
     axes_of,
     methods_of,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-    from daqloom.scenario import Scenario
 
 DPI_OF_FILES = 200
 DPI_OF_PAGE = 110
@@ -140,11 +138,6 @@ def findings(
         study_methods.finding(dataset, variable),
     )
     return [finding for finding in found if finding is not None]
-
-
-def operating_point_of(scenario: Scenario) -> dict[str, float]:
-    """Event rate and size of a scenario."""
-    return dict(zip(EVENT_KEYS, (scenario.event.rate, scenario.event.size), strict=True))
 
 
 def _png(figure: Figure) -> bytes:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from daqloom.scenario import Scenario
+from daqloom.scenario import FabricScenario, Scenario
 from daqloom.scenario.explain import dimension_at, known_keys, nearest
 from daqloom.scenario.quantities import Dimension
+from daqloom.scenario.system import System
 from daqloom.study.errors import StudyError
 
 LARGEST_NUMBER = 1e15
@@ -20,6 +21,8 @@ LONGEST_LABEL = 60
 VARIANT = "variant"
 """Name of the axis that has named steps."""
 
+Kind = type[System]
+"""Whose keys they are: those of racks or of fabrics."""
 Value = str | int | float | bool
 
 
@@ -47,29 +50,30 @@ class Axis:
         """What this step sets."""
         return dict(self.steps[step])
 
-    def coordinates(self, key: str, base: Scenario) -> list[Value]:
-        """The values of one key, quantities as SI numbers; `base` has those that no step sets."""
-        dimension = dimension_of_key(key)
+    def coordinates(self, key: str, base: System) -> list[Value]:
+        """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
+        step sets."""
+        dimension = dimension_of_key(type(base), key)
         values = [step[key] if key in step else _value_of(base, key) for step in self.steps]
         if dimension:
             return [dimension.parse(value) for value in values]
-        return [v if isinstance(v, str | int | float | bool) else json.dumps(v) for v in values]
+        return [v if isinstance(v, str | int | float | bool) else _text(v) for v in values]
 
 
-def cartesian(key: str, values: object) -> Axis:
+def cartesian(kind: Kind, key: str, values: object) -> Axis:
     """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
-    _require_key(key)
-    steps = _values(key, values)
+    require_key(kind, key)
+    steps = _values(kind, key, values)
     if _repeats(steps):
         raise StudyError(f"{key} names a value twice; every point is computed once")
     return Axis(key, tuple({key: value} for value in steps))
 
 
-def zipped(table: Mapping[str, object]) -> Axis:
+def zipped(kind: Kind, table: Mapping[str, object]) -> Axis:
     """An axis of several keys whose lists run side by side, named by the first without repeats."""
     for key in table:
-        _require_key(key)
-    columns = {key: _values(key, values) for key, values in table.items()}
+        require_key(kind, key)
+    columns = {key: _values(kind, key, values) for key, values in table.items()}
     lengths = {key: len(values) for key, values in columns.items()}
     if len(set(lengths.values())) > 1:
         named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
@@ -84,16 +88,14 @@ def zipped(table: Mapping[str, object]) -> Axis:
     return Axis(name, tuple(dict(zip(columns, row, strict=True)) for row in rows))
 
 
-def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
+def variants(kind: Kind, table: Mapping[str, Mapping[str, object]]) -> Axis:
     """An axis of named steps: what each of them sets, which may be nothing."""
     steps = []
     for label, changes in table.items():
         flat = flatten(changes)
         for key in flat:
-            _require_key(key)
-        steps.append(
-            {k: _plain(k, v) if dimension_of_key(k) is not None else v for k, v in flat.items()}
-        )
+            require_key(kind, key)
+        steps.append({key: _written(kind, key, value) for key, value in flat.items()})
         if not 0 < len(label) <= LONGEST_LABEL:
             raise StudyError(
                 f'variants: the name "{label[:80]}" has not 1 to {LONGEST_LABEL} characters'
@@ -102,12 +104,23 @@ def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
 
 
 @functools.cache
-def dimension_of_key(key: str) -> Dimension | None:
-    """The kind of quantity that a key of the scenario holds, if it is one."""
-    return dimension_at(key.split("."))
+def dimension_of_key(kind: Kind, key: str) -> Dimension | None:
+    """The kind of quantity that a key of such a system holds, if it is one."""
+    return dimension_at(key.split("."), kind)
 
 
-def _value_of(base: Scenario, key: str) -> Any:
+def require_key(kind: Kind, key: str, where: str = "") -> None:
+    """Raises StudyError, which begins with `where`, if such a system has no such key."""
+    if key not in _keys_of(kind):
+        raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key, kind)}')
+
+
+@functools.cache
+def _keys_of(kind: Kind) -> frozenset[str]:
+    return frozenset(known_keys(kind))
+
+
+def _value_of(base: System, key: str) -> Any:
     value: Any = base.content()
     for part in key.split("."):
         value = value[part]
@@ -117,7 +130,7 @@ def _value_of(base: Scenario, key: str) -> Any:
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """`{"event": {"rate": …}}` as `{"event.rate": …}`: TOML reads a bare dotted key as tables."""
     flat: dict[str, Any] = {}
-    known = set(known_keys())
+    known = _keys_of(Scenario) | _keys_of(FabricScenario)
     for name, value in table.items():
         path = prefix + name
         inside = isinstance(value, Mapping) and path not in known
@@ -129,16 +142,11 @@ def _is_range(value: Mapping[str, Any]) -> bool:
     return "from" in value and "to" in value
 
 
-def _require_key(key: str) -> None:
-    if key not in set(known_keys()):
-        raise StudyError(f'unknown key "{key[:80]}"{nearest(key)}')
-
-
-def _values(key: str, values: object) -> list[Value]:
+def _values(kind: Kind, key: str, values: object) -> list[Any]:
     if isinstance(values, Mapping):
-        found = _range(key, values)
+        found = _range(kind, key, values)
     elif isinstance(values, Sequence) and not isinstance(values, str):
-        found = [_plain(key, value) for value in values]
+        found = [_written(kind, key, value) for value in values]
     else:
         raise StudyError(
             f"{key} = {str(values)[:80]!r}: expected a list of values, or a range such as "
@@ -151,34 +159,41 @@ def _values(key: str, values: object) -> list[Value]:
     return found
 
 
-def _repeats(values: Sequence[Value]) -> bool:
-    return len(set(values)) < len(values)
+def _text(value: object) -> str:
+    """Of a list; whether it makes sense is for the scenario to say."""
+    return json.dumps(value, default=str)
 
 
-def _plain(key: str, value: object) -> Value:
-    if not isinstance(value, str | int | float | bool):
-        raise StudyError(f"{key}: {str(value)[:80]!r} is no single value")
-    dimension = dimension_of_key(key)
-    if dimension:
-        try:
-            return dimension.format(dimension.parse(value))
-        except ValueError as error:
-            raise StudyError(f'{key} = "{str(value)[:80]}" {error}') from None
-    return value
+def _repeats(values: Sequence[Any]) -> bool:
+    """Whether two are equal; values may be lists, which have no hash."""
+    return len({repr(v) if isinstance(v, list) else v for v in values}) < len(values)
 
 
-def _range(key: str, table: Mapping[str, Any]) -> list[Value]:
+def _written(kind: Kind, key: str, value: Any) -> Any:
+    """A value as the resolved scenario has it: quantities in one notation; lists as they are."""
+    if not isinstance(value, str | int | float | bool | list):
+        raise StudyError(f"{key}: {str(value)[:80]!r} is neither a single value nor a list")
+    dimension = dimension_of_key(kind, key)
+    if dimension is None:
+        return value
+    try:
+        return dimension.format(dimension.parse(value))
+    except ValueError as error:
+        raise StudyError(f'{key} = "{str(value)[:80]}" {error}') from None
+
+
+def _range(kind: Kind, key: str, table: Mapping[str, Any]) -> list[Value]:
     unknown = table.keys() - {"from", "to", "step", "count", "spacing"}
     if unknown or not _is_range(table) or ("step" in table) == ("count" in table):
         raise StudyError(f"{key}: a range has from, to, and step or count (and spacing)")
-    first, last = _number(key, table["from"]), _number(key, table["to"])
+    first, last = (_number(kind, key, table[end]) for end in ("from", "to"))
     if last < first:
         raise StudyError(f"{key}: the range ends below its start")
     if "step" in table:
-        numbers = _stepped(key, first, last, _number(key, table["step"]))
+        numbers = _stepped(key, first, last, _number(kind, key, table["step"]))
     else:
         numbers = _counted(key, first, last, table["count"], table.get("spacing", "linear"))
-    dimension = dimension_of_key(key)
+    dimension = dimension_of_key(kind, key)
     if dimension is None:
         whole = all(number == int(number) for number in numbers)
         return [int(number) if whole else float(number) for number in numbers]
@@ -186,8 +201,8 @@ def _range(key: str, table: Mapping[str, Any]) -> list[Value]:
     return [dimension.format(dimension.parse(dimension.format(value))) for value in exact]
 
 
-def _number(key: str, value: object) -> Decimal:
-    dimension = dimension_of_key(key)
+def _number(kind: Kind, key: str, value: object) -> Decimal:
+    dimension = dimension_of_key(kind, key)
     if dimension is None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise StudyError(f"{key}: {str(value)[:80]!r} is no number")

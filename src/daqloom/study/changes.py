@@ -6,33 +6,38 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import Dimension
-from daqloom.study.axis import dimension_of_key
+from daqloom.scenario.system import System
+from daqloom.study.axis import Kind, dimension_of_key
 
 
-def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
-    """The number `key` of `base` with `changes`, in SI units; builds no scenario."""
+def value(base: System, changes: Mapping[str, Any], key: str) -> Any:
+    """What `key` of `base` is with `changes`, as it is given; builds no scenario."""
     if key in changes:
-        value = changes[key]
-        return _parsed(key, value) if isinstance(value, str) else float(value)
-    value = base
+        return changes[key]
+    found: Any = base
     for part in key.split("."):
-        value = getattr(value, part)
-    return float(value)
+        found = getattr(found, part)
+    return found
 
 
-def text(key: str, value: float) -> str:
+def number(base: System, changes: Mapping[str, Any], key: str) -> float:
+    """The same as a number in SI units."""
+    given = value(base, changes, key)
+    return _parsed(type(base), key, given) if isinstance(given, str) else float(given)
+
+
+def text(base: System, key: str, value: float) -> str:
     """The inverse: `value` as a scenario writes it."""
-    return _dimension(key).format(value)
+    return _dimension(type(base), key).format(value)
 
 
 @functools.lru_cache(maxsize=100_000)
-def _parsed(key: str, value: str) -> float:
-    return _dimension(key).parse(value)
+def _parsed(kind: Kind, key: str, value: str) -> float:
+    return _dimension(kind, key).parse(value)
 
 
-def _dimension(key: str) -> Dimension:
-    dimension = dimension_of_key(key)
+def _dimension(kind: Kind, key: str) -> Dimension:
+    dimension = dimension_of_key(kind, key)
     assert dimension is not None
     return dimension

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from daqloom.metrics import METRICS, Metric, flatten
+from daqloom.metrics import METRICS, Metric, described, flatten
 from daqloom.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
 from daqloom.study.errors import StudyError
@@ -108,7 +108,7 @@ def _parse(text: str, method: str) -> Comparison:
 
 def require_metric(name: str, methods: Collection[str]) -> Metric:
     """The description of a metric; raises StudyError if there is none or no method gives it."""
-    metric = next((metric for metric in METRICS if metric.matches(name)), None)
+    metric = described(name)
     if metric is None:
         close = _nearest(name, (metric.name for metric in METRICS))
         raise StudyError(

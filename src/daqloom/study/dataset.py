@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.metrics import METRICS, flatten
-from daqloom.scenario import ScenarioError
+from daqloom.metrics import described, flatten
+from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
-from daqloom.study.file import Study, load_study, search_bounds
+from daqloom.study.file import Study, load_study
+from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
@@ -69,25 +70,23 @@ def to_dataset(
     table = _Table(study, shape, course)
     for task, outcome in outcomes:
         table.add(task, outcome)
-    units = {metric.name: metric.unit for metric in METRICS}
     variables = {
-        name: (dims, values, {"units": units.get(name, "")})
-        for name, values in table.metrics.items()
+        name: (dims, values, {"units": _unit(name)}) for name, values in table.metrics.items()
     }
     variables |= {
-        COURSE + name: ((*dims, "slice"), values, {"units": units[name]})
+        COURSE + name: ((*dims, "slice"), values, {"units": _unit(name)})
         for name, values in table.courses.items()
     }
     variables["saturated"] = (dims, table.saturated, {})
     variables["equilibrium"] = (dims, table.equilibrium, {})
     variables["run_s"] = (dims, table.run_s, {"units": "s"})
     if study.search:
-        dimension = dimension_of_key(study.search.key)
+        dimension = dimension_of_key(type(study.base), study.search.key)
         about: dict[str, Any] = {
             "key": study.search.key,
             "find": study.search.find,
             "where": study.search.where,
-            "bounds": list(search_bounds(study.search)),
+            "bounds": list(study.search_bounds),
         }
         unit = {"units": dimension.unit if dimension else ""}
         variables["boundary"] = (dims, table.boundary, about | unit)
@@ -103,10 +102,7 @@ def to_dataset(
             "title": study.title,
             "scenario": study.base.name,
             "show": list(study.show),
-            "operating_point": {
-                "event.rate": study.base.event.rate,
-                "event.size": study.base.event.size,
-            },
+            "operating_point": traits_of(study.base).operating_point(study.base),
         },
     )
 
@@ -156,12 +152,19 @@ class _Table:
                 self.courses[name][place] = course[name]
 
 
+def _unit(name: str) -> str:
+    metric = described(name)
+    return metric.unit if metric else ""
+
+
 def _dedicated(study: Study) -> Any:
     """Bytes that the ports of the ToR have to themselves, of the shape of the axes."""
     parts = np.full(study.shape, np.nan)
     for index in study.indices():
         with suppress(ScenarioError):  # a point that is no valid system has no result either
-            parts[index] = study.scenario(index).switch.tor.dedicated
+            rack = study.scenario(index)
+            assert isinstance(rack, Scenario)  # no other kind has that key
+            parts[index] = rack.switch.tor.dedicated
     return parts
 
 
@@ -171,7 +174,7 @@ def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in metrics.items() if name not in single}
     links = kept.get("link_utilisation")
     if isinstance(links, Mapping):
-        kept["link_utilisation"] = {n: v for n, v in links.items() if n.count(".") == 1}
+        kept["link_utilisation"] = {n: v for n, v in links.items() if n.count(".") < 2}
     return kept
 
 
@@ -181,7 +184,7 @@ def _coordinates(study: Study) -> dict[str, Any]:
         if axis.labels:
             coordinates[axis.name] = list(axis.labels)
         for key in axis.keys:
-            dimension = dimension_of_key(key)
+            dimension = dimension_of_key(type(study.base), key)
             units = {"units": dimension.unit} if dimension else {}
             coordinates[key] = (axis.name, axis.coordinates(key, study.base), units)
     return coordinates

@@ -14,16 +14,25 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from daqloom.scenario import Scenario, ScenarioError, load
-from daqloom.scenario.explain import known_keys, nearest
+from daqloom.scenario import ScenarioError, load_system
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.shipped import shipped
+from daqloom.scenario.system import System
 from daqloom.simulate.course import COURSES
-from daqloom.study.axis import Axis, cartesian, dimension_of_key, flatten, variants, zipped
+from daqloom.study.axis import (
+    Axis,
+    Kind,
+    cartesian,
+    dimension_of_key,
+    flatten,
+    require_key,
+    variants,
+    zipped,
+)
 from daqloom.study.condition import Condition, require_metric
 from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
-from daqloom.study.saturation import Saturation
+from daqloom.study.kinds import Saturation, traits_of
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
@@ -84,7 +93,7 @@ class Equilibrium(_Table):
     @cached_property
     def longest_s(self) -> float:
         """`longest` in seconds."""
-        return _si("run.duration", self.longest, "equilibrium.longest")
+        return _si(System, "run.duration", self.longest, "equilibrium.longest")
 
 
 class Repeat(_Table):
@@ -101,7 +110,8 @@ class Report(_Table):
     show: tuple[str, ...] = Field(
         default=(),
         description="metrics drawn, side by side; the first is that of maps and tables. By default "
-        "what was searched, or the most that the top-of-rack switch held",
+        "what was searched, else the most that the top-of-rack switch held, on a fabric the event "
+        "rate",
     )
 
 
@@ -146,7 +156,7 @@ class Study:
     name: str
     title: str
     description: str
-    base: Scenario
+    base: System
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None
@@ -175,7 +185,7 @@ class Study:
             changes |= axis.overrides(step)
         return changes
 
-    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> Scenario:
+    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> System:
         """The system at a point; `more` are further keys. Raises ScenarioError."""
         return self.base.with_overrides(self.overrides(index) | dict(more or {}))
 
@@ -187,13 +197,54 @@ class Study:
     @cached_property
     def saturation(self) -> Saturation:
         """Which of the points are offered more than they can carry."""
-        return Saturation(self.base)
+        return traits_of(self.base).saturation(self.base)
 
     @cached_property
     def condition(self) -> Condition:
         """What the search asks for."""
         assert self.search is not None
         return Condition.parse(self.search.where, self.search.method)
+
+    @cached_property
+    def search_bounds(self) -> tuple[float, float]:
+        """Lowest and highest value of the search as SI numbers."""
+        assert self.search is not None
+        low, high = (self._searched(value, "bounds") for value in self.search.bounds)
+        return low, high
+
+    @cached_property
+    def search_tolerance(self) -> float:
+        """In the SI unit of the search's key; with log spacing a bare ratio less 1."""
+        assert self.search is not None
+        tolerance = self.search.tolerance
+        if self.search.spacing == "linear":
+            return self._searched(tolerance, "tolerance")
+        if isinstance(tolerance, str):
+            raise StudyError(
+                f'search.tolerance = "{tolerance}": with log spacing it is a bare number, such as '
+                "0.05"
+            )
+        return float(tolerance)
+
+    @cached_property
+    def searches_whole(self) -> bool:
+        """Whether the search's key takes whole numbers only."""
+        assert self.search is not None
+        dimension = dimension_of_key(type(self.base), self.search.key)
+        values = (*self.search.bounds, self.search.tolerance)
+        return dimension.whole if dimension else all(isinstance(value, int) for value in values)
+
+    def search_value(self, number: float) -> str | int | float:
+        """A value of the search's key, an SI number, as the scenario reads it."""
+        assert self.search is not None
+        dimension = dimension_of_key(type(self.base), self.search.key)
+        if dimension is None:
+            return int(number) if float(number).is_integer() else number
+        return dimension.format(round(number) if dimension.whole else number)
+
+    def _searched(self, value: str | int | float, name: str) -> float:
+        assert self.search is not None
+        return _si(type(self.base), self.search.key, value, f"search.{name}")
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -256,13 +307,14 @@ def _study(path: Path, file: StudyFile) -> Study:
         named = str(path.parent / named)
     changes = flatten(file.set)
     try:
-        base = load(named, changes)
+        base = load_system(named, changes)
     except ScenarioError as error:
         raise StudyError(str(error)) from None
-    axes = [cartesian(key, values) for key, values in flatten(file.grid).items()]
-    axes += [zipped(flatten(table)) for table in file.zip if table]
+    kind = type(base)
+    axes = [cartesian(kind, key, values) for key, values in flatten(file.grid).items()]
+    axes += [zipped(kind, flatten(table)) for table in file.zip if table]
     if file.variants:
-        axes.append(variants(file.variants))
+        axes.append(variants(kind, file.variants))
     study = Study(
         name=path.stem,
         title=file.title or path.stem,
@@ -298,6 +350,9 @@ def _check(study: Study) -> None:
             f"{' × '.join(str(n) for n in study.shape)} points, {len(study.seeds)} seeds: "
             f"at most {MOST_ANSWERS} answers are meant"
         )
+    for method in study.methods:
+        if not hasattr(study.base, method):
+            raise StudyError(f'methods: {study.base.name} knows no "{method}"; leave it out')
     keys = [key for axis in study.axes for key in axis.keys]
     if study.search:
         keys.append(study.search.key)
@@ -326,23 +381,28 @@ def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
 
 
 def _check_search(study: Study, search: Search) -> None:
-    if search.key not in set(known_keys()):
-        raise StudyError(f'search.key: unknown key "{search.key[:80]}"{nearest(search.key)}')
+    require_key(type(study.base), search.key, "search.key: ")
     _ = study.condition
-    low, high = search_bounds(search)
+    low, high = study.search_bounds
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
-    if not 0 < search_tolerance(search) < math.inf:
+    if not 0 < study.search_tolerance < math.inf:
         raise StudyError(f"search.tolerance = {search.tolerance!r} must be a number above 0")
     if search.spacing == "log" and low <= 0:
         raise StudyError("search.bounds: log spacing needs bounds above 0")
 
 
 def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
-    if equilibrium.metric not in COURSES:
+    courses = traits_of(study.base).courses
+    if not courses:
+        raise StudyError(
+            f"equilibrium: no course over time is recorded of a fabric such as {study.base.name}; "
+            "leave [equilibrium] out, and let run.warmup end when event building has settled"
+        )
+    if equilibrium.metric not in courses:
         raise StudyError(
             f'equilibrium.metric: "{equilibrium.metric[:80]}" has no course; '
-            f"use one of {', '.join(COURSES)}"
+            f"use one of {', '.join(courses)}"
         )
     if equilibrium.longest_s < study.base.run.duration:
         raise StudyError(
@@ -351,41 +411,8 @@ def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
         )
 
 
-def search_bounds(search: Search) -> tuple[float, float]:
-    """Lowest and highest value as SI numbers."""
-    low, high = (_si(search.key, value, "search.bounds") for value in search.bounds)
-    return low, high
-
-
-def search_tolerance(search: Search) -> float:
-    """In the key's SI unit; with log spacing a bare ratio less 1."""
-    if search.spacing == "log":
-        if isinstance(search.tolerance, str):
-            raise StudyError(
-                f'search.tolerance = "{search.tolerance}": with log spacing it is a bare number, '
-                "such as 0.05"
-            )
-        return float(search.tolerance)
-    return _si(search.key, search.tolerance, "search.tolerance")
-
-
-def search_value(search: Search, number: float) -> str | int | float:
-    """An SI number as the scenario reads it."""
-    dimension = dimension_of_key(search.key)
-    if dimension is None:
-        return int(number) if float(number).is_integer() else number
-    return dimension.format(round(number) if dimension.whole else number)
-
-
-def is_whole(search: Search) -> bool:
-    """Whether the key takes whole numbers only."""
-    dimension = dimension_of_key(search.key)
-    values = (*search.bounds, search.tolerance)
-    return dimension.whole if dimension else all(isinstance(value, int) for value in values)
-
-
-def _si(key: str, value: str | int | float, where: str) -> float:
-    dimension = dimension_of_key(key)
+def _si(kind: Kind, key: str, value: str | int | float, where: str) -> float:
+    dimension = dimension_of_key(kind, key)
     if dimension is None:
         if isinstance(value, str):
             raise StudyError(f'{where}: "{value}" is no number, as {key} takes')

@@ -12,15 +12,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import ScenarioError
 from daqloom.scenario.overrides import FILE_KEYS
+from daqloom.scenario.system import System
 from daqloom.study.axis import dimension_of_key
 
 
 class ScenarioHasher:
     """Hashes `base` with overrides; equal to `base.with_overrides(…).hash()`."""
 
-    def __init__(self, base: Scenario) -> None:
+    def __init__(self, base: System) -> None:
         self._base = base
         self._content = base.content()
         self._sections = {name: _dump(value) for name, value in self._content.items()}
@@ -69,7 +70,7 @@ class ScenarioHasher:
         keys = overrides.keys()
         if FILE_KEYS & keys or any("." not in key for key in keys):
             return False
-        label = tuple((key, _choice(key, value)) for key, value in overrides.items())
+        label = tuple((key, self._choice(key, value)) for key, value in overrides.items())
         if label not in self._believed:
             try:
                 slow = self._base.with_overrides(overrides).hash()
@@ -90,7 +91,7 @@ class ScenarioHasher:
         return self._values[known] == _dump(value)
 
     def _dumped(self, key: str, value: Any) -> str | None:
-        dimension = dimension_of_key(key)
+        dimension = dimension_of_key(type(self._base), key)
         if dimension is not None:
             try:
                 return _dump(dimension.format(dimension.parse(value)))
@@ -104,10 +105,10 @@ class ScenarioHasher:
             content = content[part]
         return _dump(content)
 
-
-def _choice(key: str, value: object) -> object:
-    """The value where it is one of a few words; None for numbers and quantities."""
-    return value if isinstance(value, str | bool) and dimension_of_key(key) is None else None
+    def _choice(self, key: str, value: object) -> object:
+        """The value where it is one of a few words; None for numbers, quantities and lists."""
+        is_word = isinstance(value, str | bool)
+        return value if is_word and dimension_of_key(type(self._base), key) is None else None
 
 
 def _dump(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,17 +12,13 @@ from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import SEEDED, Cell
-from daqloom.study.changes import number
 from daqloom.study.errors import StudyError
-from daqloom.study.file import Study, search_bounds, search_tolerance, search_value
+from daqloom.study.file import Study
+from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store import Store
 
-HOPS_PER_S = 20e6
-"""Packet hops that one core simulates per second, roughly."""
 ANALYSIS_S = 2e-3
-HOPS_PER_PACKET = 4.5
-"""Three links there, and an acknowledgement of every second packet three links back."""
 
 Part = tuple[int, int]
 """(i, n): the i-th of n shares, i from 0; as many tasks in each, but for one."""
@@ -122,7 +117,7 @@ def searched_cells(study: Study) -> int:
     search = study.search
     if search is None:
         return 1
-    evaluations = most_evaluations(*search_bounds(search), search_tolerance(search), search.spacing)
+    evaluations = most_evaluations(*study.search_bounds, study.search_tolerance, search.spacing)
     return evaluations * search.votes
 
 
@@ -133,28 +128,20 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
     its bounds: they count as the mean of the two.
     """
     search = study.search
-    if search is None or search.method != task.method or search.key not in COSTLY:
+    costly = traits_of(study.base).costly
+    if search is None or search.method != task.method or search.key not in costly:
         typical_s = cost_s(cell)
     else:
-        ends = (_with(cell, {search.key: search_value(search, x)}) for x in search_bounds(search))
+        ends = (_with(cell, {search.key: study.search_value(x)}) for x in study.search_bounds)
         typical_s = statistics.fmean(map(cost_s, ends))
     return cells_left(study, task, answers) * typical_s
-
-
-COSTLY = ("event.rate", "event.size", "sources.count", "run.duration")
-"""Keys that decide what a run costs."""
 
 
 def cost_s(cell: Cell) -> float:
     """Estimated time on one core, from what decides it most; builds no scenario."""
     if cell.method != "simulate":
         return ANALYSIS_S
-    rate_hz, size, sources, duration_s = (number(cell.base, cell.changes, key) for key in COSTLY)
-    uplink = cell.base.links.uplink
-    carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
-    fragment = math.ceil(size / sources / cell.base.mss)  # packets, and one that requests them
-    packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
-    return packets_hz * HOPS_PER_PACKET * duration_s / HOPS_PER_S
+    return traits_of(cell.base).simulation_s(cell.base, cell.changes)
 
 
 def _with(cell: Cell, changes: Mapping[str, Any]) -> Cell:

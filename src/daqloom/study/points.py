@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.study.axis import dimension_of_key
+from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
+from daqloom.scenario.quantities import RATE as BIT_RATE
+from daqloom.scenario.quantities import SIZE as BYTES
 from daqloom.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 PEAK, BOUND = "buffer_peak_bytes.tor", "event_rate_bound_hz"
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
+USUAL = ("boundary", PEAK, "event_rate_hz")
+"""What is shown unless a study says so, the first that there is."""
 BOUNDARIES = ("boundary", "boundary_shared")
 """Variables that say where a search ended."""
 ABOVE = "above the limit"
@@ -48,6 +52,12 @@ def is_numeric(dataset: Dataset, axis: str) -> bool:
     return dataset[axis].dtype.kind in "iuf"
 
 
+def dimension_of_axis(dataset: Dataset, axis: str) -> Dimension | None:
+    """The kind of quantity that an axis has, by its unit; None for plain numbers and names."""
+    units = {dimension.unit: dimension for dimension in (BYTES, BIT_RATE, TIME, FREQUENCY)}
+    return units.get(str(dataset[axis].attrs.get("units", "")))
+
+
 def plane_of(dataset: Dataset) -> tuple[str, str] | None:
     """The first two axes of numbers with two steps or more."""
     axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
@@ -58,8 +68,8 @@ def shown_variable(dataset: Dataset, show: str | None = None) -> str:
     """The variable that a study is about.
 
     `show`, else the first that the study's [report] names, else `boundary` after a search, else the
-    peak of the top-of-rack switch, else the first metric. Raises StudyError where there is no such
-    variable, or none at all.
+    peak of the top-of-rack switch, else the event rate, else the first metric. Raises StudyError
+    where there is no such variable, or none at all.
     """
     return shown_variables(dataset, show)[0]
 
@@ -80,8 +90,9 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
         _check_dimensions(dataset, show)
         return [show]
     named = [name for name in dataset.attrs.get("show", ()) if name in filled]
-    if usual := named or [name for name in ("boundary", PEAK, *filled) if name in filled][:1]:
-        return usual
+    usual = [name for name in USUAL if name in filled] or filled
+    if named or usual:
+        return named or usual[:1]
     raise StudyError(
         "there is no result of this study yet; compute some with `daqloom study run FILE`"
     )
@@ -127,7 +138,7 @@ def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int
         return list(range(len(values)))
     missing = [value for value in wanted if value not in values]
     if missing:
-        dimension = dimension_of_key(axis) if is_numeric(dataset, axis) else None
+        dimension = dimension_of_axis(dataset, axis)
         first, *known = [
             str(value) if dimension is None else dimension.format(value)
             for value in (missing[0], *values)

@@ -16,8 +16,7 @@ from daqloom.study.bisection import Boundary, bisect_by_vote
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.changes import number, text
 from daqloom.study.equilibrium import Settled, extend, stationary
-from daqloom.study.file import Equilibrium, Search, Study, is_whole, search_bounds, search_tolerance
-from daqloom.study.file import search_value as value_of
+from daqloom.study.file import Equilibrium, Search, Study
 from daqloom.study.saturation import DURATION
 
 VOTER_STRIDE = 1_000_003
@@ -117,7 +116,7 @@ def _run(
     try:
         duration_s = next(durations)
         while True:
-            extended = changes | {DURATION: text(DURATION, duration_s)}
+            extended = changes | {DURATION: text(study.base, DURATION, duration_s)}
             result = yield _cell(study, task, seed, extended)
             duration_s = durations.send(_is_settled(result, wanted))
     except StopIteration as end:
@@ -136,21 +135,21 @@ def _single(study: Study, task: Task) -> Program:
 
 
 def _search(study: Study, search: Search, task: Task) -> Program:
-    low, high = search_bounds(search)
+    low, high = study.search_bounds
     ballots = bisect_by_vote(
         low,
         high,
-        search_tolerance(search),
+        study.search_tolerance,
         find=search.find,
         grid=search.spacing,
-        whole=is_whole(search),
+        whole=study.searches_whole,
         seeds=[task.seed + VOTER_STRIDE * voter for voter in range(search.votes)],
     )
     tried: dict[float, Run] = {}
     try:
         value, seed = next(ballots)
         while True:
-            run = yield from _run(study, task, seed, {search.key: value_of(search, value)})
+            run = yield from _run(study, task, seed, {search.key: study.search_value(value)})
             holds = study.condition.holds(run.result)
             if holds or value not in tried:
                 tried[value] = run

@@ -65,7 +65,9 @@ class Saturation:
             key: _whole_microseconds(number(self._base, changes, key) * needed_s / duration_s)
             for key in (DURATION, WARMUP)
         }
-        return dict(changes) | {key: text(key, seconds) for key, seconds in shorter.items()}
+        return dict(changes) | {
+            key: text(self._base, key, seconds) for key, seconds in shorter.items()
+        }
 
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
         """Bound of the rate, and events that all builders take at a time; neither depends on the

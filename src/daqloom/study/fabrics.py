@@ -1,0 +1,94 @@
+"""What a study has to know of InfiniBand fabrics."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from daqloom.scenario import FabricScenario
+from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.study.changes import number, value
+
+HOPS_PER_S = 2.5e6
+"""Packet hops of event building that one core simulates per second, see
+docs/explanation/infiniband-model.md."""
+HOPS_PER_PACKET = 3.0
+"""Four links between two leaves, at about three quarters of what a node's link carries."""
+HEADER_BYTES = 26
+
+
+class Fabrics:
+    """See `daqloom.study.kinds.Traits`."""
+
+    versions: Mapping[str, int] = {"simulate": 1, "analyse": 1}
+    courses: Sequence[str] = ()
+    costly: Sequence[str] = (
+        "nodes.count",
+        "fabric.leaves",
+        "fabric.hosts_per_leaf",
+        "fabric.rate",
+        "fabric.mtu",
+        "fragments.size",
+        "fragments.packing",
+        "fragments.rate",
+        "run.duration",
+    )
+
+    def operating_point(self, base: FabricScenario) -> dict[str, float]:
+        """None: event rate and size are what comes out, not what is given."""
+        return {}
+
+    def saturation(self, base: FabricScenario) -> Never:
+        """Never: nodes push as fast as they can, or as the fragments come, and what has no room is
+        discarded at once."""
+        return Never()
+
+    def simulation_s(self, base: FabricScenario, changes: Mapping[str, Any]) -> float:
+        """From the packets that the nodes' links carry, or those that fragments come in."""
+        of = functools.partial(number, base, changes)
+        message = of("fragments.size") * of("fragments.packing")
+        payload = message / math.ceil(message / of("fabric.mtu"))
+        node_hz = of("fabric.rate") / (8 * (payload + HEADER_BYTES))
+        if of("fragments.rate"):
+            pushed_bytes = of("fragments.size") * of("nodes.streams")
+            node_hz = min(node_hz, of("fragments.rate") * pushed_bytes / payload)
+        packets = _nodes(base, changes) * node_hz * of("run.duration")
+        return packets * HOPS_PER_PACKET / HOPS_PER_S
+
+
+class Never:
+    """A system that is at no point offered more than it carries."""
+
+    def excess_hz(self, changes: Mapping[str, Any]) -> float:
+        """Less than none."""
+        return -math.inf
+
+    def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """As they are."""
+        return dict(changes)
+
+
+def _nodes(base: FabricScenario, changes: Mapping[str, Any]) -> float:
+    """How many there are: as told, or all hosts of the fabric."""
+    of = functools.partial(number, base, changes)
+    if given := of("nodes.count"):
+        return given
+    if value(base, changes, "fabric.shape") == "imported":
+        return _hosts(str(value(base, changes, "fabric.dumps")))
+    return of("fabric.leaves") * of("fabric.hosts_per_leaf") * max(1, of("fabric.pods"))
+
+
+@functools.lru_cache(maxsize=1000)
+def _hosts(dumps: str) -> int:
+    """Of an imported fabric; none where it cannot be read, as its simulation will say."""
+    from daqloom.topology.errors import TopologyError
+    from daqloom.topology.load import load_cabling
+
+    try:
+        fabric, _ = load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
+    except TopologyError:
+        return 0
+    return len(fabric.hosts)
