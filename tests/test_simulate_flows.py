@@ -128,7 +128,7 @@ def test_what_never_arrives_is_said() -> None:
         ("flows.a.load=1.5", "must be at most 1"),
         ("flows.a.arrivals=poisson", "needs a mean"),
         ("flows.a.outstanding=0", "must be at least 1"),
-        ("flows.a.lane=1", r"flows\.a\.lane = 1 has no weight in \[fabric\.lanes\]"),
+        ("flows.a.service_level=16", "must be at most 15"),
         ("flows.a.start=1 ms", r"flows\.a\.start = 1 ms is not before the end of the run"),
         ("flows.a.size=0 B", "more than 0"),
         ("flows.b.source=0", r"flows\.b\.destination"),
@@ -163,6 +163,18 @@ def test_protocol_and_flows_go_together() -> None:
         small(nodes__protocol="flows")
     with pytest.raises(ScenarioError, match=r"nodes\.protocol is not given"):
         small(flows__a__source=0, flows__a__destination=1)
+
+
+def test_a_flow_without_a_weight_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"flows\.a\.service_level = 1 is on lane 1"):
+        flows(
+            flows__a__service_level=1, fabric__lanes__count=2, fabric__lanes__service_levels=[0, 1]
+        )
+
+
+def test_what_is_not_acknowledged_is_not_sent_again() -> None:
+    with pytest.raises(ScenarioError, match="needs a reliable connection"):
+        flows(nodes__connection="unreliable", nodes__retry_timeout="1 ms")
 
 
 def test_flows_read_back_as_shown(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_larger_packets_tell_it_to_a_packet(size: int, blocks: int) -> None:
 
 @pytest.mark.parametrize("lane", [0, 1, 2, 3])
 def test_each_lane_has_a_buffer_of_its_own(lane: int) -> None:
-    found = probed(flows__stream__lane=lane, flows__burst__lane=lane)
+    found = probed(flows__stream__service_level=lane, flows__burst__service_level=lane)
     assert found["inferred_buffer_bytes.least"] == 64 * 1024
     assert found["inferred_buffer_bytes.most"] == 64 * 1024
 
@@ -90,7 +90,7 @@ def test_a_burst_that_fits_gives_the_least_only() -> None:
         {"flows__burst__start": "59 us"},  # not over at the end
         {"nodes__connection": "reliable"},
         {"flows__burst__destination": 0},
-        {"flows__burst__lane": 1},
+        {"flows__burst__service_level": 1},
         {"flows__stream__load": 0.5},
     ],
 )

@@ -41,7 +41,7 @@ def test_the_smallest_burst_that_makes_the_host_wait_is_the_slack_of_the_buffer(
     fitting = np.array([[kib * 16 // blocks for blocks in (1, 65)] for kib in (16, 64, 128)])
     loop_s = 2 * 170e-9 + 90e-9 + (np.minimum(packet, 64) + packet + 8) * 8 / 100e9
     slack_s = fitting * packet * 8 / 100e9 - loop_s
-    over_s = burst_s.isel(by=0, seed=0, **{"flows.stream.lane": 0}).values - slack_s
+    over_s = burst_s.isel(by=0, seed=0, **{"flows.stream.service_level": 0}).values - slack_s
     assert (over_s > 0).all()
     assert (over_s <= (1024 + 26) * 8 / 100e9).all()
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "bindings/latency.hpp"
 #include "bindings/run.hpp"
 #include "infiniband/network.hpp"
 
@@ -35,6 +36,7 @@ nanobind::list ports(const System& system) {
             port["bytes"] = counted.bytes;
             port["wait_credits_s"] = counted.wait_credits.seconds();
             port["wait_crossbar_s"] = counted.wait_crossbar.seconds();
+            port["discards"] = counted.discards;
             all.append(port);
         }
     }
@@ -50,6 +52,13 @@ nanobind::dict report_of_fabric(const System& system) {
     all["packet_hops"] = system.network().packet_hops();
     all["pending_peak"] = system.pending_peak();
     all["stalled"] = system.stalled();
+    all["last_event_s"] = system.last_event().seconds();
+    all["resent_for_nak"] = system.retries().resent_for_nak;
+    all["resent_for_timeout"] = system.retries().resent_for_timeout;
+    all["retry_timeouts"] = system.retries().timeouts;
+    all["writes_failed"] = system.retries().writes_failed;
+    all["write_latency_s"] = latency_numbers(system.write_latency());
+    all["write_latency_histogram"] = latency_histogram(system.write_latency());
     return all;
 }
 

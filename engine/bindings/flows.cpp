@@ -27,7 +27,7 @@ void bind_flow(nb::module_& module) {
         .def_rw("sources", &Flow::sources)
         .def_rw("destination", &Flow::destination)
         .def_ro_static("ANY_OTHER", &Flow::kAnyOther)
-        .def_rw("lane", &Flow::lane)
+        .def_rw("service_level", &Flow::service_level)
         .def_rw("bytes", &Flow::bytes)
         .def_rw("messages", &Flow::messages)
         .def_rw("load", &Flow::load)

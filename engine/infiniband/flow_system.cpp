@@ -81,9 +81,6 @@ base::expected<void> FlowSystem::check(const Flow& flow) const {
             return fails(fmt::format("node {} would send to itself", node));
         }
     }
-    if (flow.lane >= config_.fabric.lanes) {
-        return fails(fmt::format("lane {} of {}", flow.lane, config_.fabric.lanes));
-    }
     if (flow.outstanding < 1) {
         return fails("no message may be outstanding; expected 1 at least");
     }
@@ -157,7 +154,7 @@ void FlowSystem::post(std::uint32_t index, Time now) {
                                         nodes);
     }
     Nodes::Letter letter{sender.node, to, flow.bytes, true, {index, now}};
-    letter.lane = flow.lane;
+    letter.service_level = flow.service_level;
     cluster_->send(letter, now);
     ++posted_;
     ++sender.posted;

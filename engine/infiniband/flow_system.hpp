@@ -26,7 +26,7 @@ struct Flow {
     std::string name;                    ///< what its sources draw depends on it
     std::vector<std::uint32_t> sources;  ///< nodes
     std::uint32_t destination = kAnyOther;
-    VirtualLane lane = 0;
+    ServiceLevel service_level = 0;
     base::Bytes bytes = 0;       ///< of a message
     std::uint64_t messages = 0;  ///< of each source; 0: without end
     base::Time start;
@@ -77,6 +77,9 @@ class FlowSystem {
     /// From the post of a message until its receiver has it, of those that arrived after the
     /// warm-up.
     [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
+    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
+    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
+    [[nodiscard]] base::Time last_event() const { return cluster_->last_event(); }
     [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
     [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing but clocks goes on, and messages are under way.

@@ -241,7 +241,8 @@ TEST(Flows, LanesShareByTheirWeights) {
     config.fabric.arbitration.low = {{0, 130}, {1, 65}};
     const Bytes bytes = 1 << 16;
     Flow second = flow(1, 2, bytes);
-    second.lane = 1;
+    config.fabric.service_lanes = {0, 1};
+    second.service_level = 1;
     config.flows = {flow(0, 2, bytes), second};
     config.warmup = base::microseconds(200);
     const auto system = play(config, base::milliseconds(2));
@@ -261,9 +262,6 @@ TEST(Flows, WhatCannotBeIsRefused) {
     EXPECT_TRUE(refused(flow(0, 1, 64, 0)));
     EXPECT_TRUE(refused(flow(0, 1, 64, 1U << 24)));
     Flow given = flow(0, 1, 64);
-    given.lane = 1;
-    EXPECT_TRUE(refused(given));
-    given = flow(0, 1, 64);
     given.load = 1.5;
     EXPECT_TRUE(refused(given));
 }
@@ -272,7 +270,8 @@ TEST(Flows, ALaneWithoutWeightIsFoundToStandStill) {
     FlowSystemConfig config = on(star(2));
     config.fabric.lanes = 2;
     Flow given = flow(0, 1, 64);
-    given.lane = 1;
+    config.fabric.service_lanes = {0, 1};
+    given.service_level = 1;
     config.flows = {given};
     EXPECT_TRUE(play(config, base::microseconds(10))->stalled());
 }

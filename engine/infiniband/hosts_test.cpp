@@ -32,10 +32,12 @@ struct Log {
         order.push_back(hosts.message(index).tag);
     }
     void on_completed(MessageIndex index, Time now) { completed[hosts.message(index).tag] = now; }
+    void on_failed(MessageIndex index, Time now) { failed[hosts.message(index).tag] = now; }
 
     const Hosts& hosts;
     std::map<std::uint64_t, Time> received;
     std::map<std::uint64_t, Time> completed;
+    std::map<std::uint64_t, Time> failed;
     std::vector<std::uint64_t> order;
 };
 
@@ -143,6 +145,8 @@ struct Shift {
             }
         }
     }
+
+    void on_failed(MessageIndex, Time) { FAIL(); }
 
     HostsPlay& play;
     std::uint32_t nodes;

@@ -93,6 +93,9 @@ class ShiftSystem {
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] const Network& network() const { return cluster_->network(); }
     [[nodiscard]] ShiftReport report() const;
+    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
+    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
+    [[nodiscard]] base::Time last_event() const { return cluster_->last_event(); }
     [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
     [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing can happen any more, yet units are not finished.

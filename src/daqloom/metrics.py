@@ -107,7 +107,8 @@ METRICS: tuple[Metric, ...] = (
         "retransmission_timeouts",
         "time-outs",
         _RUN,
-        "Times that a connection's retransmission timer expired, after the warm-up.",
+        "Times that a connection's retransmission timer expired, after the warm-up; on a fabric, "
+        "whole run.",
     ),
     Metric(
         "timeouts_by_cause.*",
@@ -127,7 +128,8 @@ METRICS: tuple[Metric, ...] = (
         "segments",
         _RUN,
         "Segments sent again, by what asked for it: `fast` (SACK or duplicate ACKs), "
-        "`probe` (tail-loss probe), `timeout` (retransmission timer).",
+        "`probe` (tail-loss probe), `timeout` (retransmission timer). On a fabric, whole run: "
+        "packets that senders went back over, told by the receiver (`nak`) or by the timer.",
     ),
     Metric(
         "link_utilisation.*",
@@ -233,6 +235,30 @@ METRICS: tuple[Metric, ...] = (
         "What PortXmitWait counts, all outputs together, whole run: time that an output stood idle "
         "with packets for it, for want of `credits`, or because the inputs that hold them sent "
         "elsewhere (`crossbar`).",
+    ),
+    Metric(
+        "write_latency_s.min",
+        "s",
+        _SIMULATE,
+        "On a fabric: from the post of an RDMA write of fragments to another node until its sender "
+        "knows that it is done, of those done after the warm-up: the fastest.",
+    ),
+    Metric("write_latency_s.mean", "s", _SIMULATE, "The same, mean."),
+    Metric("write_latency_s.p50", "s", _SIMULATE, "The same, median."),
+    Metric("write_latency_s.p99", "s", _SIMULATE, "The same, 99th percentile."),
+    Metric("write_latency_s.max", "s", _SIMULATE, "The same, slowest."),
+    Metric(
+        "packets_discarded",
+        "packets",
+        _SIMULATE,
+        "What PortXmitDiscards counts, all outputs together, whole run: packets that were first of "
+        "their queue in a switch for the lifetime. Absent if there is none.",
+    ),
+    Metric(
+        "writes_failed",
+        "writes",
+        _SIMULATE,
+        "RDMA writes, whole run, of connections that gave up: too many timeouts in a row.",
     ),
     Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),

@@ -46,6 +46,7 @@ class FabricScenario(System):
         """See `System.content`."""
         content = super().content()
         content["fabric"]["dumps"] = self.fabric.digest()
+        content["nodes"]["latency_file"] = self.nodes.digest()
         return content
 
     def simulate(
@@ -68,11 +69,28 @@ class FabricScenario(System):
                 '[daqpipe] is filled in, but nodes.protocol is not given; set it to "daqpipe", or '
                 'to "shift" if these keys are to wait'
             )
+        self._check_lanes()
         self._check_flows()
         self.check_groups(self.nodes.count)
         if self.fragments.groups and not any(group.share for group in self.fragments.groups):
             raise ValueError("fragments.groups hold nothing; give a share above 0")
         return self
+
+    def _check_lanes(self) -> None:
+        levels = {
+            f"nodes.{key}": getattr(self.nodes, key)
+            for key in ("data_service_level", "control_service_level")
+        }
+        levels |= {
+            f"flows.{name}.service_level": flow.service_level for name, flow in self.flows.items()
+        }
+        for key, level in levels.items():
+            lane = self.fabric.lanes.of(level)
+            if not self.fabric.lanes.serves(lane):
+                raise ValueError(
+                    f"{key} = {level} is on lane {lane}, which has no weight in "
+                    "fabric.lanes.high or low; nothing would ever be sent on it"
+                )
 
     def _check_flows(self) -> None:
         if self.nodes.protocol == "flows" and not self.flows:
@@ -85,15 +103,7 @@ class FabricScenario(System):
                 '[flows] is filled in, but nodes.protocol is not given; set it to "flows", or to '
                 "another if these keys are to wait"
             )
-        weighted = {
-            lane for lane, weight in self.fabric.lanes.high + self.fabric.lanes.low if weight
-        }
         for name, flow in self.flows.items():
-            if flow.lane not in weighted:
-                raise ValueError(
-                    f"flows.{name}.lane = {flow.lane} has no weight in [fabric.lanes], so that "
-                    "nothing of it would be sent"
-                )
             if flow.start >= self.run.duration:
                 raise ValueError(
                     f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "

@@ -66,7 +66,7 @@ class Flow(Part):
         description="messages of a source that may await completion; what finds no room is posted "
         "when there is",
     )
-    lane: int = Field(default=0, ge=0, le=14, description="virtual lane")
+    service_level: int = Field(default=0, ge=0, le=15, description="fabric.lanes maps it to a lane")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -30,8 +30,12 @@ Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 class Lanes(Part):
     """[fabric.lanes]: virtual lanes and their arbitration at every output."""
 
-    count: int = Field(
-        default=1, ge=1, le=15, description="virtual lanes; event building uses lane 0"
+    count: int = Field(default=1, ge=1, le=15, description="virtual lanes")
+    service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = Field(
+        default=(),
+        strict=False,
+        max_length=16,
+        description="lane of service level 0, of 1, …, at all ports; 0 of those not listed",
     )
     high: Weights = Field(
         default=(),
@@ -61,9 +65,23 @@ class Lanes(Part):
                         f"{name} has the entry [{lane}, {weight}]; expected a lane of 0 to "
                         f"{self.count - 1} and a weight of 0 to 255"
                     )
+        if any(lane >= self.count for lane in self.service_levels):
+            raise ValueError(
+                f"service_levels uses lane {max(self.service_levels)}; expected lanes of 0 to "
+                f"{self.count - 1}"
+            )
         if not any(weight for _, weight in (*self.high, *self.low)):
             raise ValueError("no lane has a weight, so that nothing would ever be sent")
         return self
+
+    def of(self, service_level: int) -> int:
+        """The lane that messages of a service level use."""
+        listed = service_level < len(self.service_levels)
+        return self.service_levels[service_level] if listed else 0
+
+    def serves(self, lane: int) -> bool:
+        """Whether packets on this lane are ever sent."""
+        return any(each == lane and weight for each, weight in (*self.high, *self.low))
 
 
 class InfinibandFabric(Part):
@@ -139,6 +157,13 @@ class InfinibandFabric(Part):
     )
     credit_update_size: PositiveBytes = Field(
         default=8, le=64, description="of a credit update on the wire (B)"
+    )
+    head_of_queue_lifetime: Seconds = Field(
+        default=0.0,
+        description=(
+            "a packet that could go and has been first of its queue in a switch for so long is "
+            'discarded; "0 s": never (s)'
+        ),
     )
     lanes: Lanes = Field(default_factory=Lanes, description="virtual lanes")
 

@@ -14,7 +14,9 @@ from daqloom.scenario.explain import known_keys, knows, named_as, nearest
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
-FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling"})
+FILE_KEYS = frozenset(
+    {"event.size_histogram", "event.trace", "event.lhc.filling", "nodes.latency_file"}
+)
 
 Overrides = Iterable[str] | Mapping[str, Any]
 

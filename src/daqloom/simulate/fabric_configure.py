@@ -193,7 +193,7 @@ def flows_config(
                 "source or destination, or take more nodes"
             )
         flow.sources = sources[name] = nodes
-        flow.lane = given.lane
+        flow.service_level = given.service_level
         flow.bytes = given.size
         flow.messages = given.messages
         flow.start_s = given.start
@@ -232,7 +232,14 @@ def _set_cluster(
     config.host.mtu = scenario.fabric.mtu
     config.host.memory_rate_bps = nodes.memory_rate
     config.host.acknowledge = nodes.connection == "reliable"
-    _set_delay(config.latency, nodes.latency, nodes.latency_mean, nodes.latency_spread)
+    config.host.retry_timeout_s = nodes.retry_timeout
+    config.host.retry_count = nodes.retry_count
+    config.data_service_level = nodes.data_service_level
+    config.control_service_level = nodes.control_service_level
+    if nodes.latencies:
+        config.latency.set_measured(*nodes.latencies)
+    else:
+        _set_delay(config.latency, nodes.latency, nodes.latency_mean, nodes.latency_spread)
     config.message_cost_s = nodes.message_cost
     config.polling_delay_s = nodes.polling_delay
     config.control_bytes = nodes.control_size
@@ -258,6 +265,8 @@ def _fabric_config(given: InfinibandFabric, system: FabricSystem) -> _engine.Fab
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, given.delay)
     config.set_routes(np.ascontiguousarray(system.routes.ports, np.int16))
     config.lanes = given.lanes.count
+    config.service_lanes = list(given.lanes.service_levels)
+    config.head_of_queue_lifetime_s = given.head_of_queue_lifetime
     config.high = list(given.lanes.high)
     config.low = list(given.lanes.low)
     config.high_limit = given.lanes.high_limit

@@ -75,7 +75,8 @@ def probe_of(scenario: FabricScenario) -> tuple[str, str, Probe] | None:
     if len(endless) != 1 or len(counted) != 1 or scenario.nodes.connection == "reliable":
         return None
     stream, burst = flows[endless[0]], flows[counted[0]]
-    if (stream.destination, stream.lane) != (burst.destination, burst.lane):
+    lanes = {fabric.lanes.of(flow.service_level) for flow in (stream, burst)}
+    if stream.destination != burst.destination or len(lanes) > 1:
         return None
     if stream.interval or stream.load or burst.interval or burst.load or stream.size > fabric.mtu:
         return None
