@@ -17,6 +17,7 @@ from daqloom.scenario import (
     to_toml,
 )
 from daqloom.scenario.load import load
+from daqloom.simulate.fabric_configure import fabric_system
 
 ROOT = Path(__file__).parent.parent
 FABRICS = [name for name in presets() if isinstance(load_system(name), FabricScenario)]
@@ -119,3 +120,31 @@ def test_any_value_gives_a_scenario_or_a_sentence(overrides: dict[str, object]) 
     except ScenarioError as error:
         said = str(error)
     assert not said or (said.isprintable() and len(said) < 2000)
+
+
+def test_a_switch_fills_in_what_is_not_given() -> None:
+    edr = load_system("lhcb-run3-test", ["fabric.switch=sb7700", "fabric.hosts_per_leaf=18"]).fabric
+    assert (edr.radix, edr.rate, edr.buffer) == (36, 100_000_000_000, 65_536)
+    assert edr.switch_latency == 90e-9
+    faster = load_system("lhcb-run3-test", ["fabric.rate=NDR"]).fabric
+    assert (faster.radix, faster.rate) == (40, 400_000_000_000)
+
+
+def test_another_switch_starts_from_its_own_numbers(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[fabric]\nrate = "50 Gb/s"\nswitch_latency = "1 us"\n')
+    kept = load_system(tmp_path / "own.toml", ["fabric.switch=hdr-40"]).fabric
+    assert (kept.rate, kept.switch_latency) == (50_000_000_000, 1e-6)
+    other = load_system(tmp_path / "own.toml", ["fabric.switch=sb7700"]).fabric
+    assert (other.rate, other.switch_latency) == (100_000_000_000, 90e-9)
+
+
+def test_imported_cables_keep_their_rates_unless_one_is_given() -> None:
+    as_printed = FabricScenario.model_validate(
+        {"fabric": {"shape": "imported", "dumps": "cluster64"}}
+    )
+    slow = {cable.rate_bps for cable in fabric_system(as_printed).fabric.cables}
+    assert slow == {8_000_000_000}  # 4xSDR, which a simulated fabric prints
+    given = as_printed.with_overrides({"fabric.rate": "EDR"})
+    assert {cable.rate_bps for cable in fabric_system(given).fabric.cables} == {100_000_000_000}
+    with pytest.raises(ScenarioError, match=r"stands for the rates of imported dumps"):
+        load_system("lhcb-run3-test", ["fabric.rate=0 b/s"])

@@ -41,11 +41,11 @@ def test_lines_show_means_with_standard_errors():
     assert curve(axes, 1)[:, 1] == pytest.approx([12, 24, 36, 48])
     [bars] = axes.containers[1].lines[2]
     low, high = np.array(bars.get_segments())[0, :, 1]
-    assert (high - low) / 2 == pytest.approx(1.2 / 3**0.5)
+    assert (high - low) / 2 == pytest.approx(1.2)
     assert {"event rate (kHz)", "most held by the top-of-rack switch (MB)"} <= set(texts(figure))
     caption = study_figures.lines_caption(study(RATES), PEAK)
     assert "3 seeds" in caption
-    assert "standard error" in caption
+    assert "standard deviation" in caption
 
 
 def test_saturated_points_are_hollow_and_not_joined():
@@ -247,7 +247,7 @@ def test_the_surface_is_the_formula_and_the_points_are_the_simulation():
     )
     assert np.asarray(surface.z)[0] == pytest.approx([10, 20, 30, 40])
     assert len(points.z) == 12
-    assert np.asarray(points.error_z.array)[0] == pytest.approx(1.2 / 3**0.5)
+    assert np.asarray(points.error_z.array)[0] == pytest.approx(1.2)
 
 
 def test_saturated_points_are_hollow_in_the_surface_too():

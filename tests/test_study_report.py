@@ -23,6 +23,7 @@ from daqloom.cli import app
 from daqloom.report import study_provenance, study_table
 from daqloom.report.study_page import render
 from daqloom.report.study_report import write
+from daqloom.scenario import load
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.kinds import traits_of
@@ -44,7 +45,7 @@ def test_the_table_has_values_errors_ratio_and_cost():
     ]
     rows = list(study_table.rows(dataset))
     assert len(rows) == 6
-    assert rows[0] == ["qfx5120-48y", "1", "1 MB", "10.0", "12.00 ± 0.69", "1.20"]
+    assert rows[0] == ["qfx5120-48y", "1", "1 MB", "10.0", "12.0 ± 1.2", "1.20"]
     assert rows[5][:3] == ["acx7100-48l", "2.5", "5 MB"]
 
 
@@ -80,9 +81,9 @@ def test_a_boundary_that_some_seeds_did_not_find_is_the_mean_of_the_others():
     dataset = searched(SIZES)  # 1080, 1200, 1320 Hz for the smallest size
     dataset["boundary"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = 60e3
     dataset["boundary_status"].loc[{"by": "simulate", "event.size": 1e6, "seed": 3}] = "above"
-    # Mean of 1.08 and 1.20 kHz, their standard error 0.12 / 2.
+    # Mean of 1.08 and 1.20 kHz, their standard deviation 0.12 / √2.
     [_, cell] = next(study_table.rows(dataset))
-    assert cell == "1.140 ± 0.060 (60 kHz or more for 1 of 3 seeds)"
+    assert cell == "1.140 ± 0.085 (60 kHz or more for 1 of 3 seeds)"
 
 
 def test_points_that_drifted_carry_a_dagger():

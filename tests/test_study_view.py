@@ -16,23 +16,23 @@ from daqloom.study.points import (
 )
 
 
-def test_the_mean_over_seeds_and_its_standard_error():
-    # Seeds 10.8, 12, 13.2 MB: s = 1.2 MB, s/√3.
+def test_the_mean_over_seeds_and_their_standard_deviation():
+    # Seeds 10.8, 12, 13.2 MB: s = 1.2 MB.
     found = spread(study()[PEAK])
     assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
-    assert found.error.sel({"by": "simulate"}).item() == pytest.approx(1.2e6 / 3**0.5)
-    assert found.error.sel({"by": "analyse"}).item() == 0
+    assert found.deviation.sel({"by": "simulate"}).item() == pytest.approx(1.2e6)
+    assert found.deviation.sel({"by": "analyse"}).item() == 0
 
 
 def test_the_spread_leaves_out_what_is_not_known():
     dataset = study(RATES)
-    dataset[PEAK][1, 0, 0] = np.nan  # 12 and 13.2 MB are left: s = 0.6·√2, s/√2 = 0.6 MB
+    dataset[PEAK][1, 0, 0] = np.nan  # 12 and 13.2 MB are left: s = 0.6·√2
     dataset[PEAK][1, 1, 1:] = np.nan
     dataset[PEAK][1, 2, :] = np.nan
     found = spread(dataset[PEAK].sel({"by": "simulate"}))
     assert found.mean.values[:2] == pytest.approx([12.6e6, 21.6e6])
     assert np.isnan(found.mean.values[2])
-    assert found.error.values == pytest.approx([0.6e6, 0, 0, 4.8e6 / 3**0.5])
+    assert found.deviation.values == pytest.approx([0.6e6 * 2**0.5, 0, 0, 4.8e6])
 
 
 def test_the_variable_is_the_boundary_then_the_one_asked_for_then_the_peak():

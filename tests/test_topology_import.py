@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.scenario.link_rates import data_rate
 from daqloom.topology.as_json import to_json
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import End
@@ -16,7 +17,6 @@ from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
 from daqloom.topology.load import load_fabric
 from daqloom.topology.natural_order import natural_key
-from daqloom.topology.rates import data_rate
 from daqloom.topology.subnet_list import read_subnet_list
 
 SAMPLES = Path(__file__).parent.parent / "scenarios" / "fabrics"

@@ -134,6 +134,7 @@ base::expected<void> ShiftSystem::build() {
     unit.change = config_.change;
     unit.barrier = config_.barrier;
     unit.phases_per_barrier = config_.phases_per_barrier;
+    unit.phases_under_way = config_.phases_under_way;
     unit.window = config_.window;
     unit.grace = config_.grace;
     unit.readout.streams = config_.streams;

@@ -28,6 +28,7 @@ struct ShiftSystemConfig : ClusterConfig {
     protocol::PhaseChange change = protocol::PhaseChange::by_count;
     protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
     std::uint32_t phases_per_barrier = 1;
+    std::uint32_t phases_under_way = 1;
     base::Time window = base::milliseconds(1);
     base::Time grace;
     /// From being told to go on, or from the opening of its window, until the unit does.

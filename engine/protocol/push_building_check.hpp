@@ -187,6 +187,7 @@ class PushBuildingCheck {
         unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
         unit_config_.meps_per_phase = 1U + input_.byte() % 3;
         unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
+        unit_config_.phases_under_way = 1U + input_.byte() % 3;
         // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
         unit_config_.grace = base::nanoseconds(input_.byte() % 20);
         unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);

@@ -59,7 +59,7 @@ concept PushReadoutOut =
         /// The buffer's oldest MFP is not needed any more: give its space back to whoever fills the
         /// buffer, and call on_acknowledged when that has come through.
         out.acknowledge(stream, mep);
-        /// All that was to be written in this turn is.
+        /// All that was to be written in this turn is, but for what may be left over.
         out.turn_done();
     };
 
@@ -152,12 +152,17 @@ class PushReadout {
 
     /// From now on, write to this builder: its MEPs up to but without number `until` (counted per
     /// builder), as far as each write can end by the deadline. A turn ends with turn_done, when all
-    /// of these have been written, or with the next turn. Precondition: there is such a builder.
+    /// of these have begun and no more than `left_over` writes, of this turn or earlier ones, are
+    /// under way; or with the next turn. Precondition: there is such a builder.
     template <PushReadoutOut Out>
-    void on_turn(BuilderIndex builder, std::uint64_t until, base::Time deadline, base::Time now,
-                 Out& out) {
+    void on_turn(BuilderIndex builder, std::uint64_t until, std::uint64_t left_over,
+                 base::Time deadline, base::Time now, Out& out) {
         on_turn_over();
-        turn_ = {.builder = builder, .until = until, .deadline = deadline, .is_on = true};
+        turn_ = {.builder = builder,
+                 .until = until,
+                 .left_over = left_over,
+                 .deadline = deadline,
+                 .is_on = true};
         write_what_the_turn_permits(now, out);
     }
 
@@ -216,6 +221,7 @@ class PushReadout {
     struct Turn {
         BuilderIndex builder = 0;
         std::uint64_t until = 0;
+        std::uint64_t left_over = 0;
         base::Time deadline = base::Time::never();
         bool is_on = false;
     };
@@ -300,7 +306,7 @@ class PushReadout {
             write_next(builder, out);
             drop_what_is_discarded(turn_.builder, out);
         }
-        if (builder.written >= turn_.until && under_way_ == 0) {
+        if (builder.written >= turn_.until && under_way_ <= turn_.left_over) {
             turn_.is_on = false;
             out.turn_done();
         }

@@ -56,8 +56,9 @@ class Scene {
         readout.on_discard(MepId{mep}, now, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs turn(BuilderIndex builder, std::uint64_t until, Time deadline = Time::never()) {
-        readout.on_turn(builder, until, deadline, now, *this);
+    Outputs turn(BuilderIndex builder, std::uint64_t until, Time deadline = Time::never(),
+                 std::uint64_t left_over = 0) {
+        readout.on_turn(builder, until, left_over, deadline, now, *this);
         return std::exchange(outputs_, {});
     }
     Outputs written(std::uint64_t mep, StreamIndex stream) {

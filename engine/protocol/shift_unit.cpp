@@ -15,9 +15,10 @@ constexpr std::uint64_t most_rounds = std::uint64_t{1} << 40;
 
 std::optional<std::string> problem_of_count(const ShiftUnitConfig& config,
                                             const LinearShift& shift) {
-    if (config.meps_per_phase < 1 || config.phases_per_barrier < 1) {
-        return fmt::format("{} MEPs per phase, {} phases per barrier; give at least 1 of each",
-                           config.meps_per_phase, config.phases_per_barrier);
+    if (config.meps_per_phase < 1 || config.phases_per_barrier < 1 || config.phases_under_way < 1) {
+        return fmt::format(
+            "{} MEPs per phase, {} phases per barrier, {} under way; give at least 1 of each",
+            config.meps_per_phase, config.phases_per_barrier, config.phases_under_way);
     }
     if (config.rounds > most_rounds) {
         return fmt::format("{} rounds; give at most {}", config.rounds, most_rounds);

@@ -38,6 +38,8 @@ struct ShiftUnitConfig {
     std::uint32_t meps_per_phase = 1;                 ///< by count
     ShiftBarrier barrier = ShiftBarrier::tournament;  ///< by count
     std::uint32_t phases_per_barrier = 1;             ///< by count
+    /// By count: phases whose writes may be under way at once; between barriers only.
+    std::uint32_t phases_under_way = 1;
     base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
     base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way
     std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
@@ -78,7 +80,8 @@ concept ShiftUnitOut =
 /// Steps are phases counted through all rounds: step s is phase s mod phases of round s / phases.
 ///
 /// By count, the unit writes, in round r, its builder's MEPs r · meps_per_phase and on, as many as
-/// that; waits for their completion; enters the barrier where one is due, after every
+/// that; waits for their completion, or until no more are under way than the phases before this one
+/// may leave over; enters the barrier where one is due, after every
 /// `phases_per_barrier` steps; and goes on. As its writes have completed, everybody's have when the
 /// barrier releases it. A dummy's phase is over at once, unless a barrier makes it last.
 ///
@@ -121,17 +124,15 @@ class ShiftUnit {
             return;
         }
         const BuilderIndex builder = shift_.builder_for(config_.self, phase());
-        if (builder == LinearShift::nobody) {
-            ++counters_.idle_steps;
-            out.stage(step_, ShiftStage::idle);
-            end_phase(out);
-        } else {
-            stage_ = Stage::sending;
-            out.stage(step_, ShiftStage::sending);
-            Inside<Out> inside{*this, out};
-            readout_.on_turn(builder, (step_ / shift_.phases() + 1) * config_.meps_per_phase,
-                             base::Time::never(), now, inside);
-        }
+        const bool is_idle = builder == LinearShift::nobody;
+        counters_.idle_steps += is_idle ? 1 : 0;
+        stage_ = Stage::sending;
+        out.stage(step_, is_idle ? ShiftStage::idle : ShiftStage::sending);
+        const std::uint64_t until =
+            is_idle ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
+        Inside<Out> inside{*this, out};
+        readout_.on_turn(is_idle ? 0 : builder, until, writes_left_over(), base::Time::never(), now,
+                         inside);
         go_on(out);
     }
 
@@ -260,7 +261,7 @@ class ShiftUnit {
     void end_phase(Out& out) {
         ++counters_.steps;
         const std::uint64_t ended = step_++;
-        if (config_.barrier == ShiftBarrier::none || step_ % config_.phases_per_barrier != 0) {
+        if (!is_barrier_due(step_)) {
             go_to_phase(out);
             return;
         }
@@ -297,11 +298,25 @@ class ShiftUnit {
         } else {
             out.stage(step_, ShiftStage::sending);
             Inside<Out> inside{*this, out};
-            readout_.on_turn(builder, PushReadout::without_end, end - config_.grace, now, inside);
+            readout_.on_turn(builder, PushReadout::without_end, 0, end - config_.grace, now,
+                             inside);
         }
         out.set_timer(end);
     }
 
+    /// Of the steps before this one; none where all have to be complete when it ends.
+    [[nodiscard]] std::uint64_t writes_left_over() const {
+        const std::uint64_t next = step_ + 1;
+        if (is_barrier_due(next) || next == config_.rounds * shift_.phases()) {
+            return 0;
+        }
+        return std::uint64_t{config_.phases_under_way - 1} * config_.meps_per_phase *
+               config_.readout.streams;
+    }
+    /// Before this step.
+    [[nodiscard]] bool is_barrier_due(std::uint64_t step) const {
+        return config_.barrier != ShiftBarrier::none && step % config_.phases_per_barrier == 0;
+    }
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
     }

@@ -122,6 +122,38 @@ TEST(ShiftUnit, UnsynchronisedGoesOnWhenItsOwnWritesAreDone) {
     EXPECT_EQ(scene.written(0), (Outputs{"write 0 to 0", "ready 1"}));
 }
 
+TEST(ShiftUnit, UnsynchronisedMayGoAheadOfItsWrites) {
+    auto config = by_count(0, 3, ShiftBarrier::none);
+    config.phases_under_way = 2;
+    config.rounds = 1;
+    Scene scene(config, *LinearShift::folded(3));
+    scene.granted(0, 3);
+    scene.start();
+    EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});  // two are under way
+    EXPECT_EQ(scene.written(0), Outputs{"ready 2"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 2 to 2"});
+    EXPECT_EQ(scene.written(2), Outputs{});
+    EXPECT_EQ(scene.written(1), Outputs{});  // the end of the last round: all are complete
+    EXPECT_TRUE(scene.unit.is_finished());
+}
+
+TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
+    auto config = by_count(0, 2, ShiftBarrier::external);
+    config.phases_under_way = 3;
+    config.phases_per_barrier = 3;
+    // Slot 2 is a dummy: the last phase before the barrier is idle.
+    const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
+    Scene scene(config, *LinearShift::make(slots, slots));
+    scene.granted(0, 2);
+    scene.start();
+    EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
+    EXPECT_EQ(scene.phase(), (Outputs{"write 1 to 1", "ready 2"}));
+    EXPECT_EQ(scene.phase(), Outputs{});
+    EXPECT_EQ(scene.written(1), Outputs{});
+    EXPECT_EQ(scene.written(0), Outputs{"barrier 0"});
+}
+
 TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
     auto config = by_count(0, 3, ShiftBarrier::external);
     config.phases_per_barrier = 2;

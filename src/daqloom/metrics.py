@@ -264,6 +264,40 @@ METRICS: tuple[Metric, ...] = (
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),
 )
 
+OF_RACKS = frozenset(
+    {
+        "events_waiting",
+        "buffer_peak_bytes",
+        "incast_margin_bytes",
+        "drop_fraction",
+        "retransmission_timeouts",
+        "timeouts_by_cause",
+        "packets_marked",
+        "retransmissions",
+        "ack_hops",
+    }
+)
+"""Metrics, by the first part of their names, that a fabric never has."""
+OF_FABRICS = frozenset(
+    {
+        "node_throughput_bps",
+        "events_discarded",
+        "phases",
+        "phase_s",
+        "dummy_share",
+        "barrier_share",
+        "barrier_rate_hz",
+        "barrier_s",
+        "idle_share",
+        "processor_share",
+        "control_messages",
+        "source_buffer_full",
+        "writes_overran",
+        "xmit_wait_s",
+    }
+)
+"""Metrics that a rack never has."""
+
 ENGINE: tuple[Metric, ...] = (
     Metric("wall_s", "s", _BOTH, "Time on the clock."),
     Metric("cpu_s", "s", _BOTH, "Time on the processor, all threads together."),

@@ -150,7 +150,8 @@ class _Surface:
         from plotly.graph_objects import Scatter3d
 
         mean, error = (
-            self._table(part, method, at).ravel() for part in (self.values.mean, self.values.error)
+            self._table(part, method, at).ravel()
+            for part in (self.values.mean, self.values.deviation)
         )
         full = self._flat(self.full, at).ravel()
         x, y = np.meshgrid(self.x.values / self.x.divisor, self.y.values / self.y.divisor)
@@ -235,7 +236,7 @@ class _Surface:
 def curves(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Figure:
-    """Means with standard errors along the first axis, one curve per method and step of a second.
+    """Means with standard deviations along the first axis: a curve per method and step of a second.
 
     Further axes are held. Raises StudyError where there is no axis.
     """
@@ -259,7 +260,7 @@ def curves(
         for method in methods_of(part, variable):
             mean, error = (
                 (each.sel({"by": method}).isel(at) / y.divisor).values
-                for each in (values.mean, values.error)
+                for each in (values.mean, values.deviation)
             )
             formula = method == "analyse"
             shade = colour if used.colour else METHOD_COLOURS.get(method, style.PURPLE)

@@ -60,7 +60,7 @@ BOUND_LOOK: dict[str, Any] = {"color": style.GREY, "lw": 1.1, "ls": (0, (1, 1))}
 
 
 def lines(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
-    """Means over seeds with standard errors: a line for each method and step of a second axis.
+    """Means over seeds with standard deviations: a line for each method and step of a second axis.
 
     A third axis becomes small multiples. Saturated points are hollow and not joined. `mark` is the
     operating point, `{"event.rate": 12e3, "event.size": 5e6}`. Raises StudyError.
@@ -77,7 +77,7 @@ def lines_caption(dataset: Dataset, variable: str, mark: Mark = None) -> str:
     sentences = []
     if has_error(dataset, variable):
         sentences.append(
-            f"Means of {dataset.sizes['seed']} seeds; bars are one standard error of the mean."
+            f"Means of {dataset.sizes['seed']} seeds; bars are one standard deviation."
         )
     for axis, most in ((chosen_roles.colour, MOST_COLOURS), (chosen_roles.panel, MOST_PANELS)):
         if axis and is_numeric(dataset, axis) and dataset.sizes[axis] > most:
@@ -161,7 +161,7 @@ class Lines:
 
     def heights(self, axes: Axes) -> None:
         """Room for all panels; hollow points that would press all others down are left out."""
-        reach = (self.values.mean + self.values.error) / self.y.divisor
+        reach = (self.values.mean + self.values.deviation) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
         height_from(axes, self.values.mean.values / self.y.divisor, solid)
         known = solid[np.isfinite(solid)], hollow[np.isfinite(hollow)]
@@ -185,7 +185,7 @@ class Lines:
         self, axes: Axes, where: dict[str, Any], method: str, colour: Any, width: float = WIDTH
     ) -> None:
         mean = self.values.mean.sel({"by": method}).isel(where).values / self.y.divisor
-        error = self.values.error.sel({"by": method}).isel(where).values / self.y.divisor
+        error = self.values.deviation.sel({"by": method}).isel(where).values / self.y.divisor
         hollow = self.hollow.isel(where).values
         x = self.x.values / self.x.divisor if self.numeric else np.arange(len(mean))
         solid = np.where(hollow, np.nan, mean)

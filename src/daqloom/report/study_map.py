@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from daqloom.report.study_frame import (
 from daqloom.report.study_view import (
     METHOD_LABELS,
     axis_quantity,
+    chosen,
     held_text,
     hold,
     is_log_spaced,
@@ -27,6 +30,7 @@ from daqloom.report.study_view import (
 from daqloom.study.errors import StudyError
 from daqloom.study.points import (
     axes_of,
+    is_numeric,
     methods_of,
     operating_point,
     plane_of,
@@ -40,9 +44,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+MOST_PANELS = 6
+LONGEST_LINE = 38
+"""Characters of a title that have room above a panel."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One map: its values, and where points are saturated, by the steps of y and x."""
+
+    title: str
+    table: Any
+    full: Any
+
 
 def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
-    """Means over the first two numeric axes: a panel for each method, and simulation by formula.
+    """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
+    step of an axis of names; of two panels also the second divided by the first.
 
     Saturated points are hatched. Raises StudyError where there are no two numeric axes of two
     steps or more.
@@ -54,33 +72,26 @@ def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -
     plane = plane_of(dataset)
     if plane is None:
         raise StudyError("a heat map needs two axes of numbers with two steps or more")
-    held = hold(dataset, [a for a in axes_of(dataset) if a not in plane], point)
     quantity = variable_quantity(dataset, variable)
-    methods = methods_of(dataset, variable)
-    mean = spread(dataset[variable].isel(held)).mean / quantity.divisor
-    full = saturated(dataset).isel(held).transpose(plane[1], plane[0]).values
-    tables = {m: mean.sel({"by": m}).transpose(plane[1], plane[0]).values for m in methods}
-    ratio = {"analyse", "simulate"} <= tables.keys()
+    panels = _panels(dataset, variable, plane, point)
+    ratio = len(panels) == 2
     with mpl.rc_context(style.RC):
-        figure, places = panels_for(len(methods) + ratio, most_columns=3, wide=3.6, high=3.9)
-        norm = _norm(np.stack([np.where(full, np.nan, t) for t in tables.values()]))
+        figure, places = panels_for(len(panels) + ratio, most_columns=3, wide=3.6, high=3.9)
+        norm = _norm(np.stack([np.where(each.full, np.nan, each.table) for each in panels]))
         drawn: Any = None
-        for axes, (method, table) in zip(places, tables.items(), strict=False):
-            drawn = _map(axes, dataset, plane, table, full, {"norm": norm, "cmap": "viridis"})
-            axes.set_title(METHOD_LABELS.get(method, method).capitalize())
+        for axes, each in zip(places, panels, strict=False):
+            drawn = _map(axes, dataset, plane, each, {"norm": norm, "cmap": "viridis"})
         figure.colorbar(
             drawn,
-            ax=places[: len(methods)],
+            ax=places[: len(panels)],
             label=quantity.label,
             location="bottom",
             shrink=0.8,
-            aspect=20 * 0.8 * len(methods),
+            aspect=20 * 0.8 * min(3, len(panels)),
             format=lambda value, _: f"{value:,.6g}",
         )
         if ratio:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = tables["simulate"] / tables["analyse"]
-            drawn = _ratio(places[-1], dataset, plane, share, full)
+            drawn = _ratio(places[-1], dataset, plane, *panels)
             figure.colorbar(drawn, ax=places[-1], location="bottom", label="ratio (1: equal)")
         for axes in places:
             _cross(axes, dataset, plane, point)
@@ -88,11 +99,12 @@ def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -
     return figure
 
 
-def heat_map_caption(dataset: Dataset, mark: Mark = None) -> str:
+def heat_map_caption(dataset: Dataset, mark: Mark = None, variable: str | None = None) -> str:
     """What a reader of `heat_map` has to know."""
     point = operating_point(dataset, mark)
     plane = plane_of(dataset) or ("", "")
-    held = hold(dataset, [a for a in axes_of(dataset) if a not in plane], point)
+    methods = methods_of(dataset, shown_variable(dataset, variable))
+    held = _held(dataset, plane, _names(dataset, methods), point)
     cross = all(on_axis(dataset, axis, point) is not None for axis in plane)
     sentences = [f"The cross is the operating point, {point_text(point)}."] * cross
     if bool(saturated(dataset).isel(held).any()):
@@ -102,18 +114,49 @@ def heat_map_caption(dataset: Dataset, mark: Mark = None) -> str:
     return " ".join(sentences)
 
 
+def _names(dataset: Dataset, methods: Sequence[str]) -> str | None:
+    """The axis whose steps are panels: one of names, where methods do not take the room."""
+    named = (a for a in axes_of(dataset) if dataset.sizes[a] > 1 and not is_numeric(dataset, a))
+    return None if len(methods) > 1 else next(named, None)
+
+
+def _held(
+    dataset: Dataset, plane: tuple[str, str], names: str | None, point: Mapping[str, float]
+) -> dict[str, int]:
+    return hold(dataset, [a for a in axes_of(dataset) if a not in (*plane, names)], point)
+
+
+def _panels(
+    dataset: Dataset, variable: str, plane: tuple[str, str], point: Mapping[str, float]
+) -> list[_Panel]:
+    methods = sorted(methods_of(dataset, variable), key=lambda method: method != "analyse")
+    names = _names(dataset, methods)
+    held = _held(dataset, plane, names, point)
+    down = [plane[1], plane[0]]
+    mean = spread(dataset[variable].isel(held)).mean / variable_quantity(dataset, variable).divisor
+    full = saturated(dataset).isel(held)
+    if names is None:
+        tables = [mean.sel({"by": method}).transpose(*down).values for method in methods]
+        titles = [METHOD_LABELS.get(method, method) for method in methods]
+        hatched = full.transpose(*down).values
+        return [_Panel(*each, hatched) for each in zip(titles, tables, strict=True)]
+    of_method = mean.sel({"by": methods[0]})
+    return [
+        _Panel(
+            str(dataset[names].values[step]),
+            *(part.isel({names: step}).transpose(*down).values for part in (of_method, full)),
+        )
+        for step in chosen(dataset.sizes[names], MOST_PANELS)
+    ]
+
+
 def _map(
-    axes: Axes,
-    dataset: Dataset,
-    plane: tuple[str, str],
-    table: Any,
-    full: Any,
-    look: dict[str, Any],
+    axes: Axes, dataset: Dataset, plane: tuple[str, str], panel: _Panel, look: dict[str, Any]
 ) -> Any:
     x, y = (axis_quantity(dataset, axis) for axis in plane)
     edges = _edges(x.values / x.divisor), _edges(y.values / y.divisor)
-    drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(table), rasterized=True, **look)
-    for row, column in zip(*np.nonzero(full), strict=True):
+    drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(panel.table), rasterized=True, **look)
+    for row, column in zip(*np.nonzero(panel.full), strict=True):
         axes.fill_between(
             edges[0][column : column + 2],
             edges[1][row],
@@ -123,22 +166,28 @@ def _map(
             hatch="////",
             lw=0,
         )
+    axes.set_title(textwrap.fill(panel.title[:1].upper() + panel.title[1:], LONGEST_LINE))
     axes.set_xlabel(x.label)
     for quantity, axis in ((x, axes.xaxis), (y, axes.yaxis)):
         step_ticks(axis, quantity)
     return drawn
 
 
-def _ratio(axes: Axes, dataset: Dataset, plane: tuple[str, str], share: Any, full: Any) -> Any:
+def _ratio(
+    axes: Axes, dataset: Dataset, plane: tuple[str, str], first: _Panel, second: _Panel
+) -> Any:
+    """The second panel divided by the first."""
     from matplotlib.colors import TwoSlopeNorm
 
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = second.table / first.table
+    full = first.full | second.full
     known = share[np.isfinite(share) & ~full & (share > 0)]
     far = float(np.abs(np.log2(known)).max(initial=0.1)) if known.size else 0.1
     far = min(max(far, 0.1), 4.0)
     norm = TwoSlopeNorm(1.0, 2**-far, 2**far)
-    drawn = _map(axes, dataset, plane, share, full, {"norm": norm, "cmap": "RdBu_r"})
-    axes.set_title("Simulation ÷ formula")
-    return drawn
+    panel = _Panel(f"{second.title} ÷ {first.title}", share, full)
+    return _map(axes, dataset, plane, panel, {"norm": norm, "cmap": "RdBu_r"})
 
 
 def _cross(

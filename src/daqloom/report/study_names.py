@@ -55,7 +55,7 @@ def axis_of_names(dataset: Dataset) -> str | None:
 
 
 def names(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
-    """Means over seeds with standard errors along x, small dots for the seeds; a name a row.
+    """Means over seeds with standard deviations along x, small dots for the seeds; a name a row.
 
     Further axes become panels. Saturated points are hollow; a search that found no boundary says so
     in words. Raises StudyError.
@@ -72,7 +72,7 @@ def names_caption(dataset: Dataset, mark: Mark = None) -> str:
     sentences = []
     if dataset.sizes["seed"] > 1:
         sentences.append(
-            f"Means of {dataset.sizes['seed']} seeds; bars are one standard error of the mean, "
+            f"Means of {dataset.sizes['seed']} seeds; bars are one standard deviation, "
             "small dots the seeds."
         )
     if bool(saturated(dataset).any()):
@@ -144,7 +144,7 @@ class _Names:
                 axes.plot(values.values[:, 0], self.rows, "|", color=colour, ms=9, mew=1.6)
                 continue
             found = spread(values)
-            error = np.where(found.error.values > 0, found.error.values, np.nan)
+            error = np.where(found.deviation.values > 0, found.deviation.values, np.nan)
             look: dict[str, Any] = {"color": colour, "ls": "", "capsize": 2.5, "elinewidth": 1.1}
             axes.errorbar(found.mean.values, self.rows, xerr=error, **look)
             for full, face in ((False, colour), (True, "white")):

@@ -13,6 +13,7 @@ from daqloom.report.page import page, picture, section, table
 from daqloom.report.study_figures import search_caption
 from daqloom.report.study_view import (
     METHOD_LABELS,
+    has_error,
     held_text,
     key_name,
     variable_name,
@@ -23,6 +24,7 @@ from daqloom.study.points import (
     methods_of,
     plane_of,
     saturated,
+    shown_variable,
     shown_variables,
 )
 
@@ -127,6 +129,8 @@ def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] |
         parts.append("<p>† had not settled when the runs ended.</p>")
     if study_table.MODEL in dataset.coords:
         parts.append("<p>Cost is relative to the shallow switch.</p>")
+    if has_error(dataset, shown_variable(dataset, variable)):
+        parts.append("<p>Means over the seeds ± their standard deviation.</p>")
     if len(rows) > MOST_ROWS:
         parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all.</p>")
     shown = table(study_table.head(dataset, variable), rows[:MOST_ROWS])

@@ -115,7 +115,7 @@ def figures(
             drawn = study_figures.lines(dataset, variable, mark)
         found.append(("lines", f"Along {key_name(used.x)}", caption, drawn))
     if plane_of(dataset):
-        caption = study_figures.heat_map_caption(dataset, mark)
+        caption = study_figures.heat_map_caption(dataset, mark, variable)
         found.append(("map", "Map", caption, study_figures.heat_map(dataset, variable, mark)))
     random = [m for m in methods_of(dataset, variable) if m != "analyse"]
     if axes and random and dataset.sizes["seed"] > 1:

@@ -22,8 +22,8 @@ from daqloom.report.study_view import (
     variable_quantity,
 )
 from daqloom.study.errors import StudyError
-from daqloom.study.fits import Fit, Predicted, fits
-from daqloom.study.points import ABOVE, axes_of, operating_point
+from daqloom.study.fits import Fit, Predicted, fits, fitted_axes
+from daqloom.study.points import ABOVE, EVENT_KEYS, axes_of, operating_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,9 @@ FINE = 60
 def finding(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Finding | None:
-    """The section of a report; None where there is no surface to fit."""
+    """The section of a report; None where there is no surface over event rate and size to fit."""
+    if fitted_axes(dataset) != EVENT_KEYS:
+        return None
     try:
         found = fits(dataset, variable)
     except StudyError:

@@ -43,6 +43,10 @@ BESIDE = (
     "drop_fraction",
     "retransmission_timeouts",
     "collection_latency_s.p99",
+    "node_throughput_bps",
+    "barrier_share",
+    "phase_s",
+    "xmit_wait_s.credits",
 )
 """Metrics of runs that stand beside the one shown."""
 
@@ -89,7 +93,7 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
 def rows(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Iterator[list[str]]:
-    """One for each point that has a result; means over seeds ± their standard error.
+    """One for each point that has a result; means over seeds ± their standard deviation.
 
     An asterisk follows the values of points that ask for more events than the links carry, a dagger
     what was drifting when its runs ended. A search that found no boundary says so in words.
@@ -150,7 +154,7 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
                     f"{quantity.name}{told}{unit}",
                     quantity,
                     _table(dataset, found.mean.sel(place)),
-                    _table(dataset, found.error.sel(place)),
+                    _table(dataset, found.deviation.sel(place)),
                     unbounded_words(dataset, method) if name == "boundary" else None,
                     drifting(dataset, method).values if name in shown else None,
                 )

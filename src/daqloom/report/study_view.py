@@ -30,6 +30,13 @@ _KEYS = {
     "switch.tor.queue_packets": "packets that an output of the switch may hold",
     "switch.tor.buffer": "buffer of the top-of-rack switch",
     "builders.outstanding_fragments": "fragments requested in parallel",
+    "nodes.count": "nodes",
+    "shift.barrier": "barrier",
+    "daqpipe.credits": "credits",
+    "daqpipe.parallel_sends": "parallel sends",
+    "fabric.buffer": "input buffer of a virtual lane",
+    "fabric.dumps": "fabric",
+    "fabric.mtu": "MTU",
 }
 _METRICS = {
     PEAK: "most held by the top-of-rack switch",
@@ -39,6 +46,16 @@ _METRICS = {
     "drop_fraction": "packets dropped",
     "collection_latency_s.p99": "collection latency, 99 %",
     "collection_latency_s.p50": "collection latency, median",
+    "node_throughput_bps": "throughput of a node",
+    "phase_s": "length of a phase",
+    "barrier_share": "time in the barrier",
+    "barrier_rate_hz": "barriers",
+    "barrier_s.waiting": "in the barrier, waiting for the slowest",
+    "barrier_s.releasing": "in the barrier, being released",
+    "idle_share": "time with nobody to send to",
+    "processor_share": "time of the processors",
+    "xmit_wait_s.credits": "waiting for credits (PortXmitWait), all outputs",
+    "xmit_wait_s.crossbar": "waiting for the crossbar (PortXmitWait), all outputs",
 }
 
 
@@ -53,7 +70,7 @@ def on_axis(dataset: Dataset, axis: str, point: Mapping[str, float]) -> float | 
 
 def has_error(dataset: Dataset, variable: str) -> bool:
     """Whether any point has two seeds or more that differ."""
-    return bool((spread(dataset[variable]).error > 0).any())
+    return bool((spread(dataset[variable]).deviation > 0).any())
 
 
 @dataclass(frozen=True)

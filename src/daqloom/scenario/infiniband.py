@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationInfo,
+    model_validator,
+)
 
 from daqloom.scenario import inputs
 from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
+from daqloom.scenario.infiniband_switches import filled_in
+from daqloom.scenario.link_rates import port_rate
 from daqloom.scenario.part import Part
-from daqloom.scenario.quantities import BitRate, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import (
+    RATE,
+    BitRateOrNone,
+    PositiveBytes,
+    PositiveSeconds,
+    Seconds,
+)
 
 BLOCK_BYTES = 64
 """Flow control counts buffers in blocks of so many bytes."""
@@ -24,6 +38,7 @@ LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
 """Of a packet that is the only one of an RDMA write with immediate data."""
 MOST_HOSTS = 8192
 
+PortRate = Annotated[BitRateOrNone, BeforeValidator(lambda value: port_rate(value, RATE))]
 Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 
 
@@ -115,6 +130,12 @@ class InfinibandFabric(Part):
         le=1024,
         description="fat-tree: core switches above each spine of every pod",
     )
+    switch: Literal["sb7700", "hdr-40"] = Field(
+        default="hdr-40",
+        description=(
+            "product that fills in radix, rate, switch_latency and buffer where these are not given"
+        ),
+    )
     radix: int = Field(default=40, ge=2, le=254, description="fat-tree: ports of a switch")
     routing: str = Field(
         default="",
@@ -124,9 +145,12 @@ class InfinibandFabric(Part):
             "the dumps, else d-mod-k"
         ),
     )
-    rate: BitRate = Field(
-        default=200_000_000_000,
-        description="data rate of every cable, after encoding and error correction (b/s)",
+    rate: PortRate = Field(
+        default=0,
+        description=(
+            "data rate of every cable, after encoding and error correction, or EDR, HDR, NDR of "
+            'four lanes; imported: "0 b/s", as the dumps have it (b/s)'
+        ),
     )
     delay: PositiveSeconds = Field(
         default=170e-9,
@@ -188,10 +212,25 @@ class InfinibandFabric(Part):
                 digest.update(path.read_bytes())
         return digest.hexdigest()
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _fill_in_switch(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict):
+            return handler(data)
+        fabric = handler(filled_in(data) | data)
+        # What the switch filled in was not set by the user: another switch may replace it.
+        fabric.model_fields_set.intersection_update(data)
+        return fabric
+
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         if self.shape == "imported":
             self._find_dumps(inputs.folder_of(info))
+        elif self.rate == 0:
+            raise ValueError(
+                'rate = "0 b/s" stands for the rates of imported dumps; give a fat-tree one, such '
+                'as "200 Gb/s" or HDR'
+            )
         hosts = self.leaves * self.hosts_per_leaf * max(1, self.pods)
         if self.shape == "fat-tree" and hosts > MOST_HOSTS:
             raise ValueError(f"more than {MOST_HOSTS} hosts; take fewer leaves or hosts_per_leaf")

@@ -9,14 +9,23 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, knows, named_as, nearest
+from daqloom.scenario.infiniband_switches import USUAL, filled_in
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
 FILE_KEYS = frozenset(
-    {"event.size_histogram", "event.trace", "event.lhc.filling", "nodes.latency_file"}
+    {
+        "event.size_histogram",
+        "event.trace",
+        "event.lhc.filling",
+        "nodes.latency_file",
+        "fabric.dumps",
+    }
 )
+"""Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
@@ -42,9 +51,9 @@ def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
 
 def _from_here(path: str, value: Any) -> Any:
     """A file named in an override is meant from the working folder, not from the scenario's."""
-    if path in FILE_KEYS and isinstance(value, str) and value and not is_scheme(value):
-        return os.path.abspath(value)
-    return value
+    if path not in FILE_KEYS or not isinstance(value, str) or not value:
+        return value
+    return value if is_scheme(value) or value in shipped_fabrics() else os.path.abspath(value)
 
 
 def _split(text: str) -> tuple[str, Any]:
@@ -70,13 +79,26 @@ def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Another switch model starts from its own numbers, not from those of the one it replaces."""
+    """Another switch starts from its own numbers, not from those of the one it replaces."""
     for name in Switches.model_fields:
-        table = _table(document, "switch", name)
-        new = changes.get(f"switch.{name}.model")
-        if table and new is not None and new != table.get("model", "infinite"):
-            for key in table.keys() - COMMON_KEYS:
-                del table[key]
+        path = ("switch", name)
+        if _is_replaced(document, changes, path, "model", "infinite"):
+            table = document["switch"][name]
+            document["switch"][name] = {key: table[key] for key in table.keys() & COMMON_KEYS}
+    if _is_replaced(document, changes, ("fabric",), "switch", USUAL):
+        for key in filled_in(document["fabric"]).keys() & document["fabric"].keys():
+            del document["fabric"][key]
+
+
+def _is_replaced(
+    document: dict[str, Any],
+    changes: Mapping[str, Any],
+    path: tuple[str, ...],
+    key: str,
+    usual: str,
+) -> bool:
+    table, new = _table(document, *path), changes.get(".".join((*path, key)))
+    return bool(table) and new is not None and new != (table or {}).get(key, usual)
 
 
 def _table(document: dict[str, Any], *path: str) -> dict[str, Any] | None:

@@ -210,6 +210,15 @@ class Shift(Part):
     phases_per_barrier: int = Field(
         default=1, ge=1, le=1_000_000, description="count: phases from one barrier to the next"
     )
+    phases_under_way: int = Field(
+        default=1,
+        ge=1,
+        le=1_000_000,
+        description=(
+            "count: phases whose writes of a node may be under way at once; at a barrier, all are "
+            "complete"
+        ),
+    )
     window: PositiveSeconds = Field(default=1e-3, description="window: length of a phase (s)")
     grace: Seconds = Field(
         default=0.0, description="window: its last part, in which no write is under way (s)"

@@ -76,7 +76,8 @@ def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
             radix=given.radix,
             rate_bps=given.rate,
         )
-    return with_rate(fabric, given.rate), routing(fabric, tables, given.routing or None)
+    fabric = with_rate(fabric, given.rate) if given.rate else fabric
+    return fabric, routing(fabric, tables, given.routing or None)
 
 
 def _slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
@@ -130,6 +131,7 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     config.change = changes[shift.change]
     config.barrier = getattr(_engine.ShiftBarrier, shift.barrier)
     config.phases_per_barrier = shift.phases_per_barrier
+    config.phases_under_way = shift.phases_under_way
     config.window_s = shift.window
     config.grace_s = shift.grace
     _set_delay(config.phase_jitter, shift.jitter, shift.jitter_mean, shift.jitter_spread)

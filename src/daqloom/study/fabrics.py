@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from daqloom.metrics import OF_RACKS
 from daqloom.scenario import FabricScenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.changes import number, value
@@ -24,6 +25,7 @@ class Fabrics:
     """See `daqloom.study.kinds.Traits`."""
 
     versions: Mapping[str, int] = {"simulate": 1, "analyse": 1}
+    foreign: Collection[str] = OF_RACKS
     courses: Sequence[str] = ()
     costly: Sequence[str] = (
         "nodes.count",

@@ -361,6 +361,7 @@ def _check(study: Study) -> None:
         _check_equilibrium(study, study.equilibrium)
     for name in study.show:
         require_metric(name, study.methods)
+        _check_kind(study, name)
     for key in {"run.seed"} & set(keys):
         raise StudyError(f"{key} is varied by [repeat], not by an axis")
     for key in keys:
@@ -380,9 +381,18 @@ def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
     return tried
 
 
+def _check_kind(study: Study, metric: str) -> None:
+    if metric.partition(".")[0] in traits_of(study.base).foreign:
+        raise StudyError(
+            f"no result of {study.base.name} has {metric}, which tells of another kind of system; "
+            "`daqloom simulate --json` prints those that it has"
+        )
+
+
 def _check_search(study: Study, search: Search) -> None:
     require_key(type(study.base), search.key, "search.key: ")
-    _ = study.condition
+    for comparison in study.condition.comparisons:
+        _check_kind(study, comparison.metric)
     low, high = study.search_bounds
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")

@@ -17,6 +17,8 @@ from daqloom.scenario.overrides import FILE_KEYS
 from daqloom.scenario.system import System
 from daqloom.study.axis import dimension_of_key
 
+MOST_READERS = 1000
+
 
 class ScenarioHasher:
     """Hashes `base` with overrides; equal to `base.with_overrides(…).hash()`."""
@@ -28,12 +30,28 @@ class ScenarioHasher:
         self._changed: dict[str, dict[str, str]] = {}
         self._values: dict[tuple[str, object], str | None] = {}
         self._believed: set[tuple[object, ...]] = set()
+        self._readers: dict[str, ScenarioHasher | None] = {}
 
     def hash(self, overrides: Mapping[str, Any]) -> str:
         """SHA-256. Raises ScenarioError where the slow way must be gone and the system is none."""
+        files = {key: value for key, value in overrides.items() if key in FILE_KEYS}
+        if files and (reader := self._with(files)):
+            return reader.hash({k: v for k, v in overrides.items() if k not in files})
         if not self._local(overrides):
             return self._base.with_overrides(overrides).hash()
         return self._quick(overrides)
+
+    def _with(self, files: Mapping[str, Any]) -> ScenarioHasher | None:
+        """Of `base` with other files, which are read once; None where that alone is no system."""
+        label = repr(sorted(files.items()))
+        if label not in self._readers:
+            if len(self._readers) >= MOST_READERS:
+                self._readers.clear()
+            try:
+                self._readers[label] = ScenarioHasher(self._base.with_overrides(files))
+            except ScenarioError:
+                self._readers[label] = None
+        return self._readers[label]
 
     def _quick(self, overrides: Mapping[str, Any]) -> str:
         sections: dict[str, list[tuple[str, Any]]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from daqloom.scenario import FabricScenario, Scenario
@@ -35,6 +35,9 @@ class Traits(Protocol[Of]):
     """Metrics of a simulation whose course over time is recorded."""
     costly: Sequence[str]
     """Keys that decide what a run costs."""
+
+    foreign: Collection[str]
+    """Metrics, by the first part of their names, that no result of such a system has."""
 
     def operating_point(self, base: Of) -> dict[str, float]:
         """What figures mark, by key, in SI units."""

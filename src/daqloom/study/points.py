@@ -217,10 +217,10 @@ def _by_axes(dataset: Dataset, values: DataArray) -> DataArray:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean over seeds and its standard error, s/√n; 0 where fewer than two seeds are known."""
+    """Mean over seeds and their standard deviation; 0 where fewer than two seeds are known."""
 
     mean: DataArray
-    error: DataArray
+    deviation: DataArray
 
 
 def spread(values: DataArray) -> Spread:
@@ -230,8 +230,7 @@ def spread(values: DataArray) -> Spread:
     mean = (total / count.where(count > 0)).rename("mean")
     squares = ((values - mean) ** 2).sum("seed", skipna=True)
     variance = squares / (count - 1).where(count > 1)
-    error = ((variance / count) ** 0.5).fillna(0)
-    return Spread(mean, error)
+    return Spread(mean, (variance**0.5).fillna(0))
 
 
 @dataclass(frozen=True)

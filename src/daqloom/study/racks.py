@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from daqloom.metrics import OF_FABRICS
 from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES
 from daqloom.study.changes import number
@@ -22,6 +23,7 @@ class Racks:
     """See `daqloom.study.kinds.Traits`."""
 
     versions: Mapping[str, int] = {"analyse": 2, "simulate": 2}
+    foreign: Collection[str] = OF_FABRICS
     courses: Sequence[str] = COURSES
     costly: Sequence[str] = (RATE, SIZE, "sources.count", "run.duration")
 

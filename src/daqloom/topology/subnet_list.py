@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from daqloom.scenario.link_rates import data_rate
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.rates import data_rate
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 
 _KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "Rt": "router"}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
+from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN
 from daqloom.topology.dump_lines import printable
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import (
@@ -26,7 +27,6 @@ from daqloom.topology.fabric import (
     checked,
 )
 from daqloom.topology.natural_order import natural_key
-from daqloom.topology.rates import LANE_BPS, NEWER_THAN_KNOWN
 
 LONGEST_DESCRIPTION = 128
 """InfiniBand's are 64 bytes; a site's map of names may give longer ones."""

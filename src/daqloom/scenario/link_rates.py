@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from daqloom.scenario.quantities import Dimension
+
 # One lane: signalling rate × encoding (8b/10b, 64b/66b) or what is left of FEC's frames
 # (256/257 × 514/544 of HDR's 53.125 and NDR's 106.25 Gb/s is 50 and 100 Gb/s).
 LANE_BPS: dict[str, Fraction] = {
@@ -28,3 +30,9 @@ def data_rate(width: str, speed: str) -> int | None:
     if width not in WIDTHS or speed not in LANE_BPS:
         return None
     return int(int(width) * LANE_BPS[speed])
+
+
+def port_rate(value: object, dimension: Dimension) -> object:
+    """A speed's name, such as EDR, as the rate of a port of four lanes; all else as it is."""
+    rate = data_rate("4", value) if isinstance(value, str) else None
+    return value if rate is None else dimension.format(rate)
