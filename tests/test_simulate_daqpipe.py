@@ -150,7 +150,7 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
         ({"daqpipe.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
         ({"daqpipe.slots": "1 us"}, 'did you mean "daqpipe.slot"'),
         ({"daqpipe.folded": 1}, "is neither true nor false"),
-        ({"nodes.protocol": "barrel"}, "expected 'shift' or 'daqpipe'"),
+        ({"nodes.protocol": "barrel"}, "expected 'shift', 'daqpipe' or 'flows'"),
         ({"nodes.clock_drift": 0.5}, "is too large"),
     ],
 )

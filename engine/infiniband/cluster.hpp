@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,7 @@ class Cluster {
         base::Bytes bytes = 0;
         bool is_data = false;  ///< else a control message
         Content content{};
+        std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
     };
 
     /// `hosts`: that of each node.
@@ -267,7 +269,9 @@ class Cluster {
         message.destination = nodes_[letter.to].host;
         message.bytes = letter.bytes;
         message.immediate = true;
-        message.lane = letter.is_data ? data_lane_ : control_lane_;
+        message.lane = letter.service_level ? lane_of(*letter.service_level)
+                       : letter.is_data     ? data_lane_
+                                            : control_lane_;
         message.tag = place | (letter.is_data ? kData : 0);
         control_messages_ += letter.is_data ? 0 : 1;
         hosts_->post(message, config_.latency.draw(latency_), now);

@@ -200,6 +200,35 @@ METRICS: tuple[Metric, ...] = (
         "Writes under way when their time window was over.",
     ),
     Metric(
+        "flow_throughput_bps.*",
+        "bit/s",
+        _SIMULATE,
+        "Of a flow, by its name: payload of the messages that have arrived, per second, after the "
+        "warm-up; all its sources together, like the next ones.",
+    ),
+    Metric("flow_messages.*", "messages", _SIMULATE, "So many of them."),
+    Metric(
+        "flow_latency_s.*",
+        "s",
+        _SIMULATE,
+        "From the post of a message until its receiver has it, those that arrived after the "
+        "warm-up: `NAME.min`, `NAME.mean`, `NAME.p50`, `NAME.p99`, `NAME.max` of the flow NAME.",
+    ),
+    Metric(
+        "flow_wait_s.*",
+        "s",
+        _SIMULATE,
+        "PortXmitWait of the ports of a flow's sources, whole run: time with packets to send and "
+        "nothing sent.",
+    ),
+    Metric(
+        "inferred_buffer_bytes.*",
+        "B",
+        _RUN,
+        "Input buffer of a switch's port for a lane, as PortXmitWait tells it where a burst comes "
+        "in the way of a stream: `least`, and `most` if the stream's port had to wait at all.",
+    ),
+    Metric(
         "xmit_wait_s.*",
         "s",
         _SIMULATE,

@@ -30,7 +30,11 @@ from daqloom.scenario.quantities import (
 BLOCK_BYTES = 64
 """Flow control counts buffers in blocks of so many bytes."""
 LARGEST_MTU_BYTES = 4096
-LARGEST_HEADER_BYTES = 26 + 16 + 4
+HEADER_BYTES = 26
+"""Of every packet."""
+WRITE_BYTES = 16 + 4
+"""Of an RDMA write besides: address in its first packet, immediate data in its last."""
+LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
 """Of a packet that is the only one of an RDMA write with immediate data."""
 MOST_HOSTS = 8192
 
@@ -191,6 +195,12 @@ class InfinibandFabric(Part):
     def folder(self) -> Path:
         """Of the dumps."""
         return shipped_fabrics().get(self.dumps, Path(self.dumps))
+
+    def wire_bytes(self, size: int) -> int:
+        """All packets of an RDMA write of `size` bytes, on the wire; payloads fill whole words."""
+        full, rest = divmod(size, self.mtu)
+        payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
+        return payload + (full + (rest > 0)) * HEADER_BYTES + WRITE_BYTES
 
     def digest(self) -> str:
         """Of the dumps' content; empty where there are none."""

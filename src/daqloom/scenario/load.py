@@ -21,7 +21,7 @@ from daqloom.scenario.shipped import shipped
 from daqloom.scenario.system import System
 
 LARGEST_SCENARIO_BYTES = 1 << 20
-FABRIC_TABLES = frozenset({"fabric", "shift", "daqpipe", "nodes", "fragments"})
+FABRIC_TABLES = frozenset({"fabric", "shift", "daqpipe", "flows", "nodes", "fragments"})
 """A scenario with one of these is that of a fabric."""
 
 AnySystem = TypeVar("AnySystem", bound=System)

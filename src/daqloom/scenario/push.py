@@ -61,9 +61,14 @@ class Fragments(Part):
 class Nodes(Part):
     """[nodes]: hosts with a readout unit and a builder unit each."""
 
-    protocol: Literal["shift", "daqpipe"] = Field(
+    protocol: Literal["shift", "daqpipe", "flows"] = Field(
         default="shift",
-        description="linear shifting, as `[shift]` says, or DAQPIPE, as `[daqpipe]` says",
+        description="linear shifting, as `[shift]` says, DAQPIPE, as `[daqpipe]` says, or no event "
+        "building, just the writes of `[flows.NAME]`",
+    )
+    connection: Literal["reliable", "unreliable"] = Field(
+        default="reliable",
+        description="unreliable: no acknowledges travel; a write is complete when it has arrived",
     )
     count: int = Field(default=0, ge=0, le=8192, description="nodes; 0: all hosts of the fabric")
     placement: Literal["fill", "spread"] = Field(
@@ -178,6 +183,11 @@ class Nodes(Part):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
+        if self.retry_timeout and self.connection == "unreliable":
+            raise ValueError(
+                "retry_timeout needs a reliable connection: without acknowledges nobody knows what "
+                "to send again"
+            )
         if self.latency == "histogram":
             if not self.latency_file:
                 raise ValueError('latency = "histogram" needs a file in latency_file')

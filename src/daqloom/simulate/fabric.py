@@ -47,8 +47,8 @@ def simulate_fabric(
     """Simulates `scenario` credit by credit for `run.duration` virtual seconds.
 
     `seed` replaces `run.seed`. `trace` is a timeline for Perfetto: what every node does in which
-    phase, or which events it collects. `progress` is called with the fraction done, 0 to 1, some
-    ten times a second.
+    phase, which events it collects, or which messages it has under way. `progress` is called with
+    the fraction done, 0 to 1, some ten times a second.
 
     The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
     for credits or the crossbar, over the whole run, and packets discarded; and
@@ -97,9 +97,14 @@ def simulate_fabric(
 
 def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> ProtocolRun:
     from daqloom.simulate.daqpipe import DaqpipeRun
+    from daqloom.simulate.flows import FlowsRun
     from daqloom.simulate.shift import ShiftRun
 
-    kinds: dict[str, type[ShiftRun | DaqpipeRun]] = {"shift": ShiftRun, "daqpipe": DaqpipeRun}
+    kinds: dict[str, type[ShiftRun | DaqpipeRun | FlowsRun]] = {
+        "shift": ShiftRun,
+        "daqpipe": DaqpipeRun,
+        "flows": FlowsRun,
+    }
     return kinds[scenario.nodes.protocol](scenario, system, seed)
 
 

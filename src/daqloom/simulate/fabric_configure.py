@@ -9,6 +9,7 @@ import numpy as np
 
 from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.infiniband import BLOCK_BYTES
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric, with_rate
@@ -166,6 +167,59 @@ def daqpipe_config(
     return config
 
 
+def flows_config(
+    scenario: FabricScenario, system: FabricSystem, seed: int
+) -> tuple[_engine.FlowsConfig, dict[str, list[int]]]:
+    """The configuration of simulated flows, and the nodes that are sources of each.
+
+    Raises ScenarioError for a host that is not there.
+    """
+    config = _engine.FlowsConfig()
+    _set_cluster(config, scenario, system, seed)
+    config.hosts = system.hosts
+    named = {system.fabric.hosts[host].name: node for node, host in enumerate(system.hosts)}
+    sources: dict[str, list[int]] = {}
+    for name, given in sorted(scenario.flows.items()):
+        flow = _engine.Flow()
+        flow.name = name
+        flow.destination = _engine.Flow.ANY_OTHER
+        if given.destination != RANDOM:
+            flow.destination = _node(f"flows.{name}.destination", given.destination, named)
+        nodes = list(named.values())
+        if given.source != EVERY:
+            nodes = [_node(f"flows.{name}.source", given.source, named)]
+        nodes = [node for node in nodes if node != flow.destination]
+        if not nodes:
+            raise ScenarioError(
+                f"flows.{name}: {given.source} would write to itself alone; name another host as "
+                "source or destination, or take more nodes"
+            )
+        flow.sources = sources[name] = nodes
+        flow.service_level = given.service_level
+        flow.bytes = given.size
+        flow.messages = given.messages
+        flow.start_s = given.start
+        flow.interval_s = given.interval
+        flow.load = given.load
+        flow.is_poissonian = given.arrivals == "poisson"
+        flow.outstanding = given.outstanding
+        config.add(flow)
+    return config, sources
+
+
+def _node(key: str, host: int | str, named: dict[str, int]) -> int:
+    """The node on a host that is given by its place or its name."""
+    if isinstance(host, int) and host < len(named):
+        return host
+    if host not in named:
+        names = list(named)
+        raise ScenarioError(
+            f"{key} = {host} is no node; expected 0 to {len(names) - 1}, or a name of "
+            f"{names[0]} to {names[-1]}"
+        )
+    return named[str(host)]
+
+
 def _interval_s(fragments: Fragments) -> float:
     """Between two MFPs of a source; 0: as fast as they are taken."""
     return fragments.packing / fragments.rate if fragments.rate else 0.0
@@ -179,6 +233,7 @@ def _set_cluster(
     config.fabric = _fabric_config(scenario.fabric, system)
     config.host.mtu = scenario.fabric.mtu
     config.host.memory_rate_bps = nodes.memory_rate
+    config.host.acknowledge = nodes.connection == "reliable"
     config.host.retry_timeout_s = nodes.retry_timeout
     config.host.retry_count = nodes.retry_count
     config.data_service_level = nodes.data_service_level

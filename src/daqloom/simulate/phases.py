@@ -21,6 +21,8 @@ Collected = tuple[float, float, int, int]
 """Assigned (s), built (s), builder, event."""
 Assigned = tuple[float, int, int]
 """Assigned (s), builder, event."""
+Sent = tuple[float, float, int, int]
+"""Posted (s), arrived (s), source, flow."""
 _SILENT = ("entering", "finished")
 MOST_KEPT = 200_000
 """Spans or events in a result's series; of more, the last ones."""
@@ -128,6 +130,17 @@ def _names(hosts: Iterable[int], system: FabricSystem) -> list[str]:
 
 def _partner(to: int, system: FabricSystem) -> str:
     return "dummy" if to == DUMMY else system.fabric.hosts[to].name
+
+
+def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
+    """Flows: the messages of each host, several at a time, from post to arrival. Raises
+    SimulationError where the file cannot be written."""
+    events = _tracks(hosts)
+    for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
+        same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
+        events.append({"ph": "b", "ts": 1e6 * posted_s, **same})
+        events.append({"ph": "e", "ts": 1e6 * arrived_s, **same})
+    _write(path, events)
 
 
 def _tracks(names: list[str]) -> list[dict[str, object]]:
