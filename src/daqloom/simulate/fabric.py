@@ -12,7 +12,7 @@ from daqloom.simulate.run import Counted, SimulationError, check_books, cost
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 
 class ProtocolRun(Protocol):
@@ -52,7 +52,7 @@ def simulate_fabric(
     Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
     what the engine refuses, a deadlock among it.
     """
-    from daqloom.simulate.fabric_configure import fabric_system
+    from daqloom.topology.system import fabric_system
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
