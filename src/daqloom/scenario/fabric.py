@@ -43,6 +43,12 @@ class FabricScenario(System):
         content["fabric"]["dumps"] = self.fabric.digest()
         return content
 
+    def analyse(self) -> Result:
+        """Closed forms; milliseconds. Raises ScenarioError where nodes and fabric do not fit."""
+        from daqloom.analyse.fabric import analyse_fabric
+
+        return analyse_fabric(self)
+
     def simulate(
         self,
         *,

@@ -19,7 +19,7 @@ from daqloom.topology.wiring import NONE, Wiring, wire
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
     from daqloom.scenario.infiniband import InfinibandFabric
-    from daqloom.scenario.push import Fragments, Nodes
+    from daqloom.scenario.push import Nodes
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,13 @@ class FabricSystem:
 
 def fabric_system(scenario: FabricScenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes = _cabled(scenario.fabric)
-    slots = _slots(scenario.nodes, fabric, scenario.run.seed)
-    nodes = int((slots != DUMMY).sum())
-    try:
-        scenario.check_groups(nodes)
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    sizes = _mfp_bytes(scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams)
-    return FabricSystem(fabric, routes, slots, sizes)
+    fabric, routes = cabled(scenario.fabric)
+    slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
+    return FabricSystem(fabric, routes, slots, mfp_bytes(scenario, int((slots != DUMMY).sum())))
 
 
-def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
+def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
+    """Cables and forwarding tables. Raises TopologyError where there are none such."""
     if given.shape == "imported":
         fabric, tables, _ = load_fabric(given.folder)
     else:
@@ -76,7 +71,8 @@ def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
     return with_rate(fabric, given.rate), routing(fabric, tables, given.routing or None)
 
 
-def _slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
+def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
+    """Which host has which slot. Raises ScenarioError where there are too few hosts."""
     wiring = wire(fabric)
     everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
     count = nodes.count or len(everyone)
@@ -104,8 +100,16 @@ def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
     return spread
 
 
-def _mfp_bytes(fragments: Fragments, sources: int) -> list[int]:
-    """Mean size of each source's MFP; over all sources the mean is that of `fragments.size`."""
+def mfp_bytes(scenario: FabricScenario, nodes: int) -> list[int]:
+    """Mean size (B) of each source's MFP; over all sources the mean is that of `fragments.size`.
+
+    Raises ScenarioError where the groups have other sources than so many nodes.
+    """
+    try:
+        scenario.check_groups(nodes)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    fragments, sources = scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams
     mean = fragments.size * fragments.packing
     if not fragments.groups:
         return [mean] * sources
