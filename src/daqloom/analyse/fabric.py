@@ -72,17 +72,21 @@ def _by_count(push: Push) -> Answer:
     _check_paths(push.scenario, push.traffic)
     gate = fence(push)
     found = by_count(push, gate)
-    busy = busy_s(push, gate)
+    busy = busy_s(push, gate, found.schedule)
     if push.in_step:
         busy["schedule"] = float(found.schedule.links_s.sum())
-    round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
     bounds = _rates_hz(push.scenario, push.events, busy)
-    metrics = _shift_metrics(push, round_s, push.events / round_s, bounds)
+    round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
+    metrics = _shift_metrics(push, push.events / round_s, bounds)
     control_s = push.barriers * push.messages.cost_s * float(gate.messages.mean())
-    metrics["processor_share"] = (push.processor_s + control_s) / round_s
-    metrics["barrier_share"] = push.barriers * (found.waiting_s + found.releasing_s) / round_s
-    if push.barriers:
-        metrics["barrier_rate_hz"] = push.barriers / round_s
+    discards = metrics["event_rate_hz"] < push.events / round_s
+    if not discards:  # else nobody knows how often a phase has nothing to send
+        metrics["phase_s"] = round_s / push.slots
+        metrics["processor_share"] = (push.processor_s + control_s) / round_s
+        if push.barriers:
+            metrics["barrier_rate_hz"] = push.barriers / round_s
+    if push.barriers and not discards and round_s == found.length_s:  # else sources hold some up
+        metrics["barrier_share"] = push.barriers * (found.waiting_s + found.releasing_s) / round_s
         metrics["barrier_s"] = {"waiting": found.waiting_s, "releasing": found.releasing_s}
     phase = {
         "value_s": found.length_s / push.slots,
@@ -101,9 +105,10 @@ def _by_clock(push: Push) -> Answer:
     _check_paths(push.scenario, push.traffic)
     gate = fence(push)
     found, plan = by_clock(push), schedule(push, gate)
-    bounds = _rates_hz(push.scenario, push.events, busy_s(push, gate))
+    bounds = _rates_hz(push.scenario, push.events, busy_s(push, gate, plan))
     rate_hz = min(push.events * found.meps / found.length_s, bounds.get("source", math.inf))
-    metrics = _shift_metrics(push, found.length_s, rate_hz, bounds)
+    metrics = _shift_metrics(push, rate_hz, bounds)
+    metrics["phase_s"] = found.length_s / push.slots
     metrics["idle_share"] = metrics["dummy_share"]
     metrics["processor_share"] = push.processor_s * rate_hz / push.events
     window = {"value_s": found.length_s / push.slots, "multi_event_packets": found.meps}
@@ -114,9 +119,7 @@ def _by_clock(push: Push) -> Answer:
     )
 
 
-def _shift_metrics(
-    push: Push, round_s: float, rate_hz: float, bounds: dict[str, float]
-) -> dict[str, Any]:
+def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict[str, Any]:
     """What both ways of changing phases have; as many events as the output buffer lets through."""
     rate_hz = min(rate_hz, bounds.get("output_buffer", math.inf))
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
@@ -125,7 +128,6 @@ def _shift_metrics(
         "event_rate_bound_hz": min(bounds.values()),
         "throughput_bps": throughput_bps,
         "node_throughput_bps": throughput_bps / push.nodes,
-        "phase_s": round_s / push.slots,
         "dummy_share": 1 - push.nodes / push.slots,
     }
 
@@ -188,7 +190,7 @@ def _rates_hz(scenario: FabricScenario, events: int, busy: Mapping[str, float]) 
     Raises ScenarioError where nothing limits the rate.
     """
     rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
-    if not rates:
+    if not rates.keys() - {"output_buffer"}:
         raise ScenarioError(
             f"{scenario.name}: a single node exchanges nothing and nothing limits its rate; take "
             "more nodes, or give nodes.local_rate"

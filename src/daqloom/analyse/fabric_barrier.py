@@ -80,12 +80,14 @@ def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Bar
 
 
 def _dissemination(nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """⌈log₂ N⌉ rounds, in each of which everybody tells somebody and is told."""
+    """⌈log₂ N⌉ rounds, in each of which everybody tells somebody and is told; as nodes wait for
+    each other in turn, a round takes what its messages take on average."""
     rounds = (nodes - 1).bit_length()
-    farthest = max(
-        (switches(node, (node + (1 << k)) % nodes) for k in range(rounds) for node in range(nodes)),
-        default=0,
-    )
-    all_s = np.full(nodes, rounds * messages.sent_s(messages.control, farthest))
+    ways_s = [
+        messages.sent_s(messages.control, switches(node, (node + (1 << k)) % nodes))
+        for k in range(rounds)
+        for node in range(nodes)
+    ]
     nothing = np.zeros(nodes)
+    all_s = np.full(nodes, sum(ways_s) / nodes)
     return Barrier(nothing, nothing, all_s, np.full(nodes, 2 * rounds))

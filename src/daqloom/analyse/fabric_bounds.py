@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from daqloom.analyse.fabric_barrier import Barrier
 from daqloom.analyse.fabric_push import Push
+from daqloom.analyse.fabric_shift import Schedule
 
 
-def busy_s(push: Push, gate: Barrier) -> dict[str, float]:
+def busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     """Time of each part that a round takes; the longest bounds the rate.
 
     A round brings each of N nodes to each other: so a node's link, its memory and the credits of
@@ -15,12 +16,11 @@ def busy_s(push: Push, gate: Barrier) -> dict[str, float]:
     centralised one has most. The output buffer holds so many multi-event packets, each for as long
     as its processing takes at least (Little), and nothing that is larger than itself.
     """
-    scenario, others = push.scenario, push.nodes - 1
-    nodes, hosts = scenario.nodes, push.traffic.hosts
+    scenario, nodes, others = push.scenario, push.scenario.nodes, push.nodes - 1
     told_s = push.barriers * int(gate.messages.max()) * nodes.message_cost
     busy = {
         "host_link": others * float(push.wire_s.max()),
-        "fabric_link": push.traffic.busiest_s(hosts, hosts, push.wire_s),
+        "fabric_link": plan.busiest_s,
         "link_credits": others * float(push.credits_s.max()),
         "memory": others * float(push.memory_s.max()),
         "local_copy": float(push.copy_s.max()),

@@ -40,6 +40,12 @@ def of_phases(push: Push, plan: Schedule) -> list[Condition]:
             "nodes.output_buffer holds less than the two multi-event packets that a builder unit "
             "has places for: it discards, and phases are shorter where nothing is sent",
         ),
+        Condition(
+            "credits for the line rate",
+            bool((push.credits_s <= push.wire_s).all()),
+            "fabric.buffer holds too few packets for the line rate; and a credit update can wait "
+            "for a packet that goes its way, so that credits allow less than the formula says",
+        ),
     ]
 
 
@@ -64,6 +70,6 @@ def of_daqpipe(pipe: Pipe) -> list[Condition]:
             "one builder unit, one at a time",
             len(pipe.builders) == daqpipe.credits == daqpipe.parallel_sends == 1,
             "builder units meet at readout units, and events at builder units, by how much no "
-            "closed form says: these are bounds that a simulation stays below",
+            "closed form says: these are bounds (that of fabric_link if all build as many events)",
         )
     ]

@@ -128,8 +128,8 @@ class Pipe:
         daqpipe, rate = self.scenario.daqpipe, self.scenario.nodes.local_rate
         alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
         switches = self._switches(self.readouts)
-        sent_s = self.messages.sent_s(self.link.message(0), switches) + alone_s
-        sent_s -= self.link.bytes_s(self.link.message(0).bytes)
+        largest = max(self.on_wire, key=lambda each: each.bytes)
+        sent_s = self.messages.sent_s(largest, switches) + alone_s - alone_s.max()
         copies_s = 8 * self.fragments / rate if rate else np.zeros(len(self.fragments))
         trips_s = np.where(
             self.remote, self.messages.sent_s(self.request, switches) + sent_s, copies_s
@@ -151,7 +151,8 @@ class Pipe:
         `parallel_events` is Little's law: c events at a time of each builder unit, each for as long
         as it takes at least; pushed, readout units have c · s fragments on their way at most. In
         time slots an event takes R − 1 of them, the last fragment of one and the first of the next
-        share one.
+        share one. `fabric_link` takes all builder units to build as many events; where links are
+        not loaded alike, the event manager gives more to those that are faster.
         """
         nodes, daqpipe, link = self.scenario.nodes, self.scenario.daqpipe, self.link
         rate, credits_s = self.scenario.fragments.rate, [*map(link.credits_s, self.on_wire)]
@@ -162,12 +163,13 @@ class Pipe:
             "fabric_link": self.traffic.busiest_s(self.readouts, self.builders, self.wire_s)
             / builders,
             "link_credits": self._of_busiest_link(np.array(credits_s)),
-            "parallel_events": 1 / (daqpipe.credits * float((1 / held_s).sum())),
             "processor": nodes.message_cost * self._of_busiest_node(),
             "time_slots": max(1, len(self.readouts) - 1)
             * daqpipe.slot
             / (builders * daqpipe.credits),
         }
+        if held_s.min() > 0:
+            busy["parallel_events"] = 1 / (daqpipe.credits * float((1 / held_s).sum()))
         if nodes.memory_rate:
             busy["memory"] = float((8 * away * self.fragments).max()) / nodes.memory_rate
         if daqpipe.mode == "push":

@@ -119,9 +119,8 @@ class Link:
         loop_s += self.bytes_s(self.packet + BLOCK_BYTES + self.update)
         if self.per_block:
             loop_s -= self.bytes_s(over * BLOCK_BYTES)
-        packet_s = self.bytes_s(self.packet)
-        rounds, rest = divmod(message.packets - 1, fit)
-        return rounds * max(loop_s, self.update_s, fit * packet_s) + (rest + 1) * packet_s
+        waits_s = max(0.0, max(loop_s, self.update_s) - self.bytes_s(fit * self.packet))
+        return self.bytes_s(message.bytes) + (message.packets - 1) // fit * waits_s
 
     @property
     def packet(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, Link, OnWire
 from daqloom.analyse.fabric_messages import Messages
-from daqloom.analyse.fabric_slowest import Delay, Times
+from daqloom.analyse.fabric_slowest import Chance, Delay, Times
 from daqloom.analyse.fabric_traffic import Traffic, traffic
 from daqloom.topology.system import mfp_bytes
 
@@ -96,7 +97,7 @@ class Push:
         """From a node's turn until it knows that all is written: its processor posts a write, the
         flow takes its time of the wires, the acknowledge comes back and is noticed.
 
-        What is random about it, latency and jitter, is not in it: see `delays`.
+        What is random about it, latency and jitter, is not in it: see `chance`.
         """
         streams = self.mfps.shape[1]
         largest = self.link.message(int(self.mfps.max()))
@@ -105,13 +106,15 @@ class Push:
         time_s: Times = np.maximum(flow_s, posts_s) + ways_s  # short MFPs wait for their posts
         return time_s
 
-    def delays(self, phases: int) -> list[Delay]:
-        """What a node draws for itself in so many phases."""
+    def chance(self, phases: int, remote: bool = True) -> Chance:
+        """What is random about a node's time for so many phases: jitter; and, unless all that it
+        sends stays on the node, the latency of a post and the sizes of MFPs."""
         shift, nodes = self.scenario.shift, self.scenario.nodes
-        return [
-            Delay(shift.jitter, shift.jitter_mean, shift.jitter_spread, phases),
-            Delay(nodes.latency, nodes.latency_mean, nodes.latency_spread, phases),
-        ]
+        jitter = Delay(shift.jitter, shift.jitter_mean, shift.jitter_spread, phases)
+        latency = Delay(nodes.latency, nodes.latency_mean, nodes.latency_spread, phases)
+        if not remote:
+            return Chance([jitter])
+        return Chance([jitter, latency], math.sqrt(phases) * self.deviation_s)
 
     @property
     def deviation_s(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,11 @@ from numpy.typing import NDArray
 
 from daqloom.analyse.fabric_barrier import Barrier, barrier
 from daqloom.analyse.fabric_push import Push
-from daqloom.analyse.fabric_slowest import Times, expected_slowest_s
+from daqloom.analyse.fabric_slowest import Chance, Times
 from daqloom.topology.schedule import DUMMY
+
+SAMPLED = 8
+"""Phases, spread over the round, for which is reckoned what chance adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,14 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The phases; arrays (phases,) but for the first one."""
+    """The phases; arrays (phases,) but for the first ones."""
 
+    samples: list[tuple[bool, Times]]
+    """Of some phases: whether nodes send to others, and (nodes,) when they enter the barrier."""
     own_s: Times
     """(nodes,): what a node takes for all its phases, with all links for itself."""
+    busiest_s: float
+    """Time of the fullest link over the round."""
     entered_s: Times
     """From the champion's release until a node enters the next barrier, mean over the nodes."""
     last_s: Times
@@ -76,6 +82,10 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
     they are equal and share one link.
     """
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
+    busy_s = np.zeros(push.traffic.paths.wiring.links)
+    chosen = ((np.arange(SAMPLED) + 0.5) * push.slots / SAMPLED).astype(int)
+    samples: list[tuple[bool, Times]] = []
+    first = 0
     found: list[tuple[NDArray[Any], ...]] = []
     for phases in push.traffic.phases(push.wire_s):
         local = phases.receivers == hosts
@@ -84,6 +94,7 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
         alone_s = push.transfer_s(push.alone_s, phases.switches)
         shared_s = push.transfer_s(np.maximum(phases.shared_s, push.alone_s), phases.switches)
         own_s += np.where(remote, alone_s, still_s).sum(axis=0)
+        busy_s += phases.links_s
         begun_s = np.where(remote, gate.begins_s, gate.released_s)
         entered_s = begun_s + np.where(remote, shared_s, still_s)
         found.append(
@@ -95,45 +106,51 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
                 phases.flows,
             )
         )
-    return Schedule(own_s, *(np.concatenate(part) for part in zip(*found, strict=True)))
+        for phase in chosen[(chosen >= first) & (chosen < first + len(remote))] - first:
+            samples.append((bool(remote[phase].any()), entered_s[phase]))
+        first += len(remote)
+    columns = [np.concatenate(part) for part in zip(*found, strict=True)]
+    return Schedule(samples, own_s, float(busy_s.max(initial=0.0)), *columns)
 
 
 def _in_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     """Behind a barrier after each phase a phase lasts as long as its slowest node takes from one
     release to the next: the one with the most bytes, or the last to be released, or one whose flow
     shares a link. What is drawn by chance adds what the slowest of all draws adds."""
-    far = np.full(push.nodes, push.traffic.farthest)
-    usual_s = gate.begins_s + push.transfer_s(push.alone_s, far) + gate.report_s
-    chance_s = expected_slowest_s(usual_s, push.delays(1), push.deviation_s) - float(usual_s.max())
-    mean_s = sum(delay.sum_mean_s for delay in push.delays(1))
-    length_s = float(found.length_s.mean()) + chance_s
-    last_s = float(found.last_s.mean()) + chance_s
+    kinds = {remote: push.chance(1, remote) for remote in (True, False)}
+    usual = [(kinds[remote], entered_s) for remote, entered_s in found.samples]
+    added_s = np.mean([_added_s(chance, entered_s + gate.report_s) for chance, entered_s in usual])
+    late_s = np.mean([_added_s(chance, entered_s) for chance, entered_s in usual])
+    mean_s = np.mean([chance.mean_s for chance, _ in usual])
+    length_s = float(found.length_s.mean() + added_s)
+    last_s = float(found.last_s.mean() + late_s)
     return Round(
         length_s * push.slots,
-        last_s - float(found.entered_s.mean()) - mean_s,
+        last_s - float(found.entered_s.mean() + mean_s),
         length_s + float(gate.released_s.mean()) - last_s,
         found,
     )
+
+
+def _added_s(chance: Chance, times_s: Times) -> float:
+    """By how much chance makes the slowest slower."""
+    return chance.slowest_s(times_s) - float(times_s.max())
 
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     """Without a barrier, or with one once in k phases, nodes fall out of step and meet on links, by
     how much no closed form says. A bound: a node needs its own time for all its phases, and in the
     long run none builds more events than another; a link needs what all flows of a round take."""
-    hosts = push.traffic.hosts
-    busiest_s = push.traffic.busiest_s(hosts, hosts, push.wire_s)
     if not push.barriers:
-        mean_s = sum(delay.sum_mean_s for delay in push.delays(push.slots))
-        return Round(max(float(found.own_s.max()) + mean_s, busiest_s), 0.0, 0.0, found)
+        mean_s = push.chance(push.slots).mean_s
+        return Round(max(float(found.own_s.max()) + mean_s, found.busiest_s), 0.0, 0.0, found)
     k = push.scenario.shift.phases_per_barrier
-    delays, deviation_s = push.delays(k), math.sqrt(k) * push.deviation_s
+    chance = push.chance(k)
     entered_s = gate.begins_s + found.own_s * k / push.slots
-    step_s = expected_slowest_s(entered_s + gate.report_s, delays, deviation_s)
-    last_s = expected_slowest_s(entered_s, delays, deviation_s)
-    mean_s = float(entered_s.mean()) + sum(delay.sum_mean_s for delay in delays)
+    step_s, last_s = chance.slowest_s(entered_s + gate.report_s), chance.slowest_s(entered_s)
     return Round(
-        max(step_s * push.barriers, busiest_s),
-        last_s - mean_s,
+        max(step_s * push.barriers, found.busiest_s),
+        last_s - float(entered_s.mean()) - chance.mean_s,
         step_s + float(gate.released_s.mean()) - last_s,
         found,
     )

@@ -63,36 +63,39 @@ class Delay:
         return chance_below((time_s - self.mean_s) / self.spread_s)
 
 
-def expected_slowest_s(times_s: Times, delays: Sequence[Delay], deviation_s: float = 0.0) -> float:
-    """E[max over nodes of (time + the sum of its delays + Gaussian noise)].
+class Chance:
+    """The random part of a node's time, which each node draws for itself: delays and noise."""
 
-    `times_s`, shape (nodes,), is what each node takes for certain; each draws for itself all the
-    `delays`, and noise of standard deviation `deviation_s` about zero.
+    def __init__(self, delays: Sequence[Delay], deviation_s: float = 0.0) -> None:
+        """The sum of all `delays`, and Gaussian noise of a standard deviation about zero."""
+        added = [d for d in delays if d.deviation_s > 0 and d.draws <= MOST_ADDED]
+        rest = [d for d in delays if d not in added]
+        noise_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in rest))
+        self.mean_s = sum(delay.sum_mean_s for delay in delays)
+        self._certain_s = sum(delay.sum_mean_s for delay in rest)
+        self._density = _density(added, noise_s) if added or noise_s > 0 else None
 
-    E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from some x₀ below all, F the distribution function of
-    the random part: a sum, so its density is a convolution, done by Fourier transform. On equal
-    times that is, of N exponential delays of mean J, J·(1 + 1/2 + … + 1/N); of uniform ones
-    mean + spread·(N − 1)/(N + 1); of Gaussian ones the extreme value that tables have, 1.03 σ for
-    4 and 2.51 σ for 100.
-    """
-    longest_s = float(times_s.max())
-    certain_s = sum(delay.sum_mean_s for delay in delays if delay.deviation_s == 0)
-    drawn = [delay for delay in delays if delay.deviation_s > 0]
-    added = [delay for delay in drawn if delay.draws <= MOST_ADDED]
-    rest = [delay for delay in drawn if delay.draws > MOST_ADDED]
-    certain_s += sum(delay.sum_mean_s for delay in rest)
-    deviation_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in rest))
-    if not added and deviation_s == 0:
-        return longest_s + certain_s
-    origin_s, step_s, density = _density(added, deviation_s)
-    logs = np.log(np.maximum(np.cumsum(density), 1e-300))
-    behind = np.round((longest_s - times_s) / step_s)
-    behind = behind[behind < len(logs)].astype(int)
-    # ln Π F(x − t_j): the logarithm, read so many cells further on for each node that is behind.
-    counts = np.bincount(behind, minlength=len(logs)).astype(np.float64)
-    spectrum = np.fft.rfft(logs, 2 * len(logs)) * np.conj(np.fft.rfft(counts, 2 * len(logs)))
-    product = np.exp(np.minimum(np.fft.irfft(spectrum)[: len(logs)], 0.0))
-    return longest_s + certain_s + origin_s + step_s * float((1 - product).sum())
+    def slowest_s(self, times_s: Times) -> float:
+        """E[max over nodes of (time + random part)]; `times_s`, shape (nodes,), is certain.
+
+        E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from some x₀ below all, F the distribution function
+        of the random part: a sum, so its density is a convolution, done by Fourier transform. On
+        equal times that is, of N exponential delays of mean J, J·(1 + 1/2 + … + 1/N); of uniform
+        ones mean + spread·(N − 1)/(N + 1); of Gaussian ones the extreme value that tables have,
+        1.03 σ for 4 and 2.51 σ for 100.
+        """
+        longest_s = float(times_s.max()) + self._certain_s
+        if self._density is None:
+            return longest_s
+        origin_s, step_s, density = self._density
+        logs = np.log(np.maximum(np.cumsum(density), 1e-300))
+        behind = np.round((times_s.max() - times_s) / step_s)
+        behind = behind[behind < len(logs)].astype(int)
+        # ln Π F(x − t_j): the logarithm, read so many cells further on for each node behind.
+        counts = np.bincount(behind, minlength=len(logs)).astype(np.float64)
+        spectrum = np.fft.rfft(logs, 2 * len(logs)) * np.conj(np.fft.rfft(counts, 2 * len(logs)))
+        product = np.exp(np.minimum(np.fft.irfft(spectrum)[: len(logs)], 0.0))
+        return longest_s + origin_s + step_s * float((1 - product).sum())
 
 
 def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float, Times]:

@@ -48,6 +48,8 @@ class Phases(NamedTuple):
     """Time of all flows together on the fullest link of the way; 0 likewise."""
     flows: NDArray[np.int32]
     """(phases,): the most flows on one link."""
+    links_s: Times
+    """(links,): time of all flows on each link, all these phases together."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,7 @@ class Traffic:
     def busiest_s(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32], flow_s: Times
     ) -> float:
-        """Time of the fullest link when every source sends a flow to every target but itself.
-
-        A round of linear shift does so.
-        """
+        """Time of the fullest link when every source sends a flow to every target but itself."""
         fullest = np.zeros(self.paths.wiring.links)
         at_once = max(1, COUNTERS // max(1, len(targets)))
         for first in range(0, len(sources), at_once):
@@ -117,11 +116,13 @@ class Traffic:
         load_s = np.bincount(counter.reshape(-1), weights.reshape(-1), phases * links + 1)
         flows = np.bincount(counter.reshape(-1), minlength=phases * links + 1)
         load_s[-1] = flows[-1] = 0
+        by_link = (phases, links)
         return Phases(
             receivers,
             np.maximum(real.sum(axis=0, dtype=np.int32) - 1, 0),
             load_s[counter].max(axis=0),
-            flows[:-1].reshape(phases, links).max(axis=1, initial=0).astype(np.int32),
+            flows[:-1].reshape(by_link).max(axis=1, initial=0).astype(np.int32),
+            load_s[:-1].reshape(by_link).sum(axis=0),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from daqloom.analyse.condition import Condition
 from daqloom.analyse.fabric_push import Push
-from daqloom.analyse.fabric_slowest import chance_below, expected_slowest_s
+from daqloom.analyse.fabric_slowest import Chance, chance_below
 
 MOST_GRANTED = 2
 """Multi-event packets that a builder unit has granted and not yet built."""
@@ -44,7 +44,7 @@ def by_clock(push: Push) -> Windows:
     needed_s = float(push.transfer_s(math.ceil(turns) * push.alone_s, far).max())
     needed_s += nodes.latency_mean + shift.jitter_mean
     off_s = math.hypot(nodes.clock_offset, nodes.clock_drift * push.scenario.run.duration)
-    apart_s = 2 * expected_slowest_s(np.zeros(push.nodes), [], off_s)
+    apart_s = 2 * Chance([], off_s).slowest_s(np.zeros(push.nodes))
     return Windows(
         length_s=push.slots * shift.window,
         meps=min(turns, shift.window / float(push.alone_s.max())),
