@@ -114,16 +114,19 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import load_system, rack
+        from daqloom.scenario import Scenario, ScenarioError, load_system
 
         system = load_system(scenario, set_ or ())
-        if figure:
-            rack(system)
+        if figure and not isinstance(system, Scenario):
+            raise ScenarioError(
+                f"--figure {figure}: the closed forms of a fabric have none; leave it out, or take "
+                "a rack such as atlas-lab"
+            )
         result = system.analyse()
-        if figure:
+        if figure and isinstance(system, Scenario):
             from daqloom.report.result_figure import write
 
-            write(figure, rack(system), result)
+            write(figure, system, result)
         print(result.to_json()) if json else print_result(result)
 
 
