@@ -10,7 +10,7 @@ pass). Of N equal nodes, N a power of two, that gives
     dissemination  m·⌈log₂ N⌉
     ideal          0
 
-(`docs/explanation/infiniband-model.md`; facts, part E). The barriers are those of
+(`docs/explanation/infiniband-model.md`). The barriers are those of
 `engine/protocol/barrier.hpp`.
 """
 

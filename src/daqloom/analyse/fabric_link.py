@@ -109,9 +109,10 @@ class Link:
         A packet leaves when its blocks are free at the other end. They are free again when it has
         left the switch there, behind its own head, and known to be so an update and a cable later:
         loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds
-        q = ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop) (facts, part D;
-        `Network.CreditsBoundTheRate`). Freed block by block, the blocks that q packets leave over
-        let a packet go as much earlier. Updates that keep an interval tell of q packets at most.
+        q = ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop)
+        (`Network.CreditsBoundTheRate` in the engine's tests). Freed block by block, the blocks that
+        q packets leave over let a packet go as much earlier. Updates that keep an interval tell of
+        q packets at most.
         """
         of_packet = -(-self.packet // BLOCK_BYTES)
         fit, over = divmod(self.blocks, of_packet)

@@ -2,7 +2,7 @@
 
 With o a processor's time for a message, w its way through an idle network and p the polling delay,
 it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Culler et al., PPoPP
-1993; facts, part E, says why o decides over barriers).
+1993). It is o that decides over barriers: at the master of a centralised one it counts N times.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def by_count(push: Push, gate: Barrier) -> Round:
 def schedule(push: Push, gate: Barrier) -> Schedule:
     """All phases, each on its own. Copies within a node take their time, a dummy's turn none.
 
-    Several flows on a link take at least their sum (facts, part E; `Conflicts.*`); exactly that if
-    they are equal and share one link.
+    Several flows on a link take at least their sum; exactly that if they are equal and share one
+    link (`Conflicts.*` in the engine's tests).
     """
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
     busy_s = np.zeros(push.traffic.paths.wiring.links)
