@@ -25,9 +25,9 @@ from daqloom.report.link_load import blocks, loads
 from daqloom.report.phase_figure import MOST_NODES, spread
 from daqloom.result import Result
 from daqloom.scenario import FabricScenario, load_system
-from daqloom.simulate.fabric_configure import fabric_system
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Cable, End, Fabric, Node
+from daqloom.topology.system import fabric_system
 from daqloom.topology.wiring import NONE
 
 BRIEF = {"run__warmup": "0 s", "run__duration": "0.5 ms"}

@@ -17,7 +17,7 @@ from daqloom.scenario import (
     to_toml,
 )
 from daqloom.scenario.load import load
-from daqloom.simulate.fabric_configure import fabric_system
+from daqloom.topology.system import fabric_system
 
 ROOT = Path(__file__).parent.parent
 FABRICS = [name for name in presets() if isinstance(load_system(name), FabricScenario)]

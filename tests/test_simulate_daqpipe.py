@@ -8,7 +8,7 @@ from small_fabrics import metrics, ring, small, way_s
 
 from daqloom.scenario import FabricScenario, ScenarioError, load_system
 from daqloom.simulate import SimulationError
-from daqloom.simulate.fabric_configure import fabric_system
+from daqloom.topology.system import fabric_system
 
 PAYLOAD_BYTES = 100 * 4096
 WIRE_BYTES = 100 * (4096 + 26) + 16 + 4

@@ -8,8 +8,8 @@ from small_fabrics import metrics, ring, small, way_s
 
 from daqloom.scenario import FabricScenario, ScenarioError
 from daqloom.simulate import SimulationError
-from daqloom.simulate.fabric_configure import fabric_system
 from daqloom.topology.schedule import DUMMY
+from daqloom.topology.system import fabric_system
 
 
 def wire_s() -> float:

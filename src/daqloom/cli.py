@@ -104,22 +104,29 @@ def show(scenario: Name, set_: Set = None) -> None:
 def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
     """Answer in closed form, at once.
 
-    Buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    Of a rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    Of an InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part is full.
 
     \b
     Examples:
       daqloom analyse atlas-lab
       daqloom analyse atlas-lab --set event.size="2 MB" --set transport.overhead=false
       daqloom analyse my-rack.toml --json
+      daqloom analyse lhcb-run3-test --set shift.barrier=centralised
     """
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import load
+        from daqloom.scenario import Scenario, ScenarioError, load_system
 
-        system = load(scenario, set_ or ())
+        system = load_system(scenario, set_ or ())
+        if figure and not isinstance(system, Scenario):
+            raise ScenarioError(
+                f"--figure {figure}: the closed forms of a fabric have none; leave it out, or take "
+                "a rack such as atlas-lab"
+            )
         result = system.analyse()
-        if figure:
+        if figure and isinstance(system, Scenario):
             from daqloom.report.result_figure import write
 
             write(figure, system, result)

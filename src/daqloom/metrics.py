@@ -31,22 +31,31 @@ class Metric:
 _BOTH = "analyse, simulate, measure"
 _RUN = "simulate, measure"
 _SIMULATE = "simulate"
+_FORMULA = "analyse, simulate"
 _ANALYSE = "analyse"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("event_rate_hz", "Hz", _RUN, "Events built per second, after the warm-up."),
+    Metric(
+        "event_rate_hz",
+        "Hz",
+        _BOTH,
+        "Events built per second, after the warm-up. `analyse` gives it of fabrics, for the long "
+        "run.",
+    ),
     Metric(
         "event_rate_bound_hz",
         "Hz",
         _ANALYSE,
         "The rate at which the first of source links, uplinks, access links or hosts is full: "
-        "no buffer, however deep, carries more.",
+        "no buffer, however deep, carries more. On a fabric, at which the first part is busy all "
+        "the time: no barrier, however cheap, lets more through.",
     ),
     Metric(
         "throughput_bps",
         "bit/s",
-        _RUN,
-        "Payload of the events built, per second, after the warm-up. Headers are not counted.",
+        _BOTH,
+        "Payload of the events built, per second, after the warm-up. Headers are not counted. "
+        "`analyse` gives it of fabrics.",
     ),
     Metric("events_built", "events", _RUN, "Events collected in full after the warm-up."),
     Metric(
@@ -142,7 +151,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "node_throughput_bps",
         "bit/s",
-        _SIMULATE,
+        _FORMULA,
         "On a fabric: payload that a node pushes per second, copies to itself included, mean.",
     ),
     Metric(
@@ -152,33 +161,33 @@ METRICS: tuple[Metric, ...] = (
         "On a fabric: events for which a builder's output buffer had no room.",
     ),
     Metric("phases", "phases", _SIMULATE, "Of linear shifting, all nodes together."),
-    Metric("phase_s", "s", _SIMULATE, "Length of a phase, mean."),
-    Metric("dummy_share", "1", _SIMULATE, "Share of the schedule's slots that are dummies."),
+    Metric("phase_s", "s", _FORMULA, "Length of a phase, mean."),
+    Metric("dummy_share", "1", _FORMULA, "Share of the schedule's slots that are dummies."),
     Metric(
         "barrier_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time from entering a barrier to being released, 0 to 1.",
     ),
-    Metric("barrier_rate_hz", "Hz", _SIMULATE, "Barriers that all nodes have left, per second."),
+    Metric("barrier_rate_hz", "Hz", _FORMULA, "Barriers that all nodes have left, per second."),
     Metric(
         "barrier_s.*",
         "s",
-        _SIMULATE,
+        _FORMULA,
         "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
         "from then on, which is what the barrier itself costs.",
     ),
     Metric(
         "idle_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time with nobody to send to, a dummy's turn, 0 to 1; without what "
         "a barrier makes of it.",
     ),
     Metric(
         "processor_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time that their processors send and receive messages, 0 to 1.",
     ),
     Metric(
@@ -418,13 +427,54 @@ ANALYSIS: tuple[tuple[str, str, str], ...] = (
         "rate_bounds_hz",
         "one for each part",
         "Event rate at which source links, uplinks, access links, hosts or the builders' "
-        "concurrent events are busy all the time. The least is `event_rate_bound_hz`.",
+        "concurrent events are busy all the time. The least is `event_rate_bound_hz`. On a fabric "
+        "the parts are hosts' links, the fullest link, credits, memory, copies, processors, "
+        "sources, output buffers; the schedule with its dummies and conflicts; of DAQPIPE credits, "
+        "parallel sends and time slots. A part that takes no time is left out.",
     ),
     (
         "overhead",
         "`event_frame_bytes`",
         "An event as buffered frames. `mean_frame_bytes` and `packets` describe them, "
         "`wire_share` is the part of a link's rate that frames can take.",
+    ),
+    (
+        "phase",
+        "`value_s`",
+        "On a fabric: length of a phase, mean over a round. `links_s` is what its fullest link "
+        "takes of it, `own_s` what the largest node would take alone.",
+    ),
+    (
+        "barrier",
+        "`value_s`",
+        "What the messages of a barrier cost a phase of equal nodes; `messages` says how many.",
+    ),
+    (
+        "schedule",
+        "`phases`",
+        "Of a round. In `conflicting` of them flows share a link, up to `worst_flows`.",
+    ),
+    (
+        "window",
+        "`value_s`",
+        "Length of a time window, in which a node writes so many `multi_event_packets`.",
+    ),
+    (
+        "event",
+        "`value_s`",
+        "DAQPIPE: what collecting an event takes at least. `limit` names the part that bounds "
+        "the rate.",
+    ),
+    (
+        "link",
+        "`payload_bps`",
+        "Payload that a link of a fabric carries while as much comes the other way; "
+        "`headers_bps` and `credits_bps` are what headers and credits alone would leave.",
+    ),
+    (
+        "message",
+        "`value_s`",
+        "From asking for a message of no data until the farthest node has taken it in.",
     ),
 )
 

@@ -9,15 +9,15 @@ from daqloom.report import event_figure, link_load_map, phase_figure, style, wri
 from daqloom.report.link_load import level_label, loads
 from daqloom.report.link_load_map import plural
 from daqloom.report.sheet import Sheet
-from daqloom.simulate.fabric_configure import fabric_system
 from daqloom.topology.levels import tree
+from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from daqloom.result import Result
     from daqloom.scenario import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 WIDTH = 1040.0
 MARGIN = 24.0

@@ -49,6 +49,12 @@ class FabricScenario(System):
         content["nodes"]["latency_file"] = self.nodes.digest()
         return content
 
+    def analyse(self) -> Result:
+        """Closed forms; milliseconds. Raises ScenarioError where nodes and fabric do not fit."""
+        from daqloom.analyse.fabric import analyse_fabric
+
+        return analyse_fabric(self)
+
     def simulate(
         self,
         *,

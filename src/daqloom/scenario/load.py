@@ -37,7 +37,7 @@ def rack(system: Scenario | FabricScenario) -> Scenario:
     if not isinstance(system, Scenario):
         raise ScenarioError(
             f"{system.name} is the scenario of a fabric; expected that of a rack, such as "
-            "atlas-lab (`daqloom simulate` takes both)"
+            "atlas-lab (`daqloom analyse` and `daqloom simulate` take both)"
         )
     return system
 

@@ -11,8 +11,8 @@ from daqloom.simulate.phases import event_columns, write_events
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
     from daqloom.simulate.run import Counted
+    from daqloom.topology.system import FabricSystem
 
 
 class DaqpipeRun:

@@ -12,7 +12,7 @@ from daqloom.simulate.run import Counted, SimulationError, check_books, cost
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 
 class ProtocolRun(Protocol):
@@ -60,7 +60,7 @@ def simulate_fabric(
     what the engine refuses, a deadlock among it. Losses that leave the event builder waiting for
     ever are a warning.
     """
-    from daqloom.simulate.fabric_configure import fabric_system
+    from daqloom.topology.system import fabric_system
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,114 +10,12 @@ from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.infiniband import BLOCK_BYTES
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric, with_rate
-from daqloom.topology.load import load_fabric
-from daqloom.topology.routes import Routes
-from daqloom.topology.routing import routing
-from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
-from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
     from daqloom.scenario.infiniband import InfinibandFabric
-    from daqloom.scenario.push import Fragments, Nodes
-
-
-@dataclass(frozen=True)
-class FabricSystem:
-    """What a scenario says, cabled, routed and scheduled."""
-
-    fabric: Fabric
-    routes: Routes
-    slots: Slots
-    mfp_bytes: list[int]
-    """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
-
-    @property
-    def hosts(self) -> list[int]:
-        """Of the nodes, in the order of the slots."""
-        hosts: list[int] = self.slots[self.slots != DUMMY].tolist()
-        return hosts
-
-    @property
-    def nodes(self) -> int:
-        """Slots that are no dummies."""
-        return len(self.hosts)
-
-
-def fabric_system(scenario: FabricScenario) -> FabricSystem:
-    """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes = _cabled(scenario.fabric)
-    slots = _slots(scenario.nodes, fabric, scenario.run.seed)
-    nodes = int((slots != DUMMY).sum())
-    try:
-        scenario.check_groups(nodes)
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    sizes = _mfp_bytes(scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams)
-    return FabricSystem(fabric, routes, slots, sizes)
-
-
-def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
-    if given.shape == "imported":
-        fabric, tables, _ = load_fabric(given.folder)
-    else:
-        tables = None
-        fabric = folded_clos(
-            "fat-tree",
-            leaves=given.leaves,
-            spines=given.spines,
-            hosts_per_leaf=given.hosts_per_leaf,
-            links=given.links,
-            pods=given.pods or None,
-            cores=given.cores or None,
-            radix=given.radix,
-            rate_bps=given.rate,
-        )
-    fabric = with_rate(fabric, given.rate) if given.rate else fabric
-    return fabric, routing(fabric, tables, given.routing or None)
-
-
-def _slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
-    wiring = wire(fabric)
-    everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
-    count = nodes.count or len(everyone)
-    if count > len(everyone):
-        raise ScenarioError(
-            f"nodes.count = {count} is more than the {len(everyone)} hosts of the fabric; take "
-            "fewer nodes, more leaves or more hosts_per_leaf"
-        )
-    taken = everyone[:count] if nodes.placement == "fill" else _spread(everyone, wiring, count)
-    if nodes.dummies == "all-ports":
-        slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
-    else:
-        slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
-    return shuffled(slots, seed) if nodes.order == "shuffled" else slots
-
-
-def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
-    """The first host of each leaf, the second of each, …"""
-    leaf = wiring.leaf[everyone]
-    place = np.zeros(len(everyone), int)
-    for each in np.unique(leaf):
-        place[leaf == each] = np.arange((leaf == each).sum())
-    order = np.lexsort((np.arange(len(everyone)), place))
-    spread: Slots = everyone[np.sort(order[:count])]
-    return spread
-
-
-def _mfp_bytes(fragments: Fragments, sources: int) -> list[int]:
-    """Mean size of each source's MFP; over all sources the mean is that of `fragments.size`."""
-    mean = fragments.size * fragments.packing
-    if not fragments.groups:
-        return [mean] * sources
-    shares = sum(group.share for group in fragments.groups)
-    return [
-        round(mean * sources * group.share / shares / group.sources)
-        for group in fragments.groups
-        for _ in range(group.sources)
-    ]
+    from daqloom.scenario.push import Fragments
+    from daqloom.topology.system import FabricSystem
 
 
 def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:

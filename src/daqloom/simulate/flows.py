@@ -12,8 +12,8 @@ from daqloom.simulate.port_wait import probe_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
     from daqloom.simulate.run import Counted
+    from daqloom.topology.system import FabricSystem
 
 
 class FlowsRun:

@@ -13,7 +13,7 @@ from daqloom.simulate.run import SimulationError
 from daqloom.topology.schedule import DUMMY
 
 if TYPE_CHECKING:
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 Stage = tuple[float, int, int, str]
 """Begin (s), step, node, what it does."""
