@@ -275,6 +275,9 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
     assert built < 2100  # each value once at most; a file's digest is no reason for a second
 
 
+CLUSTER = {"fabric.shape": "imported", "fabric.dumps": "cluster64"}
+
+
 @pytest.mark.parametrize(
     ("changes", "factor"),
     [
@@ -285,7 +288,10 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
         ({"fragments.rate": "1 kHz"}, 1e3 * 100 / 4096 / (200e9 / 8 / (4096 + 26))),
         ({"fabric.rate": "EDR"}, 0.5),
         ({"fabric.shape": "imported", "fabric.dumps": "cluster64", "fabric.rate": "HDR"}, 64 / 4),
-        ({"fabric.shape": "imported", "fabric.dumps": "cluster64", "fabric.rate": "0 b/s"}, 8),
+        (
+            {"fabric.shape": "imported", "fabric.dumps": "cluster64", "fabric.rate": "0 b/s"},
+            0.64,
+        ),  # 4x SDR
     ],
 )
 def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: float) -> None:
