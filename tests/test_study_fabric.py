@@ -117,6 +117,14 @@ def test_quantities_of_a_fabric_are_coordinates_in_si_units(tmp_path: Path) -> N
     assert told == {"fabric.buffer": "B", "fabric.rate": "b/s"}
 
 
+def test_a_speed_by_its_name_is_a_rate(tmp_path: Path) -> None:
+    study = written(tmp_path, TREE + '[grid]\n"fabric.rate" = ["EDR", "HDR", "50 Gb/s"]\n')
+    assert study.axes[0].coordinates("fabric.rate", study.base) == [100e9, 200e9, 50e9]
+    point = study.scenario((0,))
+    assert isinstance(point, FabricScenario)
+    assert point.fabric.rate == 100e9
+
+
 def test_variants_and_set_take_lists_of_tables(tmp_path: Path) -> None:
     text = """
 [set]
@@ -267,6 +275,9 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
     assert built < 2100  # each value once at most; a file's digest is no reason for a second
 
 
+CLUSTER = {"fabric.shape": "imported", "fabric.dumps": "cluster64"}
+
+
 @pytest.mark.parametrize(
     ("changes", "factor"),
     [
@@ -275,7 +286,12 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
         ({"fabric.rate": "100 Gb/s"}, 0.5),
         ({"fabric.mtu": "2048 B"}, (4096 + 26) / (2048 + 26)),
         ({"fragments.rate": "1 kHz"}, 1e3 * 100 / 4096 / (200e9 / 8 / (4096 + 26))),
-        ({"fabric.shape": "imported", "fabric.dumps": "cluster64"}, 64 / 4),
+        ({"fabric.rate": "EDR"}, 0.5),
+        ({"fabric.shape": "imported", "fabric.dumps": "cluster64", "fabric.rate": "HDR"}, 64 / 4),
+        (
+            {"fabric.shape": "imported", "fabric.dumps": "cluster64", "fabric.rate": "0 b/s"},
+            0.64,
+        ),  # 4x SDR
     ],
 )
 def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: float) -> None:
@@ -425,6 +441,7 @@ def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:
     )
     assert refused.exit_code == 2
     assert len(refused.output.strip().splitlines()) == 1
+    assert "which simulated racks have" in refused.output
 
 
 def test_formula_and_simulation_of_one_run_are_compared_on_racks_only() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BeforeValidator,
     Field,
     ModelWrapValidatorHandler,
     ValidationInfo,
@@ -17,11 +16,9 @@ from pydantic import (
 from daqloom.scenario import inputs
 from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
 from daqloom.scenario.infiniband_switches import filled_in
-from daqloom.scenario.link_rates import port_rate
+from daqloom.scenario.link_rates import PortRate
 from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import (
-    RATE,
-    BitRateOrNone,
     PositiveBytes,
     PositiveSeconds,
     Seconds,
@@ -38,7 +35,6 @@ LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
 """Of a packet that is the only one of an RDMA write with immediate data."""
 MOST_HOSTS = 8192
 
-PortRate = Annotated[BitRateOrNone, BeforeValidator(lambda value: port_rate(value, RATE))]
 Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 
 

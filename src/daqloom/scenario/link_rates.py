@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Annotated
 
-from daqloom.scenario.quantities import Dimension
+from daqloom.scenario.quantities import RATE, Dimension, reading
 
 # One lane: signalling rate × encoding (8b/10b, 64b/66b) or what is left of FEC's frames
 # (256/257 × 514/544 of HDR's 53.125 and NDR's 106.25 Gb/s is 50 and 100 Gb/s).
@@ -32,7 +33,13 @@ def data_rate(width: str, speed: str) -> int | None:
     return int(int(width) * LANE_BPS[speed])
 
 
-def port_rate(value: object, dimension: Dimension) -> object:
-    """A speed's name, such as EDR, as the rate of a port of four lanes; all else as it is."""
-    rate = data_rate("4", value) if isinstance(value, str) else None
-    return value if rate is None else dimension.format(rate)
+class _PortRate(Dimension):
+    """A rate, or the name of a speed, such as EDR, for a port of four lanes."""
+
+    def parse(self, text: object) -> int | float:
+        rate = data_rate("4", text) if isinstance(text, str) else None
+        return super().parse(text) if rate is None else rate
+
+
+PortRate = Annotated[int, *reading(_PortRate(**vars(RATE)))]
+"""b/s; 0 where cables have rates of their own."""

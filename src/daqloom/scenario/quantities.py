@@ -122,7 +122,8 @@ def dimension_of(field: FieldInfo) -> Dimension | None:
     return next((item for item in field.metadata if isinstance(item, Dimension)), None)
 
 
-def _kind(dimension: Dimension) -> Any:
+def reading(dimension: Dimension) -> Any:
+    """What makes a number of a model's field one of these: `Annotated[int, *reading(SIZE)]`."""
     return (
         BeforeValidator(dimension.parse),
         PlainSerializer(dimension.format, return_type=str, when_used="json"),
@@ -142,11 +143,11 @@ def _positive(dimension: Dimension) -> Dimension:
     return replace(dimension, zero_allowed=False)
 
 
-Bytes = Annotated[int, *_kind(SIZE)]
-PositiveBytes = Annotated[int, *_kind(_positive(SIZE))]
-BitRateOrNone = Annotated[int, *_kind(RATE)]
-BitRate = Annotated[int, *_kind(_positive(RATE))]
-Seconds = Annotated[float, *_kind(TIME)]
-PositiveSeconds = Annotated[float, *_kind(_positive(TIME))]
-Hertz = Annotated[float, *_kind(_positive(FREQUENCY))]
-FrequencyOrNone = Annotated[float, *_kind(FREQUENCY)]
+Bytes = Annotated[int, *reading(SIZE)]
+PositiveBytes = Annotated[int, *reading(_positive(SIZE))]
+BitRateOrNone = Annotated[int, *reading(RATE)]
+BitRate = Annotated[int, *reading(_positive(RATE))]
+Seconds = Annotated[float, *reading(TIME)]
+PositiveSeconds = Annotated[float, *reading(_positive(TIME))]
+Hertz = Annotated[float, *reading(_positive(FREQUENCY))]
+FrequencyOrNone = Annotated[float, *reading(FREQUENCY)]

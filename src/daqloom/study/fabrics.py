@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ docs/explanation/infiniband-model.md."""
 HOPS_PER_PACKET = 3.0
 """Four links between two leaves, at about three quarters of what a node's link carries."""
 HEADER_BYTES = 26
+USUAL_BPS = 200e9
+"""Of HDR, where a switch that is changed decides."""
 
 
 class Fabrics:
@@ -53,11 +56,12 @@ class Fabrics:
         of = functools.partial(number, base, changes)
         message = of("fragments.size") * of("fragments.packing")
         payload = message / math.ceil(message / of("fabric.mtu"))
-        node_hz = of("fabric.rate") / (8 * (payload + HEADER_BYTES))
+        nodes, rate_bps = _nodes(base, changes)
+        node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
         if of("fragments.rate"):
             pushed_bytes = of("fragments.size") * of("nodes.streams")
             node_hz = min(node_hz, of("fragments.rate") * pushed_bytes / payload)
-        packets = _nodes(base, changes) * node_hz * of("run.duration")
+        packets = nodes * node_hz * of("run.duration")
         return packets * HOPS_PER_PACKET / HOPS_PER_S
 
 
@@ -73,24 +77,26 @@ class Never:
         return dict(changes)
 
 
-def _nodes(base: FabricScenario, changes: Mapping[str, Any]) -> float:
-    """How many there are: as told, or all hosts of the fabric."""
+def _nodes(base: FabricScenario, changes: Mapping[str, Any]) -> tuple[float, float]:
+    """How many: as told, or all hosts of the fabric; and the rate of their links (b/s)."""
     of = functools.partial(number, base, changes)
-    if given := of("nodes.count"):
-        return given
+    hosts = of("fabric.leaves") * of("fabric.hosts_per_leaf") * max(1, of("fabric.pods"))
+    rate_bps = USUAL_BPS
     if value(base, changes, "fabric.shape") == "imported":
-        return _hosts(str(value(base, changes, "fabric.dumps")))
-    return of("fabric.leaves") * of("fabric.hosts_per_leaf") * max(1, of("fabric.pods"))
+        hosts, rate_bps = _imported(str(value(base, changes, "fabric.dumps")))
+    return of("nodes.count") or hosts, of("fabric.rate") or rate_bps
 
 
 @functools.lru_cache(maxsize=1000)
-def _hosts(dumps: str) -> int:
-    """Of an imported fabric; none where it cannot be read, as its simulation will say."""
+def _imported(dumps: str) -> tuple[float, float]:
+    """Hosts, and the mean rate of cables; none where the dumps cannot be read, as their simulation
+    will say."""
     from daqloom.topology.errors import TopologyError
     from daqloom.topology.load import load_cabling
 
     try:
         fabric, _ = load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
     except TopologyError:
-        return 0
-    return len(fabric.hosts)
+        return 0, 0.0
+    rates = [cable.rate_bps for cable in fabric.cables]
+    return len(fabric.hosts), statistics.fmean(rates or [0.0])

@@ -183,8 +183,9 @@ def course_of(dataset: Dataset) -> DataArray:
     name = COURSE + PEAK
     if name not in dataset or not bool(dataset[name].notnull().any()):
         raise StudyError(
-            "return levels need the course of a run, and there is none; compute the study with "
-            "`daqloom study run FILE` if it is not yet (in Python open it with course=True)"
+            "return levels need the course of the most that a top-of-rack switch held, which "
+            "simulated racks have, and there is none; compute the study with `daqloom study run "
+            "FILE` if it is not yet (in Python open it with course=True)"
         )
     return dataset[name]
 

@@ -37,7 +37,7 @@ each such table. `[variants]` is an axis of named steps, which may set different
 
 Values are
 
-- a list: `"event.size" = ["1 MB", "5 MB"]`,
+- a list: `"event.size" = ["1 MB", "5 MB"]`; of lists where the key takes one,
 - a range by step: `{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }`, the end included if a step
   falls on it,
 - a range by count: `{ from = "1 MB", to = "8 MB", count = 4, spacing = "log" }`; spacing is
