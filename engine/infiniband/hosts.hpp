@@ -2,7 +2,7 @@
 //
 // A host sends the messages of its connections in turn, a packet each; messages of one connection
 // one after the other. The receiver acknowledges each message with a packet that uses the fabric
-// like any other.
+// like any other. What a host sends or receives goes through its adapter's PCIe and its memory.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,54 @@ namespace daqloom::infiniband {
 
 struct HostConfig {
     base::Bytes mtu = 4096;     ///< payload of a packet
-    base::BitRate memory_rate;  ///< at which a host fetches payload (PCIe, memory); 0: no limit
-    bool acknowledge = true;    ///< else a message is complete when it has been received
+    base::BitRate pcie_rate;    ///< of the adapter, each way; 0: no limit
+    base::BitRate memory_rate;  ///< of a host's memory, all traffic together; 0: no limit
+    /// How often what is sent crosses memory, and what is received: written by its source and
+    /// fetched; delivered and read by what comes next.
+    std::uint32_t memory_passes = 2;
+    bool acknowledge = true;  ///< else a message is complete when it has been received
+};
+
+/// What a host's bytes go through, first come, first served: one way of its adapter's PCIe, and
+/// with each pass its memory.
+class HostPath {
+  public:
+    explicit HostPath(const HostConfig& config)
+        : pcie_(clock_of(config.pcie_rate)),
+          memory_(clock_of(config.memory_rate)),
+          has_pcie_(config.pcie_rate.bps > 0),
+          passes_(config.memory_rate.bps > 0 ? config.memory_passes : 0) {}
+
+    struct Host {
+        base::Time out;  // when each is free
+        base::Time in;
+        base::Time memory;
+    };
+
+    [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
+    /// When that much, asked for now, has been fetched from memory.
+    base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.out, host, bytes, now);
+    }
+    /// When that much, here now, is in memory.
+    base::Time deliver(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.in, host, bytes, now);
+    }
+
+  private:
+    static base::WireClock clock_of(base::BitRate rate) {
+        return base::WireClock(rate.bps > 0 ? rate : base::gigabits_per_second(1));
+    }
+    base::Time pass(base::Time& way, Host& host, base::Bytes bytes, base::Time now) const {
+        way = std::max(way, now) + (has_pcie_ ? pcie_(bytes) : base::Time::zero());
+        host.memory = std::max(host.memory, now) + memory_(bytes * passes_);
+        return std::max(way, host.memory);
+    }
+
+    base::WireClock pcie_;
+    base::WireClock memory_;
+    bool has_pcie_;
+    base::Bytes passes_;  // 0: no limit
 };
 
 /// Drives `Network` for whoever posts messages: `driver.on_received(message, now)` when all of one
@@ -36,11 +82,16 @@ class Hosts {
     Hosts(const HostConfig& config, std::uint32_t hosts, std::uint32_t lanes, Network& network,
           sim::EventQueue& events)
         : config_(config),
-          memory_(config.memory_rate.bps > 0 ? config.memory_rate : base::gigabits_per_second(1)),
+          path_(config),
           lanes_(lanes),
           network_(network),
           events_(events),
-          senders_(std::size_t{hosts} * lanes) {}
+          hosts_(hosts),
+          senders_(std::size_t{hosts} * lanes) {
+        if (path_.is_limited()) {
+            network.let_hosts_hold();
+        }
+    }
 
     /// An RDMA write; it goes out after `latency` (of the host's software and adapter) at the
     /// earliest. Returns the number by which it is known until it is completed.
@@ -92,7 +143,7 @@ class Hosts {
 
     struct Sender {
         base::Ring<MessageIndex> active;  // the next packet is of the first
-        base::Time fetched;               // the next payload is fetched after this one
+        base::Time fetched;               // the next payload has been
         bool supplied = false;            // a packet waits in the network's queue
         bool fetching = false;
     };
@@ -108,6 +159,10 @@ class Hosts {
                 hosts.senders_[sender].supplied = false;
                 hosts.supply(sender, now);
             }
+        }
+        base::Time take_in(const Packet& packet, base::Time now) {
+            return hosts.path_.deliver(hosts.hosts_[packet.destination],
+                                       packet.bytes - kHeaderBytes, now);
         }
         void on_delivered(const Packet& packet, base::Time now) {
             const MessageIndex index = packet.tag & ~kAcknowledge;
@@ -169,7 +224,7 @@ class Hosts {
         if (sender.supplied || sender.fetching || sender.active.empty()) {
             return;
         }
-        if (config_.memory_rate.bps > 0 && now < sender.fetched) {
+        if (now < sender.fetched) {
             sender.fetching = true;
             events_.push({sender.fetched, kFetched, static_cast<std::uint32_t>(index)});
             return;
@@ -184,7 +239,9 @@ class Hosts {
         const base::Bytes payload = std::min(config_.mtu, message.bytes - message.sent);
         message.sent += payload;
         message.begun = true;
-        sender.fetched = now + memory_(payload);
+        if (path_.is_limited()) {
+            sender.fetched = path_.fetch(hosts_[message.source], payload, now);
+        }
         sender.supplied = true;
         sender.active.pop();
         if (!message.all_sent()) {
@@ -213,10 +270,11 @@ class Hosts {
     }
 
     HostConfig config_;
-    base::WireClock memory_;
+    HostPath path_;
     std::uint32_t lanes_;
     Network& network_;
     sim::EventQueue& events_;
+    std::vector<HostPath::Host> hosts_;
     std::vector<Sender> senders_;
     std::vector<Message> messages_;
     std::vector<MessageIndex> free_;

@@ -63,6 +63,10 @@ class FabricScenario(System):
                 '[daqpipe] is filled in, but nodes.protocol is not given; set it to "daqpipe", or '
                 'to "shift" if these keys are to wait'
             )
+        if self.nodes.card.buffer and not self.fragments.rate:
+            raise ValueError(
+                "nodes.card.buffer needs fragments.rate; a card fills at the rate of events"
+            )
         self.check_groups(self.nodes.count)
         if self.fragments.groups and not any(group.share for group in self.fragments.groups):
             raise ValueError("fragments.groups hold nothing; give a share above 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -55,6 +55,37 @@ class Fragments(Part):
     )
 
 
+class Card(Part):
+    """[nodes.card]: the card that each stream comes from; its acknowledges have latency spikes."""
+
+    buffer: Bytes = Field(
+        default=0,
+        description=(
+            "shift: what it holds of a stream; full, it stops the trigger for all; needs "
+            'fragments.rate; "0 B": no limit (B)'
+        ),
+    )
+    kind: DelayKind = Field(
+        default="fixed",
+        description=(
+            "distribution of the time from the end of an MFP until the card knows that it is in "
+            "the host's memory"
+        ),
+    )
+    mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
+    )
+    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1)] = Field(
+        default=0.0, description="that this time is a spike instead, 0 to 1"
+    )
+    spike_kind: DelayKind = Field(default="fixed", description="distribution of a spike")
+    spike_mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spike_spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
+    )
+
+
 class Nodes(Part):
     """[nodes]: hosts with a readout unit and a builder unit each."""
 
@@ -97,14 +128,30 @@ class Nodes(Part):
     latency_spread: Seconds = Field(
         default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
     )
+    pcie_rate: BitRateOrNone = Field(
+        default=0,
+        description=(
+            'of the network card, from memory and to memory, each; "0 b/s": no limit (b/s)'
+        ),
+    )
     memory_rate: BitRateOrNone = Field(
-        default=0, description='at which payload is fetched (PCIe); "0 b/s": no limit (b/s)'
+        default=0,
+        description='of the memory, all traffic of a node together; "0 b/s": no limit (b/s)',
+    )
+    memory_passes: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description=(
+            "how often what is sent crosses memory (written by its source, fetched), and what is "
+            "received (delivered, read by what comes next)"
+        ),
     )
     local_rate: BitRateOrNone = Field(
         default=0, description='of copies within a node; "0 b/s": they take no time (b/s)'
     )
     source_buffer: PositiveBytes = Field(
-        default=10**12, description="shift: buffer of a stream's MFPs (B)"
+        default=10**12, description="shift: the host's buffer of a stream's MFPs (B)"
     )
     output_buffer: PositiveBytes = Field(
         default=10**12, description="shift: buffer of a builder's multi-event packets (B)"
@@ -124,6 +171,7 @@ class Nodes(Part):
         le=0.01,
         description="by windows or time slots: standard deviation of their rates (s/s)",
     )
+    card: Card = Field(default_factory=Card, description="the card that a stream comes from")
 
 
 class Shift(Part):
