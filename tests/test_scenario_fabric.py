@@ -78,6 +78,8 @@ def test_what_needs_a_rack_says_so() -> None:
         ("nodes.count=320", "groups have 963 sources"),
         ("run.warmup=1 s", "leaves nothing of run.duration"),
         ("shift.barrier=round", "is not known; expected 'none'"),
+        ("nodes.card.buffer=1 MB", "nodes.card.buffer needs fragments.rate"),
+        ("nodes.card.spike_probability=2", "nodes.card.spike_probability"),
     ],
 )
 def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) -> None:

@@ -59,6 +59,52 @@ def test_a_rate_is_kept_if_the_network_can() -> None:
     assert found["event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
+def carded(spike: str, **changes: object) -> FabricScenario:
+    """20 MHz: 409.6 kB of each stream in 204.8 us, for half of which a card has room."""
+    card = {"buffer": "204800 B", "spike_probability": 1.0, "spike_mean": spike}
+    keys = {f"nodes__card__{key}": value for key, value in card.items()}
+    return small(fragments__rate="20 MHz", **keys, **changes)
+
+
+def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
+    # Measured over eight rounds of four packets, behind 0.5 ms.
+    bridged = metrics(carded("102.4 us", run__duration="7.0536 ms").simulate(seed=1))
+    assert bridged["trigger_stopped_share.acknowledge"] == 0
+    assert bridged["event_rate_hz"] == pytest.approx(20e6, rel=0.01)
+    # 47.6 us longer, once for every packet: these come every 252.4 us.
+    found = metrics(carded("150 us", run__duration="8.5768 ms").simulate(seed=1))
+    assert found["trigger_stopped_share.acknowledge"] == pytest.approx(47.6 / 252.4, rel=0.02)
+    assert found["trigger_stopped_share.memory"] == 0
+    assert found["event_rate_hz"] == pytest.approx(20e6 * 204.8 / 252.4, rel=0.01)
+    assert "trigger_stopped_share.memory" not in metrics(small().simulate())
+
+
+def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
+    scenario = carded("150 us", nodes__card__spike_kind="exponential")
+    one, again, other = (scenario.simulate(seed=seed).metrics for seed in (1, 1, 2))
+    assert one == again
+    assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
+
+
+def test_a_run_too_short_for_its_rate_says_so() -> None:
+    short = small(fragments__rate="5 MHz")
+    (warning,) = short.simulate(seed=1).warnings
+    assert "after 0.00328 s only" in warning
+    assert small(fragments__rate="20 MHz").simulate(seed=1).warnings == []
+
+
+def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
+    full = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
+    # all data of a node cross four times.
+    for limit in ({"nodes__pcie_rate": "50 Gb/s"}, {"nodes__memory_rate": "200 Gb/s"}):
+        found = metrics(small(shift__barrier="ideal", **limit).simulate(seed=1))
+        assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
+        assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
+    once = small(shift__barrier="ideal", nodes__memory_rate="200 Gb/s", nodes__memory_passes=1)
+    assert metrics(once.simulate(seed=1))["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
+
+
 def test_the_same_seed_gives_the_same_metrics() -> None:
     scenario = small(
         fragments__sizes="poisson", shift__jitter="exponential", shift__jitter_mean="1 us"

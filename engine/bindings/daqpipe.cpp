@@ -38,15 +38,8 @@ void bind_config(nb::module_& module) {
 }
 
 nb::dict report(const DaqpipeSystem& system) {
-    const DaqpipeReport counted = system.report();
     nb::dict all = report_of_fabric(system);
-    all["window_s"] = counted.window.seconds();
-    all["events_built"] = counted.events_built;
-    all["fragments_written"] = counted.fragments_written;
-    all["bytes_written"] = counted.bytes_written;
-    all["processor_s"] = counted.processor.seconds();
-    all["control_messages"] = counted.control_messages;
-    all["events_under_way"] = counted.events_under_way;
+    add_counted(all, system.report());
     all["latency_s"] = latency_numbers(system.latency());
     return all;
 }

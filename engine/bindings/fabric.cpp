@@ -89,9 +89,11 @@ void bind_fabric_config(nb::module_& module) {
 void bind_hosts(nb::module_& module) {
     auto cls = nb::class_<HostConfig>(module, "HostConfig");
     cls.def_rw("mtu", &HostConfig::mtu)
+        .def_rw("memory_passes", &HostConfig::memory_passes)
         .def_rw("acknowledge", &HostConfig::acknowledge)
         .def_rw("retry_count", &HostConfig::retry_count);
     seconds(cls, "retry_timeout_s", &HostConfig::retry_timeout);
+    bits_per_second(cls, "pcie_rate_bps", &HostConfig::pcie_rate);
     bits_per_second(cls, "memory_rate_bps", &HostConfig::memory_rate);
 }
 

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
+#include "base/units.hpp"
 #include "bindings/latency.hpp"
 #include "bindings/run.hpp"
 #include "infiniband/network.hpp"
@@ -59,6 +61,19 @@ nanobind::dict report_of_fabric(const System& system) {
     all["write_latency_s"] = latency_numbers(system.write_latency());
     all["write_latency_histogram"] = latency_histogram(system.write_latency());
     return all;
+}
+
+/// What a report counts, by its names; times in seconds (`_s`).
+template <class Report>
+void add_counted(nanobind::dict& all, const Report& report) {
+    Report::each([&](const char* name, auto member) {
+        const auto value = report.*member;
+        if constexpr (std::is_same_v<decltype(value), const base::Time>) {
+            all[(std::string(name) + "_s").c_str()] = value.seconds();
+        } else {
+            all[name] = value;
+        }
+    });
 }
 
 template <class System>

@@ -18,7 +18,7 @@
 #include "infiniband/cluster.hpp"
 #include "protocol/daqpipe.hpp"
 #include "protocol/event_manager.hpp"
-#include "protocol/fragment_sizes.hpp"
+#include "protocol/mfp_sizes.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
@@ -53,6 +53,20 @@ struct DaqpipeReport {
     std::uint64_t control_messages = 0;
     std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
     std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+
+    /// Calls `see(name, member)` for each of them.
+    template <class See>
+    static void each(See see) {
+        using Report = DaqpipeReport;
+        see("window", &Report::window);
+        see("events_built", &Report::events_built);
+        see("fragments_written", &Report::fragments_written);
+        see("bytes_written", &Report::bytes_written);
+        see("processor", &Report::processor);
+        see("control_messages", &Report::control_messages);
+        see("events_under_way", &Report::events_under_way);
+        see("unexpected", &Report::unexpected);
+    }
 };
 
 class DaqpipeSystem {
@@ -155,8 +169,7 @@ class DaqpipeSystem {
     std::vector<protocol::DaqpipeBuilder> builders_;
     std::vector<protocol::DaqpipeReadout> readouts_;
     std::vector<protocol::MfpSizes> sizes_;  // by readout unit
-    base::Bytes largest_ = 1;
-    std::vector<std::uint64_t> next_slot_;  // by unit that keeps to them
+    std::vector<std::uint64_t> next_slot_;   // by unit that keeps to them
     std::uint64_t events_ = 0;
     bool event_waits_ = false;                              // until the manager's backlog is gone
     std::unordered_map<std::uint64_t, Assigned> assigned_;  // by event not yet built
@@ -168,7 +181,6 @@ class DaqpipeSystem {
     bool warm_ = false;
     DaqpipeReport counted_;
     DaqpipeReport before_;  // what had been counted when the warm-up ended
-    base::Time counted_from_;
     bool recording_ = false;
     std::vector<Built> recorded_;
 };

@@ -4,7 +4,8 @@
 // the other. The receiver takes the packets of a connection in order alone and acknowledges each
 // message with a packet that uses the fabric like any other. Where packets can get lost, it says
 // once which one is missing, and the sender goes back to that one; or the sender goes back by
-// itself when it has waited for an acknowledge for too long.
+// itself when it has waited for an acknowledge for too long. What a host sends or receives goes
+// through its adapter's PCIe and its memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,8 +27,12 @@ namespace daqloom::infiniband {
 
 struct HostConfig {
     base::Bytes mtu = 4096;     ///< payload of a packet
-    base::BitRate memory_rate;  ///< at which a host fetches payload (PCIe, memory); 0: no limit
-    bool acknowledge = true;    ///< else a message is complete when it has been received
+    base::BitRate pcie_rate;    ///< of the adapter, each way; 0: no limit
+    base::BitRate memory_rate;  ///< of a host's memory, all traffic together; 0: no limit
+    /// How often what is sent crosses memory, and what is received: written by its source and
+    /// fetched; delivered and read by what comes next.
+    std::uint32_t memory_passes = 2;
+    bool acknowledge = true;  ///< else a message is complete when it has been received
     /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
     /// sent again, and a connection that has lost a packet delivers nothing more.
     base::Time retry_timeout;
@@ -40,6 +45,48 @@ struct RetryCounters {
     std::uint64_t resent_for_timeout = 0;  ///< the same
     std::uint64_t timeouts = 0;
     std::uint64_t writes_failed = 0;  ///< messages of connections that have been given up
+};
+
+/// What a host's bytes go through, first come, first served: one way of its adapter's PCIe, and
+/// with each pass its memory.
+class HostPath {
+  public:
+    explicit HostPath(const HostConfig& config)
+        : pcie_(clock_of(config.pcie_rate)),
+          memory_(clock_of(config.memory_rate)),
+          has_pcie_(config.pcie_rate.bps > 0),
+          passes_(config.memory_rate.bps > 0 ? config.memory_passes : 0) {}
+
+    struct Host {
+        base::Time out;  // when each is free
+        base::Time in;
+        base::Time memory;
+    };
+
+    [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
+    /// When that much, asked for now, has been fetched from memory.
+    base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.out, host, bytes, now);
+    }
+    /// When that much, here now, is in memory.
+    base::Time deliver(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.in, host, bytes, now);
+    }
+
+  private:
+    static base::WireClock clock_of(base::BitRate rate) {
+        return base::WireClock(rate.bps > 0 ? rate : base::gigabits_per_second(1));
+    }
+    base::Time pass(base::Time& way, Host& host, base::Bytes bytes, base::Time now) const {
+        way = std::max(way, now) + (has_pcie_ ? pcie_(bytes) : base::Time::zero());
+        host.memory = std::max(host.memory, now) + memory_(bytes * passes_);
+        return std::max(way, host.memory);
+    }
+
+    base::WireClock pcie_;
+    base::WireClock memory_;
+    bool has_pcie_;
+    base::Bytes passes_;  // 0: no limit
 };
 
 /// Drives `Network` for whoever posts messages: `driver.on_received(message, now)` when all of one
@@ -57,12 +104,16 @@ class Hosts {
     Hosts(const HostConfig& config, std::uint32_t hosts, std::uint32_t lanes, Network& network,
           sim::EventQueue& events)
         : config_(config),
-          memory_(config.memory_rate.bps > 0 ? config.memory_rate : base::gigabits_per_second(1)),
-          hosts_(hosts),
+          path_(config),
           lanes_(lanes),
           network_(network),
           events_(events),
-          senders_(std::size_t{hosts} * lanes) {}
+          hosts_(hosts),
+          senders_(std::size_t{hosts} * lanes) {
+        if (path_.is_limited()) {
+            network.let_hosts_hold();
+        }
+    }
 
     /// An RDMA write; it goes out after `latency` (of the host's software and adapter) at the
     /// earliest. Returns the number by which it is known until it is completed or has failed.
@@ -137,7 +188,7 @@ class Hosts {
 
     struct Sender {
         base::Ring<ConnectionIndex> active;  // the next packet is of the first
-        base::Time fetched;                  // the next payload is fetched after this one
+        base::Time fetched;                  // the next payload has been
         bool supplied = false;               // a packet waits in the network's queue
         bool fetching = false;
         std::vector<ConnectionIndex> connections;  // by destination; empty before the first
@@ -152,6 +203,10 @@ class Hosts {
             if ((packet.tag & (kAcknowledge | kMissing)) == 0) {
                 hosts.on_departure(packet, now);
             }
+        }
+        base::Time take_in(const Packet& packet, base::Time now) {
+            return hosts.path_.deliver(hosts.hosts_[packet.destination],
+                                       packet.bytes - kHeaderBytes, now);
         }
         void on_delivered(const Packet& packet, base::Time now) {
             if ((packet.tag & (kAcknowledge | kMissing)) != 0) {
@@ -174,7 +229,7 @@ class Hosts {
         std::vector<ConnectionIndex>& to =
             senders_[sender_of(message.source, message.lane)].connections;
         if (to.empty()) {
-            to.assign(hosts_, kConnection);
+            to.assign(hosts_.size(), kConnection);
         }
         ConnectionIndex& number = to[message.destination];
         if (number == kConnection) {
@@ -241,7 +296,7 @@ class Hosts {
         if (sender.active.empty()) {
             return;
         }
-        if (config_.memory_rate.bps > 0 && now < sender.fetched) {
+        if (now < sender.fetched) {
             sender.fetching = true;
             events_.push({sender.fetched, kFetched, static_cast<std::uint32_t>(index)});
             return;
@@ -258,7 +313,9 @@ class Hosts {
         message.sent += payload;
         message.begun = true;
         packet.tag = number | (message.all_sent() ? kAsks : 0);
-        sender.fetched = now + memory_(payload);
+        if (path_.is_limited()) {
+            sender.fetched = path_.fetch(hosts_[message.source], payload, now);
+        }
         sender.supplied = true;
         sender.active.pop();
         if (message.all_sent()) {
@@ -462,11 +519,11 @@ class Hosts {
     }
 
     HostConfig config_;
-    base::WireClock memory_;
-    std::uint32_t hosts_;
+    HostPath path_;
     std::uint32_t lanes_;
     Network& network_;
     sim::EventQueue& events_;
+    std::vector<HostPath::Host> hosts_;
     std::vector<Sender> senders_;
     std::vector<Connection> connections_;
     std::vector<Message> messages_;

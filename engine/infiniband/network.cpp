@@ -207,7 +207,7 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     if (is_host(node)) {
         packet.next = input;
         events_.push({tail, kArrived, place});
-        if (per_block_) {
+        if (per_block_ && !hosts_hold_) {
             begin_drain(input,
                         {begin + wire.delay, wire.clock, place | kEnds, packet.bytes, packet.lane},
                         begin);

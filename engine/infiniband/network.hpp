@@ -54,12 +54,17 @@ class Network {
         kUpdate = 3,   // index: input that may send an update; higher bits: lane
         kArrived = 4,  // index: packet whose last byte is at its destination, or where it is lost
         kExpired = 5,  // index: input; higher bits: lane, place of the output: the queue
+        kTakenIn = 6,  // index: packet that its host held in the input buffer
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
 
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
+
+    /// From now on `hosts.take_in(packet, now)` says, as a packet's last byte arrives at its host,
+    /// until when it holds the input buffer, all of it.
+    void let_hosts_hold() { hosts_hold_ = true; }
 
     /// A host has a packet to send: destination, bytes, lane, tag and sequence are the caller's.
     /// Packets of a lane leave in this order.
@@ -211,6 +216,7 @@ class Network {
     std::uint32_t lanes_;
     std::uint32_t speedup_;
     bool per_block_;
+    bool hosts_hold_ = false;
     std::uint32_t by_output_;  // 1: a queue for each output, 0: one for all
     std::int64_t buffer_blocks_;
     base::Time latency_;
@@ -290,7 +296,16 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
         case kUpdate:
             on_timer(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf), event.at);
             break;
-        case kArrived: {
+        case kArrived:
+            if constexpr (requires { hosts.take_in(packets_[event.index], event.at); }) {
+                if (hosts_hold_ && is_host(outputs_[packets_[event.index].next].node)) {
+                    const base::Time at = hosts.take_in(packets_[event.index], event.at);
+                    events_.push({at, kTakenIn, event.index});
+                    break;
+                }
+            }
+            [[fallthrough]];
+        case kTakenIn: {
             const Packet packet = packets_[event.index];
             release(packet.next, packet.lane, packet.blocks, event.index | kEnds, event.at);
             packets_.release(event.index);

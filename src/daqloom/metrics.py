@@ -203,6 +203,13 @@ METRICS: tuple[Metric, ...] = (
         "Multi-fragment packets that had to wait for room in the source's buffer.",
     ),
     Metric(
+        "trigger_stopped_share.*",
+        "1",
+        _SIMULATE,
+        "Share of the time in which a full card stopped the trigger, so that events were lost, by "
+        "what it waited for: the `acknowledge` of its data, or room in the host's `memory`.",
+    ),
+    Metric(
         "writes_overran",
         "writes",
         _SIMULATE,

@@ -78,6 +78,10 @@ class FabricScenario(System):
             )
         self._check_lanes()
         self._check_flows()
+        if self.nodes.card.buffer and not self.fragments.rate:
+            raise ValueError(
+                "nodes.card.buffer needs fragments.rate; a card fills at the rate of events"
+            )
         self.check_groups(self.nodes.count)
         if self.fragments.groups and not any(group.share for group in self.fragments.groups):
             raise ValueError("fragments.groups hold nothing; give a share above 0")

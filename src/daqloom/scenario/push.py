@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -55,6 +55,37 @@ class Fragments(Part):
     rate: FrequencyOrNone = Field(
         default=0.0,
         description='events per second; "0 Hz": as many as the event builder takes (Hz)',
+    )
+
+
+class Card(Part):
+    """[nodes.card]: the card that each stream comes from; its acknowledges have latency spikes."""
+
+    buffer: Bytes = Field(
+        default=0,
+        description=(
+            "shift: what it holds of a stream; full, it stops the trigger for all; needs "
+            'fragments.rate; "0 B": no limit (B)'
+        ),
+    )
+    kind: DelayKind = Field(
+        default="fixed",
+        description=(
+            "distribution of the time from the end of an MFP until the card knows that it is in "
+            "the host's memory"
+        ),
+    )
+    mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
+    )
+    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1)] = Field(
+        default=0.0, description="that this time is a spike instead, 0 to 1"
+    )
+    spike_kind: DelayKind = Field(default="fixed", description="distribution of a spike")
+    spike_mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spike_spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
     )
 
 
@@ -120,6 +151,12 @@ class Nodes(Part):
     latency_spread: Seconds = Field(
         default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
     )
+    pcie_rate: BitRateOrNone = Field(
+        default=0,
+        description=(
+            'of the network card, from memory and to memory, each; "0 b/s": no limit (b/s)'
+        ),
+    )
     retry_timeout: Seconds = Field(
         default=0.0,
         description=(
@@ -137,13 +174,23 @@ class Nodes(Part):
         default=0, ge=0, le=15, description="of all other messages, barriers among them"
     )
     memory_rate: BitRateOrNone = Field(
-        default=0, description='at which payload is fetched (PCIe); "0 b/s": no limit (b/s)'
+        default=0,
+        description='of the memory, all traffic of a node together; "0 b/s": no limit (b/s)',
+    )
+    memory_passes: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description=(
+            "how often what is sent crosses memory (written by its source, fetched), and what is "
+            "received (delivered, read by what comes next)"
+        ),
     )
     local_rate: BitRateOrNone = Field(
         default=0, description='of copies within a node; "0 b/s": they take no time (b/s)'
     )
     source_buffer: PositiveBytes = Field(
-        default=10**12, description="shift: buffer of a stream's MFPs (B)"
+        default=10**12, description="shift: the host's buffer of a stream's MFPs (B)"
     )
     output_buffer: PositiveBytes = Field(
         default=10**12, description="shift: buffer of a builder's multi-event packets (B)"
@@ -163,6 +210,7 @@ class Nodes(Part):
         le=0.01,
         description="by windows or time slots: standard deviation of their rates (s/s)",
     )
+    card: Card = Field(default_factory=Card, description="the card that a stream comes from")
 
     _latencies: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
 

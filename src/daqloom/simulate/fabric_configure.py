@@ -14,7 +14,7 @@ from daqloom.scenario.infiniband import BLOCK_BYTES
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
     from daqloom.scenario.infiniband import InfinibandFabric
-    from daqloom.scenario.push import Fragments
+    from daqloom.scenario.push import Card, Fragments
     from daqloom.topology.system import FabricSystem
 
 
@@ -34,9 +34,10 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     _set_delay(config.phase_jitter, shift.jitter, shift.jitter_mean, shift.jitter_spread)
     config.mfp_bytes = system.mfp_bytes
     config.streams = nodes.streams
-    config.packing = fragments.packing if fragments.sizes == "poisson" else 0
+    config.is_poissonian = fragments.sizes == "poisson"
     config.mfp_interval_s = _interval_s(fragments)
     config.stream_buffer = nodes.source_buffer
+    _set_card(config, nodes.card)
     config.output_buffer = nodes.output_buffer
     _set_delay(config.processing, "fixed", nodes.processing_mean, 0.0)
     return config
@@ -129,7 +130,9 @@ def _set_cluster(
     nodes = scenario.nodes
     config.fabric = _fabric_config(scenario.fabric, system)
     config.host.mtu = scenario.fabric.mtu
+    config.host.pcie_rate_bps = nodes.pcie_rate
     config.host.memory_rate_bps = nodes.memory_rate
+    config.host.memory_passes = nodes.memory_passes
     config.host.acknowledge = nodes.connection == "reliable"
     config.host.retry_timeout_s = nodes.retry_timeout
     config.host.retry_count = nodes.retry_count
@@ -148,6 +151,14 @@ def _set_cluster(
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed
+
+
+def _set_card(config: _engine.ShiftConfig, card: Card) -> None:
+    config.card_buffer = card.buffer
+    delay = config.card_acknowledge
+    _set_delay(delay.usual, card.kind, card.mean, card.spread)
+    _set_delay(delay.spike, card.spike_kind, card.spike_mean, card.spike_spread)
+    delay.spike_probability = card.spike_probability
 
 
 def _set_delay(delay: _engine.Delay, kind: str, mean_s: float, spread_s: float) -> None:
