@@ -4,6 +4,8 @@ from pathlib import Path
 
 from daqloom.result import Result
 from daqloom.scenario import FabricScenario
+from daqloom.topology.clos import folded_clos
+from daqloom.topology.fabric import Fabric
 
 SMALL = {
     "fabric.leaves": 2,
@@ -39,6 +41,23 @@ def metrics(result: Result) -> dict[str, float]:
 def way_s(switches: int, size: int) -> float:
     """What a packet of some size takes besides being put on the wire once."""
     return (switches + 1) * 170e-9 + switches * (130e-9 + min(size, 64) * 8 / 200e9)
+
+
+def pods(hosts: int, rate_bps: int = 10**11) -> Fabric:
+    """Four pods of three leaves and two spines below three cores, with 6 places on a leaf."""
+    return folded_clos(
+        "pods",
+        pods=4,
+        leaves=3,
+        spines=2,
+        cores=3,
+        hosts_per_leaf=6,
+        links=3,
+        core_links=3,
+        radix=18,
+        hosts=hosts,
+        rate_bps=rate_bps,
+    )
 
 
 def ring(folder: Path) -> FabricScenario:

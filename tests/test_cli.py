@@ -79,6 +79,15 @@ def test_analyse_prints_a_table_for_people():
     assert "47.5 MB" in done.stdout
 
 
+def test_analyse_takes_fabrics_too(tmp_path):
+    record = json.loads(invoke("analyse", "lhcb-10-percent", "--json").stdout)
+    assert (record["method"], record["analysis"]["schedule"]["phases"]) == ("analyse", 40)
+    assert "barrier_s.waiting" in invoke("analyse", "lhcb-10-percent").stdout
+    refused = invoke("analyse", "lhcb-10-percent", "--figure", str(tmp_path / "a.png"))
+    assert refused.exit_code == 2
+    assert "closed forms of a fabric have none" in refused.stderr
+
+
 def test_analyse_imports_nothing_heavy():
     heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
     code = (

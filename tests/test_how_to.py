@@ -39,3 +39,23 @@ def test_your_own_metric_is_in_the_report(
     import pyarrow.parquet as pq
 
     assert {"events_held", "goodput"} <= set(pq.read_table(written[-1]).column_names)
+
+
+def test_the_timeline_of_a_fabric_is_in_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "see-phases-and-link-loads.md"
+    [code] = blocks(page, "python")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, float] = {}
+    exec(compile(code, page, "exec"), names)
+    assert Path("phases.pdf").stat().st_size > 1000
+    # 40 nodes were in the barrier for a part of 7 ms.
+    assert 0 < names["waited_s"] < 40 * 7e-3
+
+
+def test_a_measured_wait_tells_a_buffer(capsys: pytest.CaptureFixture[str]) -> None:
+    [code] = blocks("measure-a-switch-buffer.md", "python")
+    exec(compile(code, "measure-a-switch-buffer.md", "exec"), {})
+    # 82 520 B are 6.602 us; less 2.4 and plus 0.77 that is 4.972 us, 15.02 packets of 331 ns.
+    assert capsys.readouterr().out == f"{15 * 65 / 16:.1f} to {(16 * 65 - 1) / 16:.1f} KiB\n"

@@ -17,7 +17,7 @@ from daqloom.scenario import (
     to_toml,
 )
 from daqloom.scenario.load import load
-from daqloom.simulate.fabric_configure import fabric_system
+from daqloom.topology.system import fabric_system
 
 ROOT = Path(__file__).parent.parent
 FABRICS = [name for name in presets() if isinstance(load_system(name), FabricScenario)]
@@ -36,10 +36,12 @@ def test_what_is_shown_reads_back_as_the_same_system(name: str, tmp_path: Path) 
 
 
 def test_every_key_is_described_and_can_be_set_to_its_default() -> None:
-    scenario = FabricScenario()
+    a_flow = {"nodes.protocol": "flows", "flows.a.source": 0, "flows.a.destination": 1}
+    scenario = FabricScenario().with_overrides(a_flow)
     shown = scenario.model_dump(mode="json")
     page = (ROOT / "docs" / "reference" / "scenario.md").read_text()
-    for key in known_keys(FabricScenario):
+    for known in known_keys(FabricScenario):
+        key = known.replace("*", "a")
         value = shown
         for part in key.split("."):
             value = value[part]
@@ -68,9 +70,16 @@ def test_what_needs_a_rack_says_so() -> None:
         ("fabric.mtu=9000 B", "must be at most 4 KiB"),
         ("fabric.lanes.low=[[1, 64]]", "expected a lane of 0 to 0"),
         ("fabric.lanes.low=[[0, 0]]", "nothing would ever be sent"),
+        ("fabric.lanes.service_levels=[0, 1]", "service_levels uses lane 1; expected"),
+        ("fabric.lanes.service_levels=[-1]", "must be at least 0"),
+        ("nodes.data_service_level=16", "must be at most 15"),
+        ("nodes.latency=histogram", "needs a file in latency_file"),
+        ("nodes.retry_count=8", "must be at most 7"),
         ("nodes.count=320", "groups have 963 sources"),
         ("run.warmup=1 s", "leaves nothing of run.duration"),
         ("shift.barrier=round", "is not known; expected 'none'"),
+        ("nodes.card.buffer=1 MB", "nodes.card.buffer needs fragments.rate"),
+        ("nodes.card.spike_probability=2", "nodes.card.spike_probability"),
     ],
 )
 def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) -> None:
@@ -82,6 +91,29 @@ def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) 
 def test_a_window_has_to_leave_time_to_send() -> None:
     with pytest.raises(ScenarioError, match="grace is as long as window"):
         load_system("lhcb-run3-test", ["shift.change=window", "shift.grace=1 ms"])
+
+
+def test_a_service_level_has_to_be_served() -> None:
+    lanes = ["fabric.lanes.count=2", "fabric.lanes.service_levels=[0, 1]"]
+    assert load_system("lhcb-run3-test", lanes).hash()
+    with pytest.raises(ScenarioError, match=r"nodes.control_service_level = 1 is on lane 1, which"):
+        load_system("lhcb-run3-test", [*lanes, "nodes.control_service_level=1"])
+
+
+def test_latencies_are_known_by_their_content(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name, text in {"a.txt": "1\n2\n", "deep/b.txt": "# us\n2\n1\n", "c.txt": "1\n3\n"}.items():
+        (tmp_path / name).write_text(text)
+    hashes = []
+    for name in ("a.txt", "deep/b.txt", "c.txt"):
+        file = tmp_path / "mine.toml"
+        file.write_text(f'[nodes]\nlatency = "histogram"\nlatency_file = "{name}"\n')
+        scenario = load_system(file)
+        hashes.append(scenario.hash())
+        assert scenario.with_overrides({"nodes.latency_less": "0 s"}).hash() == hashes[-1]
+    assert hashes[0] == hashes[1] != hashes[2]
+    (tmp_path / "mine.toml").write_text('[nodes]\nlatency_file = "nowhere.txt"\n')
+    assert load_system(tmp_path / "mine.toml").hash() == FabricScenario().hash()  # not read
 
 
 def test_dumps_are_known_by_their_content(tmp_path: Path) -> None:

@@ -76,6 +76,73 @@ def test_a_trace_that_is_none_is_refused(file, tmp_path, content, reason):
         inputs.trace(file(content), tmp_path)
 
 
+PERFTEST = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Write Latency Test
+ Dual-port       : OFF          Device         : mlx5_0
+ local address: LID 0x05 QPN 0x0110 PSN 0x9f5a1c
+---------------------------------------------------------------------------------------
+#, usec
+1, 0.91
+2, 0.9
+3, 1.25
+4, 0.9
+---------------------------------------------------------------------------------------
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
+ 2       5          0.90           1.25         0.91     	       0.99
+---------------------------------------------------------------------------------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "latencies", "counts"),
+    [
+        (PERFTEST, [0.9, 0.91, 1.25], [2, 1, 1]),
+        (PERFTEST.replace("\n", "\r\n"), [0.9, 0.91, 1.25], [2, 1, 1]),
+        ("# usec\n1.5\n\n0.5  # quick\n1.5\n", [0.5, 1.5], [1, 2]),
+        ("2 10\n1 0.5\n2 1\n", [1, 2], [0.5, 11]),
+        ("0\n", [0], [1]),
+    ],
+)
+def test_latencies_are_read_however_they_are_written(file, tmp_path, content, latencies, counts):
+    found, seen = inputs.latencies(file(content), tmp_path)
+    assert list(found) == pytest.approx([us * 1e-6 for us in latencies], rel=1e-12)
+    assert list(seen) == counts
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "holds no latencies"),
+        ("# nothing\n", "holds no latencies"),
+        ("fast\n", "line 1 .* expected a latency in us"),
+        ("1\n2 3\n", "line 2 .* expected a latency in us, or a latency and a count"),
+        ("1 2 3\n", "line 1 .* expected a latency in us, or"),
+        ("1, 0.9\n", "line 1 .* expected a latency in us"),
+        ("-1\n", "line 1 .* must be 0 to 1e\\+06 us"),
+        ("2e6\n", "must be 0 to 1e\\+06 us"),
+        ("nan\n", "expected a latency in us"),
+        ("1 -1\n", "the count must be 0 to 1e18"),
+        ("1 0\n", "only zero counts"),
+        ("#, cycles\n1, 2000\n", "line 1 .* measure without -C"),
+        ("#, usec\n", "line 1 .* no sample follows"),
+        ("#, usec\n1, 0.9\n3, 0.9\n", "line 3 .* expected sample 2"),
+        ("#, usec\n1, quick\n", "line 2 .* expected a latency in us"),
+        ("#, usec\n1, 1\n#, usec\n1, 1\n", "line 3 .* a second list"),
+        (b"\x00\x01\x02", "binary file"),
+    ],
+)
+def test_latencies_that_are_none_are_refused_with_file_and_line(file, tmp_path, content, reason):
+    with pytest.raises(ValueError, match=reason):
+        inputs.latencies(file(content), tmp_path)
+
+
+def test_latencies_are_bounded_in_number(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "MOST_LATENCIES", 3)
+    with pytest.raises(ValueError, match="more than 3 latencies"):
+        inputs.latencies(file("1\n" * 4), tmp_path)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"missing\.txt cannot be read: no such file"):
         inputs.trace("missing.txt", tmp_path)

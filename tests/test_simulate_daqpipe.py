@@ -8,7 +8,7 @@ from small_fabrics import metrics, ring, small, way_s
 
 from daqloom.scenario import FabricScenario, ScenarioError, load_system
 from daqloom.simulate import SimulationError
-from daqloom.simulate.fabric_configure import fabric_system
+from daqloom.topology.system import fabric_system
 
 PAYLOAD_BYTES = 100 * 4096
 WIRE_BYTES = 100 * (4096 + 26) + 16 + 4
@@ -150,7 +150,7 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
         ({"daqpipe.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
         ({"daqpipe.slots": "1 us"}, 'did you mean "daqpipe.slot"'),
         ({"daqpipe.folded": 1}, "is neither true nor false"),
-        ({"nodes.protocol": "barrel"}, "expected 'shift' or 'daqpipe'"),
+        ({"nodes.protocol": "barrel"}, "expected 'shift', 'daqpipe' or 'flows'"),
         ({"nodes.clock_drift": 0.5}, "is too large"),
     ],
 )

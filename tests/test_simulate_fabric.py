@@ -8,8 +8,8 @@ from small_fabrics import metrics, ring, small, way_s
 
 from daqloom.scenario import FabricScenario, ScenarioError
 from daqloom.simulate import SimulationError
-from daqloom.simulate.fabric_configure import fabric_system
 from daqloom.topology.schedule import DUMMY
+from daqloom.topology.system import fabric_system
 
 
 def wire_s() -> float:
@@ -59,6 +59,52 @@ def test_a_rate_is_kept_if_the_network_can() -> None:
     assert found["event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
+def carded(spike: str, **changes: object) -> FabricScenario:
+    """20 MHz: 409.6 kB of each stream in 204.8 us, for half of which a card has room."""
+    card = {"buffer": "204800 B", "spike_probability": 1.0, "spike_mean": spike}
+    keys = {f"nodes__card__{key}": value for key, value in card.items()}
+    return small(fragments__rate="20 MHz", **keys, **changes)
+
+
+def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
+    # Measured over eight rounds of four packets, behind 0.5 ms.
+    bridged = metrics(carded("102.4 us", run__duration="7.0536 ms").simulate(seed=1))
+    assert bridged["trigger_stopped_share.acknowledge"] == 0
+    assert bridged["event_rate_hz"] == pytest.approx(20e6, rel=0.01)
+    # 47.6 us longer, once for every packet: these come every 252.4 us.
+    found = metrics(carded("150 us", run__duration="8.5768 ms").simulate(seed=1))
+    assert found["trigger_stopped_share.acknowledge"] == pytest.approx(47.6 / 252.4, rel=0.02)
+    assert found["trigger_stopped_share.memory"] == 0
+    assert found["event_rate_hz"] == pytest.approx(20e6 * 204.8 / 252.4, rel=0.01)
+    assert "trigger_stopped_share.memory" not in metrics(small().simulate())
+
+
+def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
+    scenario = carded("150 us", nodes__card__spike_kind="exponential")
+    one, again, other = (scenario.simulate(seed=seed).metrics for seed in (1, 1, 2))
+    assert one == again
+    assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
+
+
+def test_a_run_too_short_for_its_rate_says_so() -> None:
+    short = small(fragments__rate="5 MHz")
+    (warning,) = short.simulate(seed=1).warnings
+    assert "after 0.00328 s only" in warning
+    assert small(fragments__rate="20 MHz").simulate(seed=1).warnings == []
+
+
+def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
+    full = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
+    # all data of a node cross four times.
+    for limit in ({"nodes__pcie_rate": "50 Gb/s"}, {"nodes__memory_rate": "200 Gb/s"}):
+        found = metrics(small(shift__barrier="ideal", **limit).simulate(seed=1))
+        assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
+        assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
+    once = small(shift__barrier="ideal", nodes__memory_rate="200 Gb/s", nodes__memory_passes=1)
+    assert metrics(once.simulate(seed=1))["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
+
+
 def test_the_same_seed_gives_the_same_metrics() -> None:
     scenario = small(
         fragments__sizes="poisson", shift__jitter="exponential", shift__jitter_mean="1 us"
@@ -92,6 +138,47 @@ def test_the_placement_decides_the_dummies(
     system = fabric_system(FabricScenario().with_overrides({"nodes.count": 321} | changes))
     assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
     assert system.nodes == 321
+
+
+def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
+    result = small(shift__barrier="ideal").simulate(seed=1)
+    found = metrics(result)
+    # To the neighbour on the leaf over one switch, to the others over three.
+    near, far = (
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9 for switches in (1, 3)
+    )
+    assert near < found["write_latency_s.min"] < 1.02 * near
+    assert far < found["write_latency_s.max"] < 1.02 * far
+    assert found["write_latency_s.mean"] == pytest.approx((near + 2 * far) / 3, rel=0.02)
+    histogram = result.series["write_latency"]
+    written = found["events_built"] / 4096 * 3  # one MFP of four stays on its node
+    assert sum(histogram["count"]) == pytest.approx(written, abs=8)
+    assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
+
+
+def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
+    file = tmp_path / "latencies.txt"
+    changes = {"nodes__latency": "histogram", "nodes__latency_file": str(file)}
+
+    file.write_text("1.5\n")
+    drawn = small(**changes, nodes__latency_less="500 ns").simulate(seed=1)
+    fixed = small(nodes__latency="fixed", nodes__latency_mean="1 us").simulate(seed=1)
+    assert drawn.metrics == fixed.metrics
+
+    file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
+    scenario = small(**changes, shift__barrier="ideal", run__duration="20 ms")
+    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    assert first.metrics == again.metrics != other.metrics
+    # Of the writes a quarter waits for 100 us more.
+    latency = first.series["write_latency"]
+    slow = sum(n for n, at in zip(latency["count"], latency["lowest_s"], strict=True) if at > 1e-4)
+    count = sum(latency["count"])
+    assert count > 500
+    assert abs(slow / count - 1 / 4) < 4 * (3 / 16 / count) ** 0.5
+    found = metrics(first)
+    assert found["write_latency_s.max"] - found["write_latency_s.min"] == pytest.approx(
+        100e-6, rel=0.02
+    )
 
 
 def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
@@ -137,3 +224,43 @@ def test_more_nodes_than_hosts_are_refused() -> None:
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
         ring(tmp_path).simulate(seed=1)
+
+
+def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides(
+        {
+            "fabric.head_of_queue_lifetime": "5 us",
+            "nodes.retry_timeout": "100 us",
+        }
+    )
+    result = scenario.simulate(seed=1)
+    found = metrics(result)
+    assert found["packets_discarded"] > 0
+    assert found["packets_discarded"] == sum(result.series["ports"]["discards"])
+    assert found["retransmissions.nak"] + found["retransmissions.timeout"] > 0
+    assert found["writes_failed"] == 0
+    assert found["events_built"] > 0
+    assert result.warnings == []
+
+
+def test_losses_without_retries_are_said(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides({"fabric.head_of_queue_lifetime": "20 us"})
+    result = scenario.simulate(seed=1)
+    assert metrics(result)["packets_discarded"] > 0
+    said = " ".join(result.warnings)
+    assert "packets were discarded and nothing is sent again" in said
+    assert "the event builder stands still in the end" in said
+
+
+def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
+    scenario = ring(tmp_path).with_overrides(
+        {
+            "fabric.head_of_queue_lifetime": "1 us",
+            "nodes.retry_timeout": "20 us",
+            "nodes.retry_count": 0,
+        }
+    )
+    result = scenario.simulate(seed=1)
+    failed = metrics(result)["writes_failed"]
+    assert failed > 0
+    assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_fabrics import pods
 
 from daqloom.topology.as_json import from_json, to_json
 from daqloom.topology.clos import folded_clos
@@ -119,18 +120,7 @@ def test_a_pod_that_passes_on_too_little_splits_the_bisection():
 
 @pytest.mark.parametrize("hosts", [1, 18, 19, 40, 72])
 def test_pods_that_stand_empty_keep_their_levels_in_spite_of_wrong_cables(hosts):
-    fabric = folded_clos(
-        "t",
-        pods=4,
-        leaves=3,
-        spines=2,
-        cores=3,
-        hosts_per_leaf=6,
-        links=3,
-        core_links=3,
-        hosts=hosts,
-        rate_bps=1,
-    )
+    fabric = pods(hosts)
     names = {node.name: place for place, node in enumerate(fabric.nodes)}
     # In the last pod a leaf and a spine lose a cable each.
     dead = {End(names["leaf11"], 14), End(names["spine07"], 12)}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_fabrics import pods
 
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology import shift_check
@@ -242,19 +243,7 @@ def test_where_nothing_clears_all_conflicts_the_best_is_not_called_a_cure():
 
 
 def test_folded_closs_need_whole_pods():
-    fabric = folded_clos(
-        "t",
-        pods=4,
-        leaves=3,
-        spines=2,
-        cores=3,
-        hosts_per_leaf=6,
-        links=3,
-        core_links=3,
-        radix=18,
-        rate_bps=RATE,
-        hosts=40,
-    )
+    fabric = pods(40)
     paths = trace(fabric, d_mod_k(fabric))
     given = check_order("given", paths, slots_of(range(40)))
     best = suggest(fabric, paths, given)[0]

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include "base/random.hpp"
 #include "base/units.hpp"
@@ -16,11 +18,16 @@ struct DelayDistribution {
         exponential,  ///< `spread` has no meaning
         gaussian,     ///< `spread` is the standard deviation
         uniform,      ///< between mean − spread and mean + spread
+        measured,     ///< one of `values`, each as often as it was seen
     };
 
     Kind kind = Kind::fixed;
     Time mean = Time::zero();
     Time spread = Time::zero();
+    /// Of measured delays, one at least; `seen_up_to[i]` counts the first i + 1 of them, whole or
+    /// not, and rises.
+    std::vector<Time> values = {};
+    std::vector<double> seen_up_to = {};
 
     /// Never negative, at most 2^62 ps (53 days).
     [[nodiscard]] Time draw(RandomStream& random) const {
@@ -35,6 +42,12 @@ struct DelayDistribution {
                 return bounded(random.normal(centre, width));
             case Kind::uniform:
                 return bounded(centre + width * (2.0 * random.uniform() - 1.0));
+            case Kind::measured: {
+                const auto found = std::upper_bound(seen_up_to.begin(), seen_up_to.end() - 1,
+                                                    random.uniform() * seen_up_to.back());
+                const auto place = static_cast<std::size_t>(found - seen_up_to.begin());
+                return std::clamp(values[place], Time::zero(), longest);
+            }
         }
         return std::clamp(mean, Time::zero(), longest);
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -66,6 +67,33 @@ TEST(DelayDistribution, AnEndlessDelayDoesNotOverflow) {
         for (int i = 0; i < 100; ++i) {
             EXPECT_LE(delay.draw(random), Time{std::int64_t{1} << 62});
         }
+    }
+}
+
+TEST(DelayDistribution, MeasuredDrawsEachValueAsOftenAsItWasSeen) {
+    DelayDistribution delay{Kind::measured};
+    delay.values = {microseconds(1), microseconds(2), microseconds(10)};
+    delay.seen_up_to = {700, 990, 1000};
+    std::vector<double> values = draws_us(delay);
+    // 50 000 draws: the mean of 1.38 us has a standard error of 0.005 us, a share of 1 % one of
+    // 0.05 %.
+    EXPECT_NEAR(moments_of(values).mean, 0.7 * 1 + 0.29 * 2 + 0.01 * 10, 0.02);
+    std::sort(values.begin(), values.end());
+    EXPECT_EQ(values.front(), 1);
+    EXPECT_EQ(values[values.size() / 2], 1);
+    EXPECT_EQ(values[values.size() * 75 / 100], 2);
+    EXPECT_EQ(values[values.size() * 985 / 1000], 2);
+    EXPECT_EQ(values[values.size() * 995 / 1000], 10);
+    EXPECT_EQ(values.back(), 10);
+}
+
+TEST(DelayDistribution, OneMeasuredValueIsAlwaysDrawn) {
+    DelayDistribution delay{Kind::measured};
+    delay.values = {microseconds(3)};
+    delay.seen_up_to = {0.5};
+    RandomStream random(1, "delay");
+    for (int i = 0; i < 1000; ++i) {
+        EXPECT_EQ(delay.draw(random), microseconds(3));
     }
 }
 

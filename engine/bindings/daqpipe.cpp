@@ -38,15 +38,8 @@ void bind_config(nb::module_& module) {
 }
 
 nb::dict report(const DaqpipeSystem& system) {
-    const DaqpipeReport counted = system.report();
     nb::dict all = report_of_fabric(system);
-    all["window_s"] = counted.window.seconds();
-    all["events_built"] = counted.events_built;
-    all["fragments_written"] = counted.fragments_written;
-    all["bytes_written"] = counted.bytes_written;
-    all["processor_s"] = counted.processor.seconds();
-    all["control_messages"] = counted.control_messages;
-    all["events_under_way"] = counted.events_under_way;
+    add_counted(all, system.report());
     all["latency_s"] = latency_numbers(system.latency());
     return all;
 }
@@ -61,6 +54,16 @@ nb::list events_built(const DaqpipeSystem& system) {
     return all;
 }
 
+/// (assigned in seconds, builder, event) of those not yet built.
+nb::list events_under_way(const DaqpipeSystem& system) {
+    nb::list all;
+    for (const auto& each : system.events_under_way()) {
+        all.append(nb::make_tuple(each.at.seconds(), each.builder,
+                                  static_cast<std::uint64_t>(each.event)));
+    }
+    return all;
+}
+
 }  // namespace
 
 void bind_daqpipe(nb::module_& module) {
@@ -69,6 +72,7 @@ void bind_daqpipe(nb::module_& module) {
     cls.def(nb::new_(&make_system<DaqpipeSystem, DaqpipeSystemConfig>), nb::arg("config"))
         .def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
         .def("events_built", &events_built)
+        .def("events_under_way", &events_under_way)
         .def("report", &report, "What was counted, as a dictionary; times in seconds.");
     run_and_check(cls);
 }

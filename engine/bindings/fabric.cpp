@@ -55,6 +55,7 @@ void bind_fabric_config(nb::module_& module) {
         .def_rw("hosts", &FabricConfig::hosts)
         .def_rw("switch_ports", &FabricConfig::switch_ports)
         .def_rw("lanes", &FabricConfig::lanes)
+        .def_rw("service_lanes", &FabricConfig::service_lanes)
         .def_rw("buffer_blocks", &FabricConfig::buffer_blocks)
         .def_rw("input_queue", &FabricConfig::input_queue)
         .def_rw("crossbar_speedup", &FabricConfig::crossbar_speedup)
@@ -80,13 +81,19 @@ void bind_fabric_config(nb::module_& module) {
             nb::arg("ports"), "Output ports by (switch, host); 0: no route.");
     seconds(cls, "switch_latency_s", &FabricConfig::switch_latency);
     seconds(cls, "credit_update_interval_s", &FabricConfig::credit_update_interval);
+    seconds(cls, "head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime);
     lane_table<&LaneArbitration::high>(cls, "high");
     lane_table<&LaneArbitration::low>(cls, "low");
 }
 
 void bind_hosts(nb::module_& module) {
     auto cls = nb::class_<HostConfig>(module, "HostConfig");
-    cls.def_rw("mtu", &HostConfig::mtu).def_rw("acknowledge", &HostConfig::acknowledge);
+    cls.def_rw("mtu", &HostConfig::mtu)
+        .def_rw("memory_passes", &HostConfig::memory_passes)
+        .def_rw("acknowledge", &HostConfig::acknowledge)
+        .def_rw("retry_count", &HostConfig::retry_count);
+    seconds(cls, "retry_timeout_s", &HostConfig::retry_timeout);
+    bits_per_second(cls, "pcie_rate_bps", &HostConfig::pcie_rate);
     bits_per_second(cls, "memory_rate_bps", &HostConfig::memory_rate);
 }
 
@@ -97,6 +104,8 @@ void bind_cluster_config(nb::module_& module) {
         .def_rw("host", &Config::host)
         .def_rw("latency", &Config::latency)
         .def_rw("control_bytes", &Config::control_bytes)
+        .def_rw("data_service_level", &Config::data_service_level)
+        .def_rw("control_service_level", &Config::control_service_level)
         .def_rw("clock_drift", &Config::clock_drift)
         .def_rw("seed", &Config::seed);
     bits_per_second(cls, "local_rate_bps", &Config::local_rate);

@@ -5,8 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
+#include "base/units.hpp"
+#include "bindings/latency.hpp"
 #include "bindings/run.hpp"
 #include "infiniband/network.hpp"
 
@@ -35,6 +38,7 @@ nanobind::list ports(const System& system) {
             port["bytes"] = counted.bytes;
             port["wait_credits_s"] = counted.wait_credits.seconds();
             port["wait_crossbar_s"] = counted.wait_crossbar.seconds();
+            port["discards"] = counted.discards;
             all.append(port);
         }
     }
@@ -50,7 +54,26 @@ nanobind::dict report_of_fabric(const System& system) {
     all["packet_hops"] = system.network().packet_hops();
     all["pending_peak"] = system.pending_peak();
     all["stalled"] = system.stalled();
+    all["resent_for_nak"] = system.retries().resent_for_nak;
+    all["resent_for_timeout"] = system.retries().resent_for_timeout;
+    all["retry_timeouts"] = system.retries().timeouts;
+    all["writes_failed"] = system.retries().writes_failed;
+    all["write_latency_s"] = latency_numbers(system.write_latency());
+    all["write_latency_histogram"] = latency_histogram(system.write_latency());
     return all;
+}
+
+/// What a report counts, by its names; times in seconds (`_s`).
+template <class Report>
+void add_counted(nanobind::dict& all, const Report& report) {
+    Report::each([&](const char* name, auto member) {
+        const auto value = report.*member;
+        if constexpr (std::is_same_v<decltype(value), const base::Time>) {
+            all[(std::string(name) + "_s").c_str()] = value.seconds();
+        } else {
+            all[name] = value;
+        }
+    });
 }
 
 template <class System>

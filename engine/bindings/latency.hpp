@@ -20,4 +20,21 @@ inline nanobind::dict latency_numbers(const sim::Histogram& latency) {
     return numbers;
 }
 
+/// Its buckets that hold something: `lowest_s`, `width_s`, `count`.
+inline nanobind::dict latency_histogram(const sim::Histogram& latency) {
+    nanobind::list lowest_s;
+    nanobind::list width_s;
+    nanobind::list count;
+    for (const auto& bucket : latency.buckets()) {
+        lowest_s.append(bucket.lowest.seconds());
+        width_s.append(bucket.width.seconds());
+        count.append(bucket.count);
+    }
+    nanobind::dict histogram;
+    histogram["lowest_s"] = lowest_s;
+    histogram["width_s"] = width_s;
+    histogram["count"] = count;
+    return histogram;
+}
+
 }  // namespace daqloom::bindings

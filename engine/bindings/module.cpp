@@ -10,4 +10,5 @@ NB_MODULE(_engine, module) {
     daqloom::bindings::bind_fabric(module);
     daqloom::bindings::bind_shift(module);
     daqloom::bindings::bind_daqpipe(module);
+    daqloom::bindings::bind_flows(module);
 }

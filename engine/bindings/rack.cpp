@@ -96,22 +96,6 @@ nb::dict link_counts(const Rack& rack, const RackReport& report) {
     return links;
 }
 
-nb::dict latency_histogram(const sim::Histogram& latency) {
-    nb::list lowest_s;
-    nb::list width_s;
-    nb::list count;
-    for (const auto& bucket : latency.buckets()) {
-        lowest_s.append(bucket.lowest.seconds());
-        width_s.append(bucket.width.seconds());
-        count.append(bucket.count);
-    }
-    nb::dict histogram;
-    histogram["lowest_s"] = lowest_s;
-    histogram["width_s"] = width_s;
-    histogram["count"] = count;
-    return histogram;
-}
-
 nb::dict occupancy(const sim::TimeSeries& series) {
     nb::list time_s;
     nb::list max_bytes;

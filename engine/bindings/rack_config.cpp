@@ -24,15 +24,39 @@ using protocol::EventSizeConfig;
 
 namespace {
 
+/// Values with the times that each was seen, both above 0 in sum and at least 0.
+void set_measured(DelayDistribution& delay, const std::vector<double>& values_s,
+                  const std::vector<double>& counts) {
+    if (values_s.size() != counts.size()) {
+        throw nb::value_error("as many counts are needed as values");
+    }
+    delay.values.clear();
+    delay.seen_up_to.clear();
+    double seen = 0;
+    for (std::size_t i = 0; i < values_s.size(); ++i) {
+        if (counts[i] > 0) {
+            delay.values.push_back(Time::from_seconds(values_s[i]));
+            delay.seen_up_to.push_back(seen += counts[i]);
+        }
+    }
+    if (delay.values.empty()) {
+        throw nb::value_error("no delay has been measured");
+    }
+    delay.kind = DelayDistribution::Kind::measured;
+}
+
 void bind_delays(nb::module_& module) {
     using Kind = DelayDistribution::Kind;
     nb::enum_<Kind>(module, "DelayKind")
         .value("fixed", Kind::fixed)
         .value("exponential", Kind::exponential)
         .value("gaussian", Kind::gaussian)
-        .value("uniform", Kind::uniform);
+        .value("uniform", Kind::uniform)
+        .value("measured", Kind::measured);
     auto cls = nb::class_<DelayDistribution>(module, "Delay");
-    cls.def(nb::init<>()).def_rw("kind", &DelayDistribution::kind);
+    cls.def(nb::init<>())
+        .def_rw("kind", &DelayDistribution::kind)
+        .def("set_measured", &set_measured, nb::arg("values_s"), nb::arg("counts"));
     seconds(cls, "mean_s", &DelayDistribution::mean);
     seconds(cls, "spread_s", &DelayDistribution::spread);
 }

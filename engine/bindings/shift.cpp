@@ -33,6 +33,11 @@ void bind_config(nb::module_& module) {
         .value("tournament", ShiftBarrier::tournament)
         .value("dissemination", ShiftBarrier::dissemination)
         .value("ideal", ShiftBarrier::external);
+    using protocol::SpikyDelay;
+    nb::class_<SpikyDelay>(module, "SpikyDelay")
+        .def_rw("usual", &SpikyDelay::usual)
+        .def_rw("spike", &SpikyDelay::spike)
+        .def_rw("spike_probability", &SpikyDelay::spike_probability);
     using Config = ShiftSystemConfig;
     auto cls = nb::class_<Config, ClusterConfig>(module, "ShiftConfig");
     cls.def(nb::init<>())
@@ -59,40 +64,22 @@ void bind_config(nb::module_& module) {
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)
         .def_rw("streams", &Config::streams)
-        .def_rw("packing", &Config::packing)
+        .def_rw("is_poissonian", &Config::is_poissonian)
         .def_rw("buffered_mfps", &Config::buffered_mfps)
         .def_rw("stream_buffer", &Config::stream_buffer)
         .def_rw("output_buffer", &Config::output_buffer)
         .def_rw("processing", &Config::processing)
-        .def_rw("source_acknowledge", &Config::source_acknowledge);
+        .def_rw("source_acknowledge", &Config::source_acknowledge)
+        .def_rw("card_buffer", &Config::card_buffer)
+        .def_rw("card_acknowledge", &Config::card_acknowledge);
     seconds(cls, "window_s", &Config::window);
     seconds(cls, "grace_s", &Config::grace);
     seconds(cls, "mfp_interval_s", &Config::mfp_interval);
 }
 
 nb::dict report(const ShiftSystem& system) {
-    const ShiftReport counted = system.report();
     nb::dict all = report_of_fabric(system);
-    all["window_s"] = counted.window.seconds();
-    all["meps_built"] = counted.meps_built;
-    all["bytes_built"] = counted.bytes_built;
-    all["meps_discarded"] = counted.meps_discarded;
-    all["mfps_written"] = counted.mfps_written;
-    all["bytes_written"] = counted.bytes_written;
-    all["mfps_blocked"] = counted.mfps_blocked;
-    all["steps"] = counted.steps;
-    all["idle_steps"] = counted.idle_steps;
-    all["skipped_steps"] = counted.skipped_steps;
-    all["writes_overran"] = counted.writes_overran;
-    all["in_barrier_s"] = counted.in_barrier.seconds();
-    all["idle_s"] = counted.idle.seconds();
-    all["sending_s"] = counted.sending.seconds();
-    all["entering_s"] = counted.entering.seconds();
-    all["barriers"] = counted.barriers;
-    all["waiting_for_slowest_s"] = counted.waiting_for_slowest.seconds();
-    all["releasing_s"] = counted.releasing.seconds();
-    all["processor_s"] = counted.processor.seconds();
-    all["control_messages"] = counted.control_messages;
+    add_counted(all, system.report());
     return all;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "infiniband/hosts.hpp"
 #include "infiniband/network.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
 
@@ -39,7 +41,9 @@ struct ClusterConfig {
     /// Of the adapter and the software, from a message's task until its first packet.
     base::DelayDistribution latency;
     base::Bytes control_bytes = 32;  ///< of a message without data, sizes or offsets
-    base::BitRate local_rate;        ///< of copies within a node; 0: they take no time
+    ServiceLevel data_service_level = 0;
+    ServiceLevel control_service_level = 0;
+    base::BitRate local_rate;  ///< of copies within a node; 0: they take no time
 
     /// Of clocks: standard deviations over the nodes.
     base::Time clock_offset;
@@ -84,6 +88,7 @@ class Cluster {
         base::Bytes bytes = 0;
         bool is_data = false;  ///< else a control message
         Content content{};
+        std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
     };
 
     /// `hosts`: that of each node.
@@ -172,14 +177,21 @@ class Cluster {
     [[nodiscard]] std::size_t letters_under_way() const { return letters_.size() - free_.size(); }
     /// Spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
+    [[nodiscard]] const RetryCounters& retries() const { return hosts_->retries(); }
+    /// From the post of data to another node until its sender knows that they are there, of those
+    /// that knew after the warm-up.
+    [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
 
-    /// Books of packets and credits; a packet without route is among what must not be.
+    /// Books of packets, credits and messages; a packet without route is among what must not be.
     [[nodiscard]] base::expected<void> check_conservation() const {
+        if (auto books = hosts_->check_conservation(); !books) {
+            return books;
+        }
         if (auto books = network_->check_conservation(now_); !books) {
             return books;
         }
-        if (network_->discarded() > 0) {
-            return base::failure(fmt::format("{} packets had no route", network_->discarded()));
+        if (network_->unrouted() > 0) {
+            return base::failure(fmt::format("{} packets had no route", network_->unrouted()));
         }
         return {};
     }
@@ -197,17 +209,20 @@ class Cluster {
     struct Post {
         Letter letter;
         std::uint8_t ends = 1;  // of its parts, still to come
+        base::Time posted;
     };
 
     friend class Hosts;
 
     explicit Cluster(const ClusterConfig& config)
         : config_(config),
+          data_lane_(lane_of(config.data_service_level)),
+          control_lane_(lane_of(config.control_service_level)),
           copy_(config.local_rate.bps > 0 ? config.local_rate : base::gigabits_per_second(1)),
           latency_(config.seed, "host latency") {}
 
     std::uint32_t put(const Letter& letter) {
-        const Post post{letter, static_cast<std::uint8_t>(letter.is_data ? 2 : 1)};
+        const Post post{letter, static_cast<std::uint8_t>(letter.is_data ? 2 : 1), {}};
         if (free_.empty()) {
             letters_.push_back(post);
             return static_cast<std::uint32_t>(letters_.size() - 1);
@@ -233,6 +248,9 @@ class Cluster {
             return;
         }
         const Letter letter = letters_[place].letter;
+        if (task % 4 == kComplete && letter.from != letter.to && now >= config_.warmup) {
+            write_latency_.record(now - letters_[place].posted);
+        }
         if (--letters_[place].ends == 0) {
             free_.push_back(place);
         }
@@ -245,11 +263,15 @@ class Cluster {
 
     void post(std::uint32_t place, base::Time now) {
         const Letter& letter = letters_[place].letter;
+        letters_[place].posted = now;
         Message message;
         message.source = nodes_[letter.from].host;
         message.destination = nodes_[letter.to].host;
         message.bytes = letter.bytes;
         message.immediate = true;
+        message.lane = letter.service_level ? lane_of(*letter.service_level)
+                       : letter.is_data     ? data_lane_
+                                            : control_lane_;
         message.tag = place | (letter.is_data ? kData : 0);
         control_messages_ += letter.is_data ? 0 : 1;
         hosts_->post(message, config_.latency.draw(latency_), now);
@@ -268,7 +290,17 @@ class Cluster {
         }
     }
 
+    /// Its letter stays under way for ever.
+    void on_failed(MessageIndex, base::Time) {}
+
+    [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const {
+        const std::vector<VirtualLane>& lanes = config_.fabric.service_lanes;
+        return level < lanes.size() ? lanes[level] : VirtualLane{0};
+    }
+
     ClusterConfig config_;
+    VirtualLane data_lane_;
+    VirtualLane control_lane_;
     sim::EventQueue events_;
     std::unique_ptr<Network> network_;
     std::unique_ptr<Hosts> hosts_;
@@ -279,6 +311,7 @@ class Cluster {
     base::RandomStream latency_;
     base::Time now_;
     base::Time processor_used_;
+    sim::Histogram write_latency_;
     std::uint64_t control_messages_ = 0;
     std::uint64_t sim_events_ = 0;
 };

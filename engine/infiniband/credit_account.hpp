@@ -53,11 +53,14 @@ class Drains {
   public:
     void add(const Drain& drain) { drains_.push_back(drain); }
 
+    /// If it is there: a buffer may also be left as a whole.
     void remove(std::uint32_t packet) {
         const auto found = std::find_if(drains_.begin(), drains_.end(),
                                         [&](const Drain& drain) { return drain.packet == packet; });
-        *found = drains_.back();
-        drains_.pop_back();
+        if (found != drains_.end()) {
+            *found = drains_.back();
+            drains_.pop_back();
+        }
     }
 
     /// Blocks of a lane freed so far by packets that have not left as a whole.

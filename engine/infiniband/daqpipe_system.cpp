@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace daqloom::infiniband {
@@ -16,7 +17,7 @@ using protocol::DaqpipeBuilder;
 using protocol::DaqpipeReadout;
 using protocol::EventId;
 using protocol::EventManager;
-using protocol::FragmentSizesConfig;
+using protocol::FragmentSizes;
 using protocol::SourceIndex;
 
 namespace {
@@ -40,7 +41,7 @@ struct DaqpipeSystem::ManagerOut {
     Time now;
 
     void assign(EventId event, BuilderIndex builder) {
-        system.assigned_.emplace(static_cast<std::uint64_t>(event), now);
+        system.assigned_.emplace(static_cast<std::uint64_t>(event), Assigned{event, builder, now});
         system.send(system.readout_node_[0], system.builder_node_[builder],
                     {.what = Say::assign, .builder = builder, .event = event},
                     system.config_.control_bytes, now);
@@ -60,10 +61,10 @@ struct DaqpipeSystem::BuilderOut {
     void built(EventId event) {
         const auto assigned = system.assigned_.find(static_cast<std::uint64_t>(event));
         if (system.warm_) {
-            system.latency_.record(now - assigned->second);
+            system.latency_.record(now - assigned->second.at);
         }
         if (system.recording_) {
-            system.recorded_.push_back({event, self, assigned->second, now});
+            system.recorded_.push_back({event, self, assigned->second.at, now});
         }
         system.assigned_.erase(assigned);
         const std::uint32_t place = system.in_process_.put({self, event});
@@ -173,16 +174,16 @@ base::expected<void> DaqpipeSystem::make_units() {
     }
     manager_ = std::move(*manager);
 
-    const auto kind = config_.is_poissonian ? FragmentSizesConfig::Kind::poisson
-                                            : FragmentSizesConfig::Kind::fixed;
-    largest_ = protocol::largest_mfp(kind, *std::ranges::max_element(config_.fragment_bytes));
+    const auto kind = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
+    const Bytes largest =
+        protocol::largest_mfp(kind, *std::ranges::max_element(config_.fragment_bytes));
     for (BuilderIndex self = 0; self < builders; ++self) {
         auto builder =
             DaqpipeBuilder::make({.self = self,
                                   .sources = sources,
                                   .credits = config_.credits,
                                   .parallel_sends = config_.is_push ? 0 : config_.parallel_sends,
-                                  .largest_fragment = largest_,
+                                  .largest_fragment = largest,
                                   .is_timed = is_timed() && !config_.is_push});
         if (!builder) {
             return tl::unexpected(builder.error());
@@ -202,9 +203,7 @@ base::expected<void> DaqpipeSystem::make_units() {
             return tl::unexpected(readout.error());
         }
         readouts_.push_back(std::move(*readout));
-        const Bytes bytes = config_.fragment_bytes[self];
-        sizes_.emplace_back(bytes > 0 ? kind : FragmentSizesConfig::Kind::fixed,
-                            static_cast<double>(bytes), 0,
+        sizes_.emplace_back(kind, config_.fragment_bytes[self],
                             base::RandomStream(config_.seed, fmt::format("fragment {}", self)));
     }
     return {};
@@ -228,7 +227,7 @@ void DaqpipeSystem::on_letter(const Nodes::Letter& letter, Time now) {
             break;
         }
         case Say::request: {
-            const Bytes bytes = std::min(sizes_[note.source].next(), largest_);
+            const Bytes bytes = sizes_[note.source].next();
             ReadoutOut out{*this, note.source, now};
             readouts_[note.source].on_request(note.event, note.builder, note.place, bytes, out);
             break;
@@ -282,7 +281,6 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
         }
         case kWarm:
             before_ = sums();
-            counted_from_ = now;
             warm_ = true;
             break;
         default:
@@ -321,8 +319,19 @@ bool DaqpipeSystem::stalled() const {
     return awaits_message && cluster_->events().size() == clocks;
 }
 
+std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
+    std::vector<Assigned> all;
+    all.reserve(assigned_.size());
+    for (const auto& [event, assigned] : assigned_) {
+        all.push_back(assigned);
+    }
+    std::ranges::sort(all, {}, &Assigned::event);
+    return all;
+}
+
 DaqpipeReport DaqpipeSystem::sums() const {
     DaqpipeReport all = counted_;
+    all.window = now();
     all.events_built = sum(builders_, &DaqpipeBuilder::Counters::built);
     all.processor = cluster_->processor_used();
     all.control_messages = cluster_->control_messages();
@@ -343,13 +352,13 @@ DaqpipeReport DaqpipeSystem::sums() const {
 }
 
 DaqpipeReport DaqpipeSystem::report() const {
-    DaqpipeReport after = sums();
-    after.window = now() - counted_from_;
-    after.events_built -= before_.events_built;
-    after.fragments_written -= before_.fragments_written;
-    after.bytes_written -= before_.bytes_written;
-    after.processor = after.processor - before_.processor;
-    after.control_messages -= before_.control_messages;
+    const DaqpipeReport all = sums();
+    DaqpipeReport after = all;
+    DaqpipeReport::each([&](const char*, auto member) {
+        after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
+            all.*member - before_.*member);
+    });
+    after.events_under_way = all.events_under_way;
     return after;
 }
 

@@ -18,7 +18,7 @@
 #include "infiniband/cluster.hpp"
 #include "protocol/daqpipe.hpp"
 #include "protocol/event_manager.hpp"
-#include "protocol/fragment_sizes.hpp"
+#include "protocol/mfp_sizes.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
@@ -53,10 +53,30 @@ struct DaqpipeReport {
     std::uint64_t control_messages = 0;
     std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
     std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+
+    /// Calls `see(name, member)` for each of them.
+    template <class See>
+    static void each(See see) {
+        using Report = DaqpipeReport;
+        see("window", &Report::window);
+        see("events_built", &Report::events_built);
+        see("fragments_written", &Report::fragments_written);
+        see("bytes_written", &Report::bytes_written);
+        see("processor", &Report::processor);
+        see("control_messages", &Report::control_messages);
+        see("events_under_way", &Report::events_under_way);
+        see("unexpected", &Report::unexpected);
+    }
 };
 
 class DaqpipeSystem {
   public:
+    /// An event given to a builder and not yet built.
+    struct Assigned {
+        protocol::EventId event{};
+        protocol::BuilderIndex builder = 0;
+        base::Time at;
+    };
     /// An event built, for timelines.
     struct Built {
         protocol::EventId event{};
@@ -76,6 +96,8 @@ class DaqpipeSystem {
     [[nodiscard]] DaqpipeReport report() const;
     /// From the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
+    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
+    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
     [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
     [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing but clocks goes on, and messages are under way or events to be built.
@@ -86,6 +108,8 @@ class DaqpipeSystem {
     /// Keeps the events built from now on.
     void record_events() { recording_ = true; }
     [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
+    /// By event.
+    [[nodiscard]] std::vector<Assigned> events_under_way() const;
 
   private:
     enum class Say : std::uint8_t {
@@ -145,12 +169,11 @@ class DaqpipeSystem {
     std::vector<protocol::DaqpipeBuilder> builders_;
     std::vector<protocol::DaqpipeReadout> readouts_;
     std::vector<protocol::MfpSizes> sizes_;  // by readout unit
-    base::Bytes largest_ = 1;
-    std::vector<std::uint64_t> next_slot_;  // by unit that keeps to them
+    std::vector<std::uint64_t> next_slot_;   // by unit that keeps to them
     std::uint64_t events_ = 0;
-    bool event_waits_ = false;                                // until the manager's backlog is gone
-    std::unordered_map<std::uint64_t, base::Time> assigned_;  // by event not yet built
-    std::array<std::uint64_t, 4> under_way_{};                // letters, by what they say
+    bool event_waits_ = false;                              // until the manager's backlog is gone
+    std::unordered_map<std::uint64_t, Assigned> assigned_;  // by event not yet built
+    std::array<std::uint64_t, 4> under_way_{};              // letters, by what they say
     base::Bytes bytes_under_way_ = 0;
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;
@@ -158,7 +181,6 @@ class DaqpipeSystem {
     bool warm_ = false;
     DaqpipeReport counted_;
     DaqpipeReport before_;  // what had been counted when the warm-up ended
-    base::Time counted_from_;
     bool recording_ = false;
     std::vector<Built> recorded_;
 };

@@ -14,6 +14,8 @@ using NodeIndex = std::uint32_t;
 using PortIndex = std::uint16_t;
 /// 0 … 14.
 using VirtualLane = std::uint8_t;
+/// 0 … 15; what a sender asks for. Fabrics map it to a lane.
+using ServiceLevel = std::uint8_t;
 
 /// Flow control counts buffers in blocks of so many bytes.
 inline constexpr base::Bytes kBlockBytes = 64;
@@ -69,6 +71,8 @@ struct FabricConfig {
     std::vector<PortIndex> routes;
 
     std::uint32_t lanes = 1;
+    /// Lane of each service level, the same at all ports; 0 of those that are not listed.
+    std::vector<VirtualLane> service_lanes;
     LaneArbitration arbitration;
     /// Input buffer of each port and virtual lane, of switches and hosts.
     std::int64_t buffer_blocks = 1024;
@@ -83,6 +87,10 @@ struct FabricConfig {
     base::Time credit_update_interval;
     /// On the wire of the reverse direction.
     base::Bytes credit_update_bytes = 8;
+
+    /// So long a packet that could go may be first of its queue in a switch before it is discarded;
+    /// zero: for ever.
+    base::Time head_of_queue_lifetime;
 };
 
 }  // namespace daqloom::infiniband

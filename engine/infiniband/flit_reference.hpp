@@ -41,12 +41,13 @@ struct OutputCounters {
     std::int64_t bytes = 0;  ///< of packets; credit updates do not count
     base::Time wait_credits;
     base::Time wait_crossbar;
+    std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
 };
 
 struct Outcome {
     std::vector<Delivery> packets;  ///< in the order of the injections
     std::map<std::pair<NodeIndex, PortIndex>, OutputCounters> outputs;  ///< of all cabled ports
-    std::uint64_t discarded = 0;  ///< packets without route, or routed to another host
+    std::uint64_t discarded = 0;  ///< without route, routed to another host, or too long first
     bool stalled = false;         ///< packets are left that can never move
     base::Time end;               ///< of the last change of anything
 };
@@ -330,7 +331,36 @@ class Simulation {
         }
         passage->ready = in_time + config_.switch_latency;
         look_again(passage->ready, node);
-        queue(node, link.to.port, lane(*passage), passage->output).push_back(passage);
+        auto& waiting = queue(node, link.to.port, lane(*passage), passage->output);
+        waiting.push_back(passage);
+        if (waiting.size() == 1) {
+            become_first(link, waiting);
+        }
+    }
+
+    /// The packet at the head of a switch's queue has so long to leave.
+    void become_first(Link& input, std::deque<PassagePointer>& waiting) {
+        if (config_.head_of_queue_lifetime == base::Time::zero()) {
+            return;
+        }
+        const PassagePointer first = waiting.front();
+        const base::Time end = std::max(now_, first->ready) + config_.head_of_queue_lifetime;
+        at(end, input.to.node, [this, first, &input, &waiting] {
+            if (!waiting.empty() && waiting.front() == first) {
+                expire(input, waiting);
+            }
+        });
+    }
+
+    void expire(Link& input, std::deque<PassagePointer>& waiting) {
+        const PassagePointer passage = waiting.front();
+        waiting.pop_front();
+        ++nodes_[input.to.node].outputs[passage->output]->counters.discards;
+        discard(passage->packet);
+        release_as_it_leaves(input, passage, input.clock);
+        if (!waiting.empty()) {
+            become_first(input, waiting);
+        }
     }
 
     [[nodiscard]] PortIndex route(NodeIndex node, NodeIndex destination) const {
@@ -370,6 +400,8 @@ class Simulation {
     }
 
     void deliver(std::size_t packet) {
+        require(started_[flow(packet)].front() == packet,
+                "packets of a source, destination and lane keep their order");
         outcome_.packets[packet] = {true, now_};
         finish(packet);
     }
@@ -381,9 +413,9 @@ class Simulation {
 
     void finish(std::size_t packet) {
         std::deque<std::size_t>& order = started_[flow(packet)];
-        require(!order.empty() && order.front() == packet,
-                "packets of a source, destination and lane keep their order");
-        order.pop_front();
+        const auto place = std::find(order.begin(), order.end(), packet);
+        require(place != order.end(), "a packet comes to one end");
+        order.erase(place);
         finished_[packet] = true;
     }
 
@@ -440,6 +472,9 @@ class Simulation {
             queue(output.from.node, input, lane, output.from.port);
         const PassagePointer passage = waiting.front();
         waiting.pop_front();
+        if (!is_host(output.from.node) && !waiting.empty()) {
+            become_first(*nodes_[output.from.node].outputs[input]->reverse, waiting);
+        }
         output.arbiter.sent(flits(*passage), length(*passage));
         transmit(output, input, passage);
         return true;

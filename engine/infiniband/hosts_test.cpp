@@ -32,10 +32,12 @@ struct Log {
         order.push_back(hosts.message(index).tag);
     }
     void on_completed(MessageIndex index, Time now) { completed[hosts.message(index).tag] = now; }
+    void on_failed(MessageIndex index, Time now) { failed[hosts.message(index).tag] = now; }
 
     const Hosts& hosts;
     std::map<std::uint64_t, Time> received;
     std::map<std::uint64_t, Time> completed;
+    std::map<std::uint64_t, Time> failed;
     std::vector<std::uint64_t> order;
 };
 
@@ -103,9 +105,9 @@ TEST(Hosts, LatencyDelaysTheFirstPacket) {
     EXPECT_EQ((later.received[0] - log.received[0]).ps, 700'000);
 }
 
-TEST(Hosts, MemorySlowerThanTheWireBoundsTheRate) {
+TEST(Hosts, PcieSlowerThanTheWireBoundsTheRate) {
     HostConfig config;
-    config.memory_rate = base::gigabits_per_second(50);
+    config.pcie_rate = base::gigabits_per_second(50);
     HostsPlay play(star(2), config);
     Log log(*play.hosts);
     play.hosts->post(write(0, 1, 100 * 4096), Time::zero(), Time::zero());
@@ -114,9 +116,63 @@ TEST(Hosts, MemorySlowerThanTheWireBoundsTheRate) {
     Log first(*one.hosts);
     one.hosts->post(write(0, 1, 4096), Time::zero(), Time::zero());
     one.run(first);
-    // 160 ps a byte: the 100th packet leaves 99 payloads after the first, which has a longer
-    // header.
-    EXPECT_EQ((log.received[0] - first.received[0]).ps, 99 * 4096 * 160 - 16 * 80);
+    // 160 ps a byte: the receiver takes in one payload after the other, 99 of them after the first.
+    EXPECT_EQ((log.received[0] - first.received[0]).ps, 99 * 4096 * 160);
+}
+
+TEST(Hosts, AReceiverSlowerThanItsLinkHoldsSendersUp) {
+    for (const CreditRelease release : {CreditRelease::at_tail, CreditRelease::per_block}) {
+        FabricConfig fabric = star(3);
+        fabric.credit_release = release;
+        HostConfig config;
+        config.pcie_rate = base::gigabits_per_second(50);
+        HostsPlay play(fabric, config);
+        Log log(*play.hosts);
+        const std::int64_t packets = 200;
+        for (const NodeIndex from : {0U, 1U}) {
+            play.hosts->post(write(from, 2, packets * 4096, from), Time::zero(), Time::zero());
+        }
+        play.run(log);
+        // Each sender fetches at 50 Gb/s, twice what is left to it. The first packet is there with
+        // its RDMA header; from then on the receiver is never idle: 160 ps a byte without the 26 B.
+        const Time first =
+            fabric.cables[0].delay * 2 + fabric.switch_latency + Time{(64 + 4096 + 26 + 16) * 80};
+        const Time last = first + Time{(2 * packets * 4096 + 2 * 16) * 160};
+        EXPECT_EQ(std::max(log.received[0], log.received[1]).ps, last.ps);
+        // Its input buffer is full all the time but for the beginning, and the switch waits.
+        const NodeIndex star_switch = fabric.hosts;
+        EXPECT_GT(play.network->counters({star_switch, 3}).wait_credits.ps, last.ps / 3);
+        EXPECT_EQ(play.hosts->completed(), 2U);
+        EXPECT_TRUE(play.network->check_conservation(play.now).has_value());
+    }
+}
+
+TEST(Hosts, MemoryIsSharedByAllThatANodeSendsAndReceives) {
+    HostConfig config;
+    config.memory_rate = base::gigabits_per_second(200);
+    const std::int64_t packets = 500;
+    const auto until_all_is_there = [&](const std::vector<NodeIndex>& senders) {
+        HostsPlay play(star(2), config);
+        Log log(*play.hosts);
+        for (const NodeIndex from : senders) {
+            play.hosts->post(write(from, 1 - from, packets * 4096, from), Time::zero(),
+                             Time::zero());
+        }
+        play.run(log);
+        Time last;
+        for (const auto& [tag, at] : log.received) {
+            last = std::max(last, at);
+        }
+        return static_cast<double>(last.ps);
+    };
+    // Two passes one way are 200 Gb/s at 100 Gb/s, which is the link's.
+    const double alone = packets * 4096 * 80;
+    EXPECT_NEAR(until_all_is_there({0}), alone, 0.02 * alone);
+    // Both ways they are four, and 50 Gb/s is left to each.
+    EXPECT_NEAR(until_all_is_there({0, 1}), 2 * alone, 0.02 * alone);
+    // Data that cross memory once each way leave all of the link to either.
+    config.memory_passes = 1;
+    EXPECT_NEAR(until_all_is_there({0, 1}), alone, 0.02 * alone);
 }
 
 /// Linear shift, each phase when all have finished the one before, after a pause.
@@ -143,6 +199,8 @@ struct Shift {
             }
         }
     }
+
+    void on_failed(MessageIndex, Time) { FAIL(); }
 
     HostsPlay& play;
     std::uint32_t nodes;

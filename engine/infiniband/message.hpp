@@ -16,6 +16,9 @@ inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with imme
 inline constexpr base::Bytes kAcknowledgeBytes = kHeaderBytes + 4;
 
 using MessageIndex = std::uint32_t;
+inline constexpr MessageIndex kNoMessage = ~MessageIndex{0};
+/// A place among the connections of a fabric's hosts.
+using ConnectionIndex = std::uint32_t;
 
 /// An RDMA write over a reliable connection.
 struct Message {
@@ -29,10 +32,22 @@ struct Message {
     base::Bytes sent = 0;      ///< handed to the wire
     base::Bytes received = 0;  ///< at the destination
     base::Time posted;
-    MessageIndex behind = ~MessageIndex{0};  ///< the next one of this connection
+    MessageIndex behind = kNoMessage;  ///< the next one of this connection
+    ConnectionIndex connection = 0;
+    std::uint32_t first = 0;  ///< sequence number of its first packet
+    std::uint32_t end = 0;    ///< of the packet behind its last
 
     [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
     bool begun = false;
+
+    [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
+        return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));
+    }
+    /// The next packet is the one with this number, which is one of its own.
+    void go_back(std::uint32_t sequence, base::Bytes mtu) {
+        sent = mtu * (sequence - first);
+        begun = sequence != first;
+    }
 
     /// Length on the wire of the next packet; its payload is padded to whole words.
     [[nodiscard]] base::Bytes next_packet(base::Bytes mtu) const {

@@ -23,6 +23,12 @@ base::expected<void> check_tables(const FabricConfig& config) {
             }
         }
     }
+    for (const VirtualLane lane : config.service_lanes) {
+        if (lane >= config.lanes) {
+            return base::failure(fmt::format("a service level on virtual lane {}; there are {}",
+                                             lane, config.lanes));
+        }
+    }
     if (LaneArbiter(config.arbitration).lanes() == 0) {
         return base::failure(std::string("the arbitration tables serve no virtual lane"));
     }
@@ -44,10 +50,11 @@ base::expected<void> check_numbers(const FabricConfig& config) {
                                          config.buffer_blocks, kMostBlocks));
     }
     if (config.crossbar_speedup < 1 || config.switch_latency <= base::Time::zero() ||
-        config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1) {
+        config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1 ||
+        config.head_of_queue_lifetime < base::Time::zero()) {
         return base::failure(std::string(
             "crossbar speed-up, switch latency and credit update bytes have to be above 0, the "
-            "interval of credit updates 0 or more"));
+            "interval of credit updates and the lifetime at the head of a queue 0 or more"));
     }
     return {};
 }
@@ -136,6 +143,7 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
       latency_(config.switch_latency),
       update_interval_(config.credit_update_interval),
       update_bytes_(config.credit_update_bytes),
+      lifetime_(config.head_of_queue_lifetime),
       routes_(config.routes.size()) {
     std::size_t queues = 0;
     PortNumber ports = 0;
@@ -169,13 +177,13 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
     lane_bytes_.assign(both, 0);
     offers_ = PortSets(both, widest);
     queues_.resize(queues);
+    lifetimes_.resize(lifetime_ > base::Time::zero() ? queues : 0);
     dirty_ = PortSets(ports_.size(), widest);
 }
 
 void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
     const PortNumber port = first_port_[host];
     Packet sent = packet;
-    sent.source = host;
     sent.ready = now;
     sent.blocks = static_cast<std::uint16_t>((packet.bytes + kBlockBytes - 1) / kBlockBytes);
     const PacketIndex place = packets_.put(sent);
@@ -199,7 +207,7 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     if (is_host(node)) {
         packet.next = input;
         events_.push({tail, kArrived, place});
-        if (per_block_) {
+        if (per_block_ && !hosts_hold_) {
             begin_drain(input,
                         {begin + wire.delay, wire.clock, place | kEnds, packet.bytes, packet.lane},
                         begin);
@@ -208,6 +216,7 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     }
     const std::uint32_t to = route(node, packet.destination);
     if (to == PortSets::kNone) {
+        ++unrouted_;
         lose(input, place, head, wire);
         return;
     }
@@ -228,7 +237,7 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     }
 }
 
-/// A switch that knows no route takes the packet in and throws it away.
+/// The switch throws the packet away, as if it left from `head` on by the wire that it came by.
 void Network::lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
     packet.next = input;
@@ -244,6 +253,9 @@ void Network::await(PortNumber output, PortNumber input, const Packet& first, ba
     offers_.add(output * lanes_ + first.lane, outputs_[input].place);
     out.wanted |= LaneSet{1} << first.lane;
     wants_.add(input, out.place);
+    if (lifetime_ > base::Time::zero()) {
+        begin_lifetime(output, input, first, now);
+    }
     if (first.ready <= now) {
         touch(output);
     } else if (!out.sending || out.free_at < first.ready) {
@@ -265,6 +277,47 @@ void Network::forget(PortNumber output, PortNumber input, VirtualLane lane) {
         }
     }
     wants_.remove(input, out.place);
+}
+
+void Network::begin_lifetime(PortNumber output, PortNumber input, const Packet& first,
+                             base::Time now) {
+    if (is_host(outputs_[input].node)) {
+        return;
+    }
+    const std::uint32_t place = outputs_[output].place;
+    const std::size_t number = queue_number(input, first.lane, place);
+    lifetimes_[number].end = std::max(now, first.ready) + lifetime_;
+    if (lifetimes_[number].timer == base::Time::never()) {
+        set_lifetime_timer(number, input, first.lane, place);
+    }  // else the event comes no later
+}
+
+void Network::set_lifetime_timer(std::size_t queue, PortNumber input, VirtualLane lane,
+                                 std::uint32_t place) {
+    lifetimes_[queue].timer = lifetimes_[queue].end;
+    events_.push({lifetimes_[queue].end, kExpired | std::uint32_t{lane} << 8 | place << 12, input});
+}
+
+void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t place, base::Time now) {
+    const std::size_t number = queue_number(input, lane, place);
+    PacketQueue& from = queues_[number];
+    lifetimes_[number].timer = base::Time::never();
+    if (from.empty()) {
+        return;
+    }
+    if (now < lifetimes_[number].end) {
+        set_lifetime_timer(number, input, lane, place);
+        return;
+    }
+    const PacketIndex first = from.first;
+    const NodeIndex node = outputs_[input].node;
+    const PortNumber output = first_port_[node] + route(node, packets_[first].destination);
+    ++outputs_[output].counters.discards;
+    pop(from, output, input, lane, now);
+    lose(input, first, now, outputs_[input]);
+    if (!outputs_[output].sending) {
+        touch(output);
+    }
 }
 
 /// An input can send more, or no more: the outputs that it has ready packets for have to know.

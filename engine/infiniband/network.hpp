@@ -38,8 +38,9 @@ struct OutputCounters {
     std::uint64_t packets = 0;
     base::Bytes bytes = 0;
     std::uint64_t credit_updates = 0;
-    base::Time wait_credits;   ///< idle, and a packet that could cross lacks credits
-    base::Time wait_crossbar;  ///< idle, and packets wait for inputs that send elsewhere
+    base::Time wait_credits;     ///< idle, and a packet that could cross lacks credits
+    base::Time wait_crossbar;    ///< idle, and packets wait for inputs that send elsewhere
+    std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
 };
 
 class Network {
@@ -52,6 +53,8 @@ class Network {
         kCredits = 2,  // index: output; the kind's higher bits: lane, blocks
         kUpdate = 3,   // index: input that may send an update; higher bits: lane
         kArrived = 4,  // index: packet whose last byte is at its destination, or where it is lost
+        kExpired = 5,  // index: input; higher bits: lane, place of the output: the queue
+        kTakenIn = 6,  // index: packet that its host held in the input buffer
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -59,8 +62,12 @@ class Network {
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
-    /// A host has a packet to send: destination, bytes, lane and tag are the caller's. Packets of
-    /// a lane leave in this order.
+    /// From now on `hosts.take_in(packet, now)` says, as a packet's last byte arrives at its host,
+    /// until when it holds the input buffer, all of it.
+    void let_hosts_hold() { hosts_hold_ = true; }
+
+    /// A host has a packet to send: destination, bytes, lane, tag and sequence are the caller's.
+    /// Packets of a lane leave in this order.
     void inject(NodeIndex host, const Packet& packet, base::Time now);
 
     /// Deals with one event. `hosts.on_delivered(packet, now)` is called when the last byte is at
@@ -89,6 +96,8 @@ class Network {
     [[nodiscard]] std::uint64_t injected() const { return injected_; }
     [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
+    /// Of them, those for which a switch had no route.
+    [[nodiscard]] std::uint64_t unrouted() const { return unrouted_; }
     [[nodiscard]] std::uint64_t in_network() const { return packets_.in_use(); }
 
     /// Closes the books: what outputs have waited up to `now` is counted.
@@ -131,19 +140,29 @@ class Network {
         OutputCounters counters;
     };
 
+    /// How long the first packet of a queue may stay.
+    struct Lifetime {
+        base::Time end;
+        base::Time timer = base::Time::never();  // an event will look then
+    };
+
     Network(const FabricConfig& config, sim::EventQueue& events);
 
     [[nodiscard]] PortNumber port_number(End end) const {
         return first_port_[end.node] + end.port - 1;
     }
     [[nodiscard]] bool is_host(NodeIndex node) const { return node < hosts_; }
-    [[nodiscard]] PacketQueue& queue(PortNumber input, VirtualLane lane, std::uint32_t output) {
+    [[nodiscard]] std::size_t queue_number(PortNumber input, VirtualLane lane,
+                                           std::uint32_t output) const {
         const NodeIndex node = outputs_[input].node;
-        return queues_[first_queue_[input] + lane * lane_stride_[node] + output * by_output_];
+        return first_queue_[input] + lane * lane_stride_[node] + output * by_output_;
+    }
+    [[nodiscard]] PacketQueue& queue(PortNumber input, VirtualLane lane, std::uint32_t output) {
+        return queues_[queue_number(input, lane, output)];
     }
     [[nodiscard]] const PacketQueue& queue(PortNumber input, VirtualLane lane,
                                            std::uint32_t output) const {
-        return const_cast<Network*>(this)->queue(input, lane, output);
+        return queues_[queue_number(input, lane, output)];
     }
     /// The place of the output by which a node forwards a packet; PortSets::kNone without route.
     [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
@@ -170,6 +189,12 @@ class Network {
     void lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire);
     void await(PortNumber output, PortNumber input, const Packet& first, base::Time now);
     void forget(PortNumber output, PortNumber input, VirtualLane lane);
+    void pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
+             base::Time now);
+    void begin_lifetime(PortNumber output, PortNumber input, const Packet& first, base::Time now);
+    void set_lifetime_timer(std::size_t queue, PortNumber input, VirtualLane lane,
+                            std::uint32_t place);
+    void on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t place, base::Time now);
     void touch_wanted(PortNumber input, base::Time now);
     [[nodiscard]] bool offers_now(PortNumber output, PortNumber input, base::Time now) const;
     void send_update(PortNumber output, base::Time now);
@@ -191,11 +216,13 @@ class Network {
     std::uint32_t lanes_;
     std::uint32_t speedup_;
     bool per_block_;
+    bool hosts_hold_ = false;
     std::uint32_t by_output_;  // 1: a queue for each output, 0: one for all
     std::int64_t buffer_blocks_;
     base::Time latency_;
     base::Time update_interval_;
     base::Bytes update_bytes_;
+    base::Time lifetime_;
 
     // By node.
     std::vector<PortNumber> first_port_;
@@ -221,6 +248,7 @@ class Network {
     PortSets offers_;  // inputs that have a first packet for an output
 
     std::vector<PacketQueue> queues_;
+    std::vector<Lifetime> lifetimes_;  // by queue; empty if they are for ever
     PacketStore packets_;
     PortSets dirty_;  // by node: outputs that something has happened to
     std::vector<NodeIndex> touched_;
@@ -228,6 +256,7 @@ class Network {
     std::uint64_t injected_ = 0;
     std::uint64_t delivered_ = 0;
     std::uint64_t discarded_ = 0;
+    std::uint64_t unrouted_ = 0;
     std::uint64_t packet_hops_ = 0;
 };
 
@@ -267,7 +296,16 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
         case kUpdate:
             on_timer(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf), event.at);
             break;
-        case kArrived: {
+        case kArrived:
+            if constexpr (requires { hosts.take_in(packets_[event.index], event.at); }) {
+                if (hosts_hold_ && is_host(outputs_[packets_[event.index].next].node)) {
+                    const base::Time at = hosts.take_in(packets_[event.index], event.at);
+                    events_.push({at, kTakenIn, event.index});
+                    break;
+                }
+            }
+            [[fallthrough]];
+        case kTakenIn: {
             const Packet packet = packets_[event.index];
             release(packet.next, packet.lane, packet.blocks, event.index | kEnds, event.at);
             packets_.release(event.index);
@@ -279,9 +317,30 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             }
             break;
         }
+        case kExpired:
+            on_lifetime(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf),
+                        event.kind >> 12, event.at);
+            break;
         default:
             break;
     }
+}
+
+/// The first packet of a queue goes, which was for `output`.
+inline void Network::pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
+                         base::Time now) {
+    from.pop(packets_);
+    if (from.empty()) {
+        forget(output, input, lane);
+        return;
+    }
+    const NodeIndex node = outputs_[output].node;
+    const Packet& next = packets_[from.first];
+    const PortNumber to = first_port_[node] + route(node, next.destination);
+    if (to != output) {
+        forget(output, input, lane);
+    }
+    await(to, input, next, now);
 }
 
 template <class Hosts>
@@ -367,7 +426,6 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     Output& out = outputs_[output];
     PacketQueue& from = queue(input, lane, out.place);
     const PacketIndex place = from.first;
-    from.pop(packets_);
     const Packet packet = packets_[place];
     const std::size_t both = output * lanes_ + lane;
 
@@ -387,16 +445,7 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     turn_[out.node] = turn_[out.node] + 1 == ports_[out.node] ? 0 : turn_[out.node] + 1;
     events_.push({out.free_at, kTail, output});
 
-    if (from.empty()) {
-        forget(output, input, lane);
-    } else {
-        const Packet& next = packets_[from.first];
-        const PortNumber to = first_port_[out.node] + route(out.node, next.destination);
-        if (to != output) {
-            forget(output, input, lane);
-        }
-        await(to, input, next, now);
-    }
+    pop(from, output, input, lane, now);
     if (!is_host(out.node)) {
         if (per_block_) {
             begin_drain(input, {now, out.clock, output, packet.bytes, lane}, now);

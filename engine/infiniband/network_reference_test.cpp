@@ -13,6 +13,7 @@ namespace {
 class AgainstFlits : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
+    std::uint64_t discards = 0;
     for (std::uint64_t seed = 100 * GetParam(); seed < 100 * GetParam() + 100; ++seed) {
         SCOPED_TRACE(seed);
         const auto given = reference::random_fabric(seed);
@@ -34,8 +35,11 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
             ASSERT_EQ(ours.bytes, counters.bytes);
             ASSERT_EQ(ours.wait_credits.ps, counters.wait_credits.ps);
             ASSERT_EQ(ours.wait_crossbar.ps, counters.wait_crossbar.ps);
+            ASSERT_EQ(ours.discards, counters.discards);
+            discards += counters.discards;
         }
     }
+    EXPECT_GT(discards, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AgainstFlits, ::testing::Range<std::uint64_t>(0, 10));

@@ -211,6 +211,9 @@ class RandomFabricBuilder {
         config_.credit_update_interval =
             one_of({base::Time::zero(), base::nanoseconds(50), base::Time{between(1, 3'000'000)}});
         config_.credit_update_bytes = one_of<base::Bytes>({1, 8, 8, between(1, 64)});
+        config_.head_of_queue_lifetime =
+            one_of({base::Time::zero(), base::Time::zero(), base::Time{1},
+                    base::Time{between(1, 300'000)}, base::Time{between(1, 5'000'000)}});
     }
 
     base::RandomStream random_;

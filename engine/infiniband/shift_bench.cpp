@@ -37,6 +37,7 @@ struct Shift {
     void on_completed(MessageIndex index, base::Time now) {
         start(hosts.message(index).source, now);
     }
+    void on_failed(MessageIndex, base::Time) {}
 };
 
 /// Of the process so far, whatever it has run.

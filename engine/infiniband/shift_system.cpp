@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace daqloom::infiniband {
@@ -11,6 +12,7 @@ namespace daqloom::infiniband {
 using base::Time;
 using protocol::BarrierMessage;
 using protocol::BuilderIndex;
+using protocol::FragmentSizes;
 using protocol::LinearShift;
 using protocol::MepId;
 using protocol::Participant;
@@ -26,10 +28,7 @@ struct ShiftSystem::Out {
 
     // A readout unit's.
     void admitted(StreamIndex stream, MepId, base::Bytes) {
-        const std::uint32_t index = unit * system.config_.streams + stream;
-        const Time due = system.config_.mfp_interval *
-                         static_cast<std::int64_t>(++system.streams_[index].generated);
-        system.cluster_->events().push({std::max(now, due), kGenerate, index});
+        system.taken_from_card(unit * system.config_.streams + stream, now);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
         tell_sizes(builder, Do::announce, mep, sizes);
@@ -41,6 +40,11 @@ struct ShiftSystem::Out {
         const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
         system.cluster_->events().push(
             {now + after, kFreed, unit * system.config_.streams + stream});
+    }
+
+    // The cards'.
+    void set_card_timer(std::uint32_t stream, Time at) {
+        system.cluster_->events().push({at, kCard, stream});
     }
 
     // A unit's under linear shifting.
@@ -129,6 +133,7 @@ base::expected<void> ShiftSystem::build() {
     if (!shift) {
         return tl::unexpected(shift.error());
     }
+    const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     const base::Bytes largest = *std::ranges::max_element(config_.mfp_bytes);
     protocol::ShiftUnitConfig unit;
     unit.change = config_.change;
@@ -141,7 +146,7 @@ base::expected<void> ShiftSystem::build() {
     unit.readout.builders = units;
     unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * units : config_.buffered_mfps;
     unit.readout.stream_buffer = config_.stream_buffer;
-    unit.readout.largest_mfp = protocol::largest_mfp(kind_of_sizes(), largest);
+    unit.readout.largest_mfp = protocol::largest_mfp(sizes, largest);
     unit.readout.write_rate = config_.fabric.cables.front().rate;
     protocol::PushBuilderConfig builder;
     builder.builders = units;
@@ -158,10 +163,13 @@ base::expected<void> ShiftSystem::build() {
         builders_.push_back(std::move(*built));
         for (StreamIndex s = 0; s < config_.streams; ++s) {
             const auto index = static_cast<std::uint32_t>(streams_.size());
-            streams_.push_back({config_.mfp_bytes[index], 0,
-                                base::RandomStream(config_.seed, fmt::format("mfp {}", index))});
-            cluster_->events().push({Time::zero(), kGenerate, index});
+            base::RandomStream random(config_.seed, fmt::format("mfp {}", index));
+            streams_.push_back(
+                {{sizes, config_.mfp_bytes[index], std::move(random)}, Time::zero()});
         }
+    }
+    if (auto placed = place_cards(); !placed) {
+        return placed;
     }
     cluster_->events().push({config_.warmup, kWarm, 0});
     for (std::uint32_t i = 0; i < units; ++i) {
@@ -169,6 +177,38 @@ base::expected<void> ShiftSystem::build() {
         units_[i].on_start(Time::zero(), out);
     }
     return {};
+}
+
+/// Of a card's buffer, the time in which its stream fills it.
+base::expected<void> ShiftSystem::place_cards() {
+    if (config_.card_buffer > 0 && config_.mfp_interval <= Time::zero()) {
+        return base::failure(std::string("cards with a buffer, and no rate at which it fills"));
+    }
+    std::vector<Time> room;
+    for (const base::Bytes mfp : config_.mfp_bytes) {
+        const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);
+        room.push_back(config_.card_buffer > 0 && mfp > 0
+                           ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
+                           : Time::never());
+    }
+    for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
+        card_delays_.emplace_back(config_.seed, fmt::format("card acknowledge {}", unit));
+    }
+    cards_ = protocol::SourceCards(config_.mfp_interval, room);
+    Out out{*this, 0, Time::zero()};
+    cards_.on_start(Time::zero(), out);
+    return {};
+}
+
+void ShiftSystem::taken_from_card(std::uint32_t index, Time now) {
+    const std::uint32_t unit = index / config_.streams;
+    Out out{*this, unit, now};
+    cards_.on_taken(index, now, out);
+    if (cards_.is_limited(index)) {
+        Time& knows = streams_[index].card_knows;
+        knows = std::max(knows, now + config_.card_acknowledge.draw(card_delays_[unit]));
+        cluster_->events().push({knows, kCardKnows, index});
+    }
 }
 
 void ShiftSystem::on_event(const sim::Event& event) {
@@ -181,8 +221,15 @@ void ShiftSystem::on_event(const sim::Event& event) {
         case kTimer:
             units_[event.index].on_timer(cluster_->clock(event.index).local(now), out);
             break;
-        case kGenerate:
-            generate(event.index, now);
+        case kCard:
+            if (cards_.on_timer(event.index, now, out)) {
+                out.unit = event.index / config_.streams;
+                units_[out.unit].on_generated(event.index % config_.streams,
+                                              streams_[event.index].sizes.next(), out);
+            }
+            break;
+        case kCardKnows:
+            cards_.on_acknowledged(event.index, now, out);
             break;
         case kFreed:
             out.unit = event.index / config_.streams;
@@ -200,7 +247,6 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         case kWarm:
             before_ = sums();
-            counted_from_ = now;
             break;
         default:
             break;
@@ -235,19 +281,6 @@ void ShiftSystem::on_written(const Nodes::Letter& letter, Time now) {
     counted_.bytes_written += letter.bytes;
     Out out{*this, letter.from, now};
     units_[letter.from].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
-}
-
-void ShiftSystem::generate(std::uint32_t index, Time now) {
-    Stream& stream = streams_[index];
-    base::Bytes bytes = stream.mean;
-    if (config_.packing > 0 && bytes > 0) {
-        // A sum of Poissonian sizes is one Poissonian number of bytes.
-        bytes = std::min(stream.random.poisson(static_cast<double>(bytes)),
-                         protocol::largest_mfp(kind_of_sizes(), stream.mean));
-    }
-    const std::uint32_t unit = index / config_.streams;
-    Out out{*this, unit, now};
-    units_[unit].on_generated(index % config_.streams, bytes, out);
 }
 
 void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage stage, Time now) {
@@ -308,6 +341,9 @@ void ShiftSystem::release_all(std::uint64_t generation, Time now) {
 
 ShiftReport ShiftSystem::sums() const {
     ShiftReport all = counted_;
+    all.window = now();
+    all.stopped_for_acknowledge = cards_.stopped(now()).acknowledge;
+    all.stopped_for_memory = cards_.stopped(now()).memory;
     all.processor = cluster_->processor_used();
     all.control_messages = cluster_->control_messages();
     for (std::uint32_t i = 0; i < units_.size(); ++i) {
@@ -332,26 +368,10 @@ ShiftReport ShiftSystem::sums() const {
 
 ShiftReport ShiftSystem::report() const {
     ShiftReport after = sums();
-    after.window = now() - counted_from_;
-    after.meps_built -= before_.meps_built;
-    after.bytes_built -= before_.bytes_built;
-    after.meps_discarded -= before_.meps_discarded;
-    after.mfps_written -= before_.mfps_written;
-    after.bytes_written -= before_.bytes_written;
-    after.mfps_blocked -= before_.mfps_blocked;
-    after.steps -= before_.steps;
-    after.idle_steps -= before_.idle_steps;
-    after.skipped_steps -= before_.skipped_steps;
-    after.writes_overran -= before_.writes_overran;
-    after.in_barrier = after.in_barrier - before_.in_barrier;
-    after.idle = after.idle - before_.idle;
-    after.sending = after.sending - before_.sending;
-    after.entering = after.entering - before_.entering;
-    after.barriers -= before_.barriers;
-    after.waiting_for_slowest = after.waiting_for_slowest - before_.waiting_for_slowest;
-    after.releasing = after.releasing - before_.releasing;
-    after.processor = after.processor - before_.processor;
-    after.control_messages -= before_.control_messages;
+    ShiftReport::each([&](const char*, auto member) {
+        after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
+            after.*member - before_.*member);
+    });
     return after;
 }
 

@@ -16,9 +16,11 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
-#include "protocol/fragment_sizes.hpp"
+#include "protocol/mfp_sizes.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
+#include "protocol/source_cards.hpp"
+#include "protocol/spiky_delay.hpp"
 
 namespace daqloom::infiniband {
 
@@ -37,8 +39,7 @@ struct ShiftSystemConfig : ClusterConfig {
     /// Mean size of an MFP, by node and stream; the nodes in the order of their slots.
     std::vector<base::Bytes> mfp_bytes;
     std::uint32_t streams = 1;
-    /// Fragments in an MFP: its size is the sum of as many Poissonian sizes; 0: always the mean.
-    std::uint32_t packing = 0;
+    bool is_poissonian = false;  ///< else always the mean
     /// Between two MFPs of a stream; zero: as fast as there is room.
     base::Time mfp_interval;
     std::uint32_t buffered_mfps = 0;  ///< of a stream; 0: two rounds of all builders
@@ -48,6 +49,10 @@ struct ShiftSystemConfig : ClusterConfig {
     base::DelayDistribution processing;
     /// From the last use of an MFP until its room is free again.
     base::DelayDistribution source_acknowledge;
+    /// Of the card that a stream comes from; 0: without limit. Needs an interval.
+    base::Bytes card_buffer = 0;
+    /// From an MFP's being in the host's memory until its card knows; in order for each stream.
+    protocol::SpikyDelay card_acknowledge;
 };
 
 /// After the warm-up, all nodes together; times are sums over the nodes.
@@ -72,7 +77,38 @@ struct ShiftReport {
     base::Time releasing;            ///< from then on until being released
     base::Time processor;            ///< spent on messages
     std::uint64_t control_messages = 0;
-    std::uint64_t unexpected = 0;  ///< inputs that units ignored: of a correct run, none
+    base::Time stopped_for_acknowledge;  ///< the trigger, once for all nodes
+    base::Time stopped_for_memory;       ///< the same
+    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+
+    /// Calls `see(name, member)` for each of them.
+    template <class See>
+    static void each(See see) {
+        using Report = ShiftReport;
+        see("window", &Report::window);
+        see("meps_built", &Report::meps_built);
+        see("bytes_built", &Report::bytes_built);
+        see("meps_discarded", &Report::meps_discarded);
+        see("mfps_written", &Report::mfps_written);
+        see("bytes_written", &Report::bytes_written);
+        see("mfps_blocked", &Report::mfps_blocked);
+        see("steps", &Report::steps);
+        see("idle_steps", &Report::idle_steps);
+        see("skipped_steps", &Report::skipped_steps);
+        see("writes_overran", &Report::writes_overran);
+        see("in_barrier", &Report::in_barrier);
+        see("idle", &Report::idle);
+        see("sending", &Report::sending);
+        see("entering", &Report::entering);
+        see("barriers", &Report::barriers);
+        see("waiting_for_slowest", &Report::waiting_for_slowest);
+        see("releasing", &Report::releasing);
+        see("processor", &Report::processor);
+        see("control_messages", &Report::control_messages);
+        see("stopped_for_acknowledge", &Report::stopped_for_acknowledge);
+        see("stopped_for_memory", &Report::stopped_for_memory);
+        see("unexpected", &Report::unexpected);
+    }
 };
 
 class ShiftSystem {
@@ -94,6 +130,8 @@ class ShiftSystem {
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] const Network& network() const { return cluster_->network(); }
     [[nodiscard]] ShiftReport report() const;
+    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
+    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
     [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
     [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing can happen any more, yet units are not finished.
@@ -129,8 +167,9 @@ class ShiftSystem {
     enum EventKind : std::uint32_t {
         kPhase = Nodes::kFirstOtherEvent,  // index: unit
         kTimer,                            // index: unit
-        kGenerate,                         // index: unit · streams + stream
-        kFreed,                            // index: unit · streams + stream
+        kCard,                             // index: unit · streams + stream
+        kCardKnows,                        // the same
+        kFreed,                            // the same
         kProcessed,                        // index: what was built
         kReleased,                         // index: generation, its lower bits; the ideal barrier
         kWarm,
@@ -145,9 +184,8 @@ class ShiftSystem {
         base::Time since;
     };
     struct Stream {
-        base::Bytes mean = 0;
-        std::uint64_t generated = 0;
-        base::RandomStream random;
+        protocol::MfpSizes sizes;
+        base::Time card_knows;  // of the last MFP
     };
     /// A barrier that some units have entered.
     struct Gathering {
@@ -170,17 +208,14 @@ class ShiftSystem {
     void on_event(const sim::Event& event);
     void on_letter(const Nodes::Letter& letter, base::Time now);
     void on_written(const Nodes::Letter& letter, base::Time now);
-    void generate(std::uint32_t stream, base::Time now);
+    base::expected<void> place_cards();
+    void taken_from_card(std::uint32_t stream, base::Time now);
     void enter_stage(std::uint32_t unit, std::uint64_t step, protocol::ShiftStage stage,
                      base::Time now);
     void leave_stage(std::uint32_t unit, std::uint64_t step, base::Time now);
     void release_all(std::uint64_t generation, base::Time now);
     [[nodiscard]] Gathering& gathering(std::uint64_t generation);
     [[nodiscard]] ShiftReport sums() const;
-    [[nodiscard]] protocol::FragmentSizesConfig::Kind kind_of_sizes() const {
-        using Kind = protocol::FragmentSizesConfig::Kind;
-        return config_.packing > 0 ? Kind::poisson : Kind::fixed;
-    }
 
     ShiftSystemConfig config_;
     std::unique_ptr<Nodes> cluster_;
@@ -188,6 +223,8 @@ class ShiftSystem {
     std::vector<protocol::PushBuilder> builders_;
     std::vector<Doing> doing_;  // by unit
     std::vector<Stream> streams_;
+    protocol::SourceCards cards_;
+    std::vector<base::RandomStream> card_delays_;  // by unit
     base::Pool<Built> built_;
     std::array<Gathering, 4> gatherings_{};
     base::RandomStream jitter_;
@@ -195,7 +232,6 @@ class ShiftSystem {
     base::RandomStream acknowledge_;
     ShiftReport counted_;
     ShiftReport before_;  // what had been counted when the warm-up ended
-    base::Time counted_from_;
     bool recording_ = false;
     std::vector<StageRecord> stages_;
 };

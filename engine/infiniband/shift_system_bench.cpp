@@ -20,7 +20,7 @@ ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp)
     }
     config.barrier = barrier;
     config.mfp_bytes.assign(config.fabric.hosts, mfp);
-    config.packing = 2000;
+    config.is_poissonian = true;
     config.message_cost = base::nanoseconds(200);
     config.polling_delay = base::nanoseconds(100);
     return config;

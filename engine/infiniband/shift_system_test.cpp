@@ -601,6 +601,81 @@ TEST(Buffers, ASourceWaitsWhereItsAcknowledgeIsSlow) {
     EXPECT_LT(built[1], built[0]);
 }
 
+// ---- cards that are too small
+// --------------------------------------------------------------------
+
+/// A stream on each of some units, an MFP every 10 µs, which takes less than 4 µs to be sent.
+ShiftSystemConfig card_system(std::uint32_t units, Time acknowledge) {
+    ShiftSystemConfig config = system_on(star_200(units));
+    config.mfp_interval = base::microseconds(10);
+    config.card_buffer = kMfp / 2;  // bridges 5 µs
+    config.card_acknowledge.spike.mean = acknowledge;
+    return config;
+}
+
+TEST(Cards, AreFullForAsLongAsAnAcknowledgeIsLongerThanTheyBridge) {
+    const Time duration = base::milliseconds(20);
+    ShiftSystemConfig config = card_system(4, base::microseconds(5));
+    config.card_acknowledge.spike_probability = 1;
+    const ShiftReport bridged = play(config, duration)->report();
+    EXPECT_EQ(bridged.stopped_for_acknowledge, Time::zero());
+    EXPECT_NEAR(static_cast<double>(bridged.meps_built), 2000, 16);
+
+    // 8 µs: 3 µs in which the trigger stands still, with every MFP, which come every 13 µs.
+    config.card_acknowledge.spike.mean = base::microseconds(8);
+    const ShiftReport slow = play(config, duration)->report();
+    EXPECT_NEAR(slow.stopped_for_acknowledge.seconds(), 20e-3 * 3 / 13, 3e-6);
+    EXPECT_EQ(slow.stopped_for_memory, Time::zero());
+    EXPECT_NEAR(static_cast<double>(slow.meps_built), 20e3 / 13, 16);
+}
+
+TEST(Cards, StopTheTriggerForEachSpike) {
+    // One unit: no two spikes at a time, of which each costs 3 µs.
+    ShiftSystemConfig config = card_system(1, base::microseconds(8));
+    config.card_acknowledge.spike_probability = 0.1;
+    const Time duration = base::milliseconds(100);
+    const ShiftReport report = play(config, duration)->report();
+    const std::int64_t spikes = report.stopped_for_acknowledge.ps / base::microseconds(3).ps;
+    EXPECT_EQ(report.stopped_for_acknowledge, base::microseconds(3) * spikes);
+    EXPECT_NEAR(static_cast<double>(spikes), 1000, 4 * std::sqrt(10'000 * 0.1 * 0.9) + 30);
+    const Time ran = duration - report.stopped_for_acknowledge;
+    EXPECT_NEAR(static_cast<double>(report.meps_built), ran.seconds() / 10e-6, 3);
+}
+
+TEST(Cards, OfAnyUnitStopTheTriggerForAll) {
+    // Spikes of eight units: of those of one MFP, the trigger stands still for one.
+    ShiftSystemConfig config = card_system(8, base::microseconds(8));
+    config.card_acknowledge.spike_probability = 0.1;
+    const Time duration = base::milliseconds(100);
+    const ShiftReport report = play(config, duration)->report();
+    // MFPs of all units are complete at the same instant, and taken in.
+    const double any = 1 - std::pow(0.9, 8);
+    const double mfps = 100e3 / (10 + 3 * any);
+    EXPECT_NEAR(report.stopped_for_acknowledge.seconds() / 3e-6, mfps * any,
+                4 * std::sqrt(mfps * any * (1 - any)));
+}
+
+TEST(Cards, AreFullWhereTheHostsMemoryIs) {
+    // Room for a round of MFPs that stay for a millisecond each.
+    ShiftSystemConfig config = card_system(4, Time::zero());
+    config.buffered_mfps = 8;
+    config.source_acknowledge.mean = base::milliseconds(1);
+    const Time duration = base::milliseconds(20);
+    const ShiftReport report = play(config, duration)->report();
+    EXPECT_LE(report.meps_built, 8 * 20U);
+    EXPECT_EQ(report.stopped_for_acknowledge, Time::zero());
+    // What is built, waits, or is on a card has come in while the trigger ran.
+    const Time ran = duration - report.stopped_for_memory;
+    EXPECT_NEAR(ran.seconds() / 10e-6, static_cast<double>(report.meps_built), 8 + 2);
+}
+
+TEST(Cards, WithABufferNeedARate) {
+    ShiftSystemConfig config = card_system(2, Time::zero());
+    config.mfp_interval = Time::zero();
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "cards with a buffer, and no rate at which it fills");
+}
+
 TEST(Buffers, ABuilderThatCannotCopeDiscardsAndHoldsNobodyUp) {
     // Room for two MEPs of 4 MFPs, one being built and one that comes next.
     ShiftSystemConfig config = system_on(star_200(4));
@@ -625,7 +700,7 @@ TEST(Buffers, ABuilderThatCannotCopeDiscardsAndHoldsNobodyUp) {
 ShiftSystemConfig random_system(std::uint64_t seed) {
     ShiftSystemConfig config = system_on(fat_tree(3, 3, 3));
     config.barrier = ShiftBarrier::tournament;
-    config.packing = 1000;
+    config.is_poissonian = true;
     config.message_cost = base::nanoseconds(200);
     config.polling_delay = base::nanoseconds(100);
     const auto exponential = base::DelayDistribution::Kind::exponential;

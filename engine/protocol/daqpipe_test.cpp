@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <queue>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
 #include "protocol/event_manager.hpp"
+#include "protocol/timers_by_hand.hpp"
 
 namespace daqloom::protocol {
 namespace {
@@ -252,12 +250,7 @@ class SmallSystem {
         if (variant_.is_timed) {
             begin_slot(0);
         }
-        while (!timers_.empty() && done_ < events) {
-            const auto timer = timers_.top();
-            timers_.pop();
-            now_ = timer.due;
-            timer.action();
-        }
+        timers_.run([this] { return done_ == events; });
         EXPECT_EQ(done_, events);
         EXPECT_EQ(written_.size(), events * variant_.nodes);
         EXPECT_EQ(received_bytes_, sent_bytes_);
@@ -284,14 +277,6 @@ class SmallSystem {
     }
 
   private:
-    struct Timer {
-        Time due;
-        std::uint64_t number;
-        std::function<void()> action;
-        bool operator<(const Timer& other) const {
-            return std::tie(due, number) > std::tie(other.due, other.number);
-        }
-    };
     struct BuilderOut {
         SmallSystem& system;
         BuilderIndex self;
@@ -363,7 +348,7 @@ class SmallSystem {
                 builders_[self].on_slot(slot, out);
             }
         }
-        at(now_ + base::microseconds(3), [this, slot] { begin_slot(slot + 1); });
+        timers_.after(base::microseconds(3), [this, slot] { begin_slot(slot + 1); });
     }
 
     [[nodiscard]] std::uint32_t push_limit() const {
@@ -372,12 +357,9 @@ class SmallSystem {
     static Bytes size_of(EventId event, SourceIndex source) {
         return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + source * 31) % 101);
     }
-    void at(Time due, std::function<void()> action) {
-        timers_.push({due, next_timer_++, std::move(action)});
-    }
-    void after(std::function<void()> action) {
-        at(now_ + base::nanoseconds(static_cast<std::int64_t>(random_.uniform_int(5'000))),
-           std::move(action));
+    void after(TimersByHand::Action action) {
+        timers_.after(base::nanoseconds(static_cast<std::int64_t>(random_.uniform_int(5'000))),
+                      std::move(action));
     }
 
     Variant variant_;
@@ -385,10 +367,8 @@ class SmallSystem {
     EventManager manager_;
     std::vector<DaqpipeBuilder> builders_;
     std::vector<DaqpipeReadout> readouts_;
-    Time now_ = Time::zero();
+    TimersByHand timers_;
     std::uint64_t slot_ = 0;
-    std::uint64_t next_timer_ = 0;
-    std::priority_queue<Timer> timers_;
     std::map<std::pair<EventId, SourceIndex>, Bytes> written_;  ///< to which place
     std::set<std::pair<BuilderIndex, Bytes>> taken_;
     std::map<EventId, std::uint32_t> in_flight_;

@@ -1,17 +1,14 @@
 // The machines together: random inputs against a model, and a whole small system in virtual time.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <queue>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "protocol/arrivals.hpp"
 #include "protocol/event_building_check.hpp"
 #include "protocol/event_size.hpp"
 #include "protocol/pull_readout.hpp"
+#include "protocol/timers_by_hand.hpp"
 
 namespace daqloom::protocol {
 namespace {
@@ -50,13 +47,8 @@ class SmallSystem {
     }
 
     void run() {
-        at(arrivals_.next(), [this] { event_arrives(); });
-        while (!timers_.empty()) {
-            const auto timer = timers_.top();
-            timers_.pop();
-            now_ = timer.due;
-            timer.action();
-        }
+        timers_.at(arrivals_.next(), [this] { event_arrives(); });
+        timers_.run([] { return false; });
     }
 
     Bytes bytes_of_events = 0;
@@ -67,15 +59,6 @@ class SmallSystem {
     [[nodiscard]] const EventManager& event_manager() const { return manager_; }
 
   private:
-    struct Timer {
-        Time due;
-        std::uint64_t number;
-        std::function<void()> action;
-        bool operator<(const Timer& other) const {
-            return std::tie(due, number) > std::tie(other.due, other.number);
-        }
-    };
-
     struct ManagerOut {
         SmallSystem& system;
         void assign(EventId event, BuilderIndex builder) {
@@ -94,7 +77,7 @@ class SmallSystem {
         }
         void built(EventId event) {
             SmallSystem& s = system;
-            s.after(base::microseconds(50), [&s, event, b = builder] {
+            s.timers_.after(base::microseconds(50), [&s, event, b = builder] {
                 BuilderOut out{s, b};
                 s.builders_[b].on_processed(event, out);
             });
@@ -110,7 +93,7 @@ class SmallSystem {
         SourceIndex source;
         void respond_after(Time delay, EventId event, BuilderIndex builder, Bytes bytes) {
             SmallSystem& s = system;
-            s.after(delay, [&s, src = source, event, builder, bytes] {
+            s.timers_.after(delay, [&s, src = source, event, builder, bytes] {
                 ReadoutOut out{s, src};
                 s.readouts_[src].on_response_due(event, builder, bytes, out);
             });
@@ -128,18 +111,11 @@ class SmallSystem {
         ManagerOut out{*this};
         manager_.on_event(event, out);
         if (sizes_.size() < events) {
-            at(arrivals_.next(), [this] { event_arrives(); });
+            timers_.at(arrivals_.next(), [this] { event_arrives(); });
         }
     }
 
-    void at(Time due, std::function<void()> action) {
-        timers_.push({due, next_timer_++, std::move(action)});
-    }
-    void after(Time delay, std::function<void()> action) { at(now_ + delay, std::move(action)); }
-
-    Time now_ = Time::zero();
-    std::uint64_t next_timer_ = 0;
-    std::priority_queue<Timer> timers_;
+    TimersByHand timers_;
     Arrivals arrivals_ = *Arrivals::make({.kind = ArrivalsConfig::Kind::poisson, .rate_hz = 30e3},
                                          base::RandomStream(1, "arrivals"));
     EventSizes event_sizes_ = *EventSizes::make(

@@ -7,8 +7,8 @@
 
 namespace daqloom::protocol {
 
-/// What a source takes to get the space of its buffer back: an acknowledge over PCIe, with latency
-/// spikes. A finite buffer (PushReadoutConfig::stream_buffer) has to bridge them.
+/// What a card takes to get the room of its data back: an acknowledge over PCIe, with latency
+/// spikes, which the card's buffer has to bridge (source_cards.hpp).
 struct SpikyDelay {
     base::DelayDistribution usual = {};
     base::DelayDistribution spike = {};

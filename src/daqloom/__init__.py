@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     import xarray
 
+    from daqloom.result import Result
     from daqloom.scenario import FabricScenario, Scenario
 
     __version__: str
 
-__all__ = ["__version__", "load", "open_study", "write_report"]
+__all__ = ["__version__", "load", "open_study", "write_figure", "write_report"]
 
 
 def load(
@@ -53,6 +54,22 @@ def open_study(
     from daqloom.study.dataset import open_study as open_dataset
 
     return open_dataset(path, store=store, quick=quick, course=course)
+
+
+def write_figure(
+    scenario: Scenario | FabricScenario, result: Result, path: str | PathLike[str]
+) -> None:
+    """Write the figure of one result of `scenario`, as `--figure` does; the ending says what kind.
+
+    Of a fabric it draws the series that the result has: simulate with `timeline=True` to see what
+    each node did when. Raises `daqloom.output.OutputError`, whose text is one sentence for a
+    person.
+    """
+    from pathlib import Path
+
+    from daqloom.report.result_figure import write
+
+    write(Path(path), scenario, result)
 
 
 def write_report(

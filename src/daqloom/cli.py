@@ -35,7 +35,10 @@ FIGURES = (".png", ".pdf", ".svg", ".html")
 
 Figure = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help=f"Write a figure; the ending decides: {', '.join(FIGURES)}."),
+    typer.Option(
+        metavar="FILE",
+        help=f"Write a figure; the ending decides: {', '.join(FIGURES)} (the last for racks).",
+    ),
 ]
 
 
@@ -101,22 +104,29 @@ def show(scenario: Name, set_: Set = None) -> None:
 def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
     """Answer in closed form, at once.
 
-    Buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    Of a rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    Of an InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part is full.
 
     \b
     Examples:
       daqloom analyse atlas-lab
       daqloom analyse atlas-lab --set event.size="2 MB" --set transport.overhead=false
       daqloom analyse my-rack.toml --json
+      daqloom analyse lhcb-run3-test --set shift.barrier=centralised
     """
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import load
+        from daqloom.scenario import Scenario, ScenarioError, load_system
 
-        system = load(scenario, set_ or ())
+        system = load_system(scenario, set_ or ())
+        if figure and not isinstance(system, Scenario):
+            raise ScenarioError(
+                f"--figure {figure}: the closed forms of a fabric have none; leave it out, or take "
+                "a rack such as atlas-lab"
+            )
         result = system.analyse()
-        if figure:
+        if figure and isinstance(system, Scenario):
             from daqloom.report.result_figure import write
 
             write(figure, system, result)
@@ -148,14 +158,15 @@ def simulate(
     """Simulate packet by packet.
 
     Event rate, collection latency, buffer occupancy, drops, retransmissions, time-outs. Of an
-    InfiniBand fabric, credit by credit: throughput, barriers, waiting for credits.
+    InfiniBand fabric, credit by credit: throughput, barriers, waiting for credits; its figure shows
+    who sends to whom when, how long writes take, and what each cable carries.
 
     \b
     Examples:
       daqloom simulate laptop
       daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
       daqloom simulate laptop --pcap access.0.down=builder.pcapng --trace timeline.json
-      daqloom simulate lhcb-10-percent --set shift.barrier=none
+      daqloom simulate lhcb-10-percent --set shift.barrier=none --figure phases.png
     """
     with plain_failures():
         if trace:
@@ -165,8 +176,12 @@ def simulate(
         from daqloom.scenario import Scenario, load_system, rack
 
         system = load_system(scenario, set_ or ())
-        if pcap or figure:
+        if pcap:
             rack(system)
+        if figure:
+            from daqloom.report.result_figure import endings
+
+            check_writable(figure, "--figure", endings(system))
         if seed is not None:
             system = system.with_overrides({"run.seed": seed})
         with progress(f"simulating {system.name}") as show_progress:
@@ -174,11 +189,13 @@ def simulate(
                 captures = _captures(pcap or [], system)
                 result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
             else:
-                result = system.simulate(trace=trace, progress=show_progress)
+                result = system.simulate(
+                    trace=trace, timeline=figure is not None, progress=show_progress
+                )
         if figure:
             from daqloom.report.result_figure import write
 
-            write(figure, rack(system), result)
+            write(figure, system, result)
         print(result.to_json()) if json else print_result(result)
 
 

@@ -31,22 +31,31 @@ class Metric:
 _BOTH = "analyse, simulate, measure"
 _RUN = "simulate, measure"
 _SIMULATE = "simulate"
+_FORMULA = "analyse, simulate"
 _ANALYSE = "analyse"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("event_rate_hz", "Hz", _RUN, "Events built per second, after the warm-up."),
+    Metric(
+        "event_rate_hz",
+        "Hz",
+        _BOTH,
+        "Events built per second, after the warm-up. `analyse` gives it of fabrics, for the long "
+        "run.",
+    ),
     Metric(
         "event_rate_bound_hz",
         "Hz",
         _ANALYSE,
         "The rate at which the first of source links, uplinks, access links or hosts is full: "
-        "no buffer, however deep, carries more.",
+        "no buffer, however deep, carries more. On a fabric, at which the first part is busy all "
+        "the time: no barrier, however cheap, lets more through.",
     ),
     Metric(
         "throughput_bps",
         "bit/s",
-        _RUN,
-        "Payload of the events built, per second, after the warm-up. Headers are not counted.",
+        _BOTH,
+        "Payload of the events built, per second, after the warm-up. Headers are not counted. "
+        "`analyse` gives it of fabrics.",
     ),
     Metric("events_built", "events", _RUN, "Events collected in full after the warm-up."),
     Metric(
@@ -107,7 +116,8 @@ METRICS: tuple[Metric, ...] = (
         "retransmission_timeouts",
         "time-outs",
         _RUN,
-        "Times that a connection's retransmission timer expired, after the warm-up.",
+        "Times that a connection's retransmission timer expired, after the warm-up; on a fabric, "
+        "whole run.",
     ),
     Metric(
         "timeouts_by_cause.*",
@@ -127,7 +137,8 @@ METRICS: tuple[Metric, ...] = (
         "segments",
         _RUN,
         "Segments sent again, by what asked for it: `fast` (SACK or duplicate ACKs), "
-        "`probe` (tail-loss probe), `timeout` (retransmission timer).",
+        "`probe` (tail-loss probe), `timeout` (retransmission timer). On a fabric, whole run: "
+        "packets that senders went back over, told by the receiver (`nak`) or by the timer.",
     ),
     Metric(
         "link_utilisation.*",
@@ -140,7 +151,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "node_throughput_bps",
         "bit/s",
-        _SIMULATE,
+        _FORMULA,
         "On a fabric: payload that a node pushes per second, copies to itself included, mean.",
     ),
     Metric(
@@ -150,33 +161,33 @@ METRICS: tuple[Metric, ...] = (
         "On a fabric: events for which a builder's output buffer had no room.",
     ),
     Metric("phases", "phases", _SIMULATE, "Of linear shifting, all nodes together."),
-    Metric("phase_s", "s", _SIMULATE, "Length of a phase, mean."),
-    Metric("dummy_share", "1", _SIMULATE, "Share of the schedule's slots that are dummies."),
+    Metric("phase_s", "s", _FORMULA, "Length of a phase, mean."),
+    Metric("dummy_share", "1", _FORMULA, "Share of the schedule's slots that are dummies."),
     Metric(
         "barrier_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time from entering a barrier to being released, 0 to 1.",
     ),
-    Metric("barrier_rate_hz", "Hz", _SIMULATE, "Barriers that all nodes have left, per second."),
+    Metric("barrier_rate_hz", "Hz", _FORMULA, "Barriers that all nodes have left, per second."),
     Metric(
         "barrier_s.*",
         "s",
-        _SIMULATE,
+        _FORMULA,
         "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
         "from then on, which is what the barrier itself costs.",
     ),
     Metric(
         "idle_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time with nobody to send to, a dummy's turn, 0 to 1; without what "
         "a barrier makes of it.",
     ),
     Metric(
         "processor_share",
         "1",
-        _SIMULATE,
+        _FORMULA,
         "Share of the nodes' time that their processors send and receive messages, 0 to 1.",
     ),
     Metric(
@@ -192,10 +203,46 @@ METRICS: tuple[Metric, ...] = (
         "Multi-fragment packets that had to wait for room in the source's buffer.",
     ),
     Metric(
+        "trigger_stopped_share.*",
+        "1",
+        _SIMULATE,
+        "Share of the time in which a full card stopped the trigger, so that events were lost, by "
+        "what it waited for: the `acknowledge` of its data, or room in the host's `memory`.",
+    ),
+    Metric(
         "writes_overran",
         "writes",
         _SIMULATE,
         "Writes under way when their time window was over.",
+    ),
+    Metric(
+        "flow_throughput_bps.*",
+        "bit/s",
+        _SIMULATE,
+        "Of a flow, by its name: payload of the messages that have arrived, per second, after the "
+        "warm-up; all its sources together, like the next ones.",
+    ),
+    Metric("flow_messages.*", "messages", _SIMULATE, "So many of them."),
+    Metric(
+        "flow_latency_s.*",
+        "s",
+        _SIMULATE,
+        "From the post of a message until its receiver has it, those that arrived after the "
+        "warm-up: `NAME.min`, `NAME.mean`, `NAME.p50`, `NAME.p99`, `NAME.max` of the flow NAME.",
+    ),
+    Metric(
+        "flow_wait_s.*",
+        "s",
+        _SIMULATE,
+        "PortXmitWait of the ports of a flow's sources, whole run: time with packets to send and "
+        "nothing sent.",
+    ),
+    Metric(
+        "inferred_buffer_bytes.*",
+        "B",
+        _RUN,
+        "Input buffer of a switch's port for a lane, as PortXmitWait tells it where a burst comes "
+        "in the way of a stream: `least`, and `most` if the stream's port had to wait at all.",
     ),
     Metric(
         "xmit_wait_s.*",
@@ -204,6 +251,30 @@ METRICS: tuple[Metric, ...] = (
         "What PortXmitWait counts, all outputs together, whole run: time that an output stood idle "
         "with packets for it, for want of `credits`, or because the inputs that hold them sent "
         "elsewhere (`crossbar`).",
+    ),
+    Metric(
+        "write_latency_s.min",
+        "s",
+        _SIMULATE,
+        "On a fabric: from the post of an RDMA write of fragments to another node until its sender "
+        "knows that it is done, of those done after the warm-up: the fastest.",
+    ),
+    Metric("write_latency_s.mean", "s", _SIMULATE, "The same, mean."),
+    Metric("write_latency_s.p50", "s", _SIMULATE, "The same, median."),
+    Metric("write_latency_s.p99", "s", _SIMULATE, "The same, 99th percentile."),
+    Metric("write_latency_s.max", "s", _SIMULATE, "The same, slowest."),
+    Metric(
+        "packets_discarded",
+        "packets",
+        _SIMULATE,
+        "What PortXmitDiscards counts, all outputs together, whole run: packets that were first of "
+        "their queue in a switch for the lifetime. Absent if there is none.",
+    ),
+    Metric(
+        "writes_failed",
+        "writes",
+        _SIMULATE,
+        "RDMA writes, whole run, of connections that gave up: too many timeouts in a row.",
     ),
     Metric("packet_hops", "packets", _SIMULATE, "Frames delivered over a link, one each link."),
     Metric("ack_hops", "packets", _SIMULATE, "Those of them that carried no payload."),
@@ -363,13 +434,54 @@ ANALYSIS: tuple[tuple[str, str, str], ...] = (
         "rate_bounds_hz",
         "one for each part",
         "Event rate at which source links, uplinks, access links, hosts or the builders' "
-        "concurrent events are busy all the time. The least is `event_rate_bound_hz`.",
+        "concurrent events are busy all the time. The least is `event_rate_bound_hz`. On a fabric "
+        "the parts are hosts' links, the fullest link, credits, memory, copies, processors, "
+        "sources, output buffers; the schedule with its dummies and conflicts; of DAQPIPE credits, "
+        "parallel sends and time slots. A part that takes no time is left out.",
     ),
     (
         "overhead",
         "`event_frame_bytes`",
         "An event as buffered frames. `mean_frame_bytes` and `packets` describe them, "
         "`wire_share` is the part of a link's rate that frames can take.",
+    ),
+    (
+        "phase",
+        "`value_s`",
+        "On a fabric: length of a phase, mean over a round. `links_s` is what its fullest link "
+        "takes of it, `own_s` what the largest node would take alone.",
+    ),
+    (
+        "barrier",
+        "`value_s`",
+        "What the messages of a barrier cost a phase of equal nodes; `messages` says how many.",
+    ),
+    (
+        "schedule",
+        "`phases`",
+        "Of a round. In `conflicting` of them flows share a link, up to `worst_flows`.",
+    ),
+    (
+        "window",
+        "`value_s`",
+        "Length of a time window, in which a node writes so many `multi_event_packets`.",
+    ),
+    (
+        "event",
+        "`value_s`",
+        "DAQPIPE: what collecting an event takes at least. `limit` names the part that bounds "
+        "the rate.",
+    ),
+    (
+        "link",
+        "`payload_bps`",
+        "Payload that a link of a fabric carries while as much comes the other way; "
+        "`headers_bps` and `credits_bps` are what headers and credits alone would leave.",
+    ),
+    (
+        "message",
+        "`value_s`",
+        "From asking for a message of no data until the farthest node has taken it in.",
     ),
 )
 

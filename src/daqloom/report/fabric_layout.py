@@ -128,9 +128,13 @@ def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
     return [nodes for _, nodes in sorted(rows.items()) if nodes]
 
 
-def _label(fabric: Fabric, node: int) -> str:
-    name = fabric.nodes[node].name
+def shortened(name: str) -> str:
+    """A name of at most `LONGEST_LABEL` letters; its end tells more than its beginning."""
     return name if len(name) <= LONGEST_LABEL else "…" + name[1 - LONGEST_LABEL :]
+
+
+def _label(fabric: Fabric, node: int) -> str:
+    return shortened(fabric.nodes[node].name)
 
 
 def _notes(

@@ -9,39 +9,59 @@ from daqloom.output import OutputError, written_whole
 from daqloom.report import interactive, panels, style
 from daqloom.report.buffer_question import Run, regular_events, switch_of
 from daqloom.report.page import page, section
+from daqloom.scenario import FabricScenario, Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from daqloom.result import Result
-    from daqloom.scenario import Scenario
 
 PICTURED = 1.8
 """Length of the picture of regular events, in lengths of one event: then they have settled."""
 
 
-def write(path: Path, scenario: Scenario, result: Result) -> None:
+RACK_ENDINGS = (".png", ".pdf", ".svg", ".html")
+FABRIC_ENDINGS = (".png", ".pdf", ".svg")
+FABRIC_DPI = 100
+"""A large page: whoever prints it takes the PDF."""
+
+
+def endings(scenario: Scenario | FabricScenario) -> tuple[str, ...]:
+    """What the name of its figure may end in."""
+    return RACK_ENDINGS if isinstance(scenario, Scenario) else FABRIC_ENDINGS
+
+
+def write(path: Path, scenario: Scenario | FabricScenario, result: Result) -> None:
     """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
+
+    Of a fabric: timeline, latency of writes and load of each cable; png, pdf or svg.
 
     Raises `OutputError` for another ending and where `path` cannot be written.
     """
     ending = path.suffix.lower()
-    if ending == ".html":
+    if ending not in endings(scenario):
+        raise OutputError(
+            f"cannot write {path}: a figure of {scenario.name} ends in "
+            f"{' or '.join(endings(scenario))}"
+        )
+    if isinstance(scenario, Scenario) and ending == ".html":
         text = _page(scenario, result)
         with written_whole(path) as scratch:
             scratch.write_text(text, encoding="utf-8")
-    elif ending in (".png", ".pdf", ".svg"):
+    else:
         figure = _draw(scenario, result)
         with written_whole(path) as scratch:
-            figure.savefig(scratch, dpi=130)
-    else:
-        raise OutputError(f"cannot write {path}: a figure ends in .png, .pdf, .svg or .html")
+            figure.savefig(scratch, dpi=130 if isinstance(scenario, Scenario) else FABRIC_DPI)
 
 
-def _draw(scenario: Scenario, result: Result) -> Figure:
+def _draw(scenario: Scenario | FabricScenario, result: Result) -> Figure:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    if isinstance(scenario, FabricScenario):
+        from daqloom.report import fabric_result_figure
+
+        return fabric_result_figure.draw(scenario, result)
     switch = switch_of(scenario)
     with mpl.rc_context(style.RC):
         if result.method == "analyse":

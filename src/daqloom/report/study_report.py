@@ -13,6 +13,7 @@ from daqloom.report import (
     study_levels,
     study_methods,
     study_page,
+    study_port_wait,
     study_surface,
 )
 from daqloom.report.finding import Finding
@@ -136,6 +137,7 @@ def findings(
         study_levels.finding(dataset, mark) if of_peak else None,
         study_surface.finding(dataset, variable, mark),
         study_methods.finding(dataset, variable),
+        study_port_wait.finding(dataset),
     )
     return [finding for finding in found if finding is not None]
 

@@ -50,6 +50,14 @@ def quiet_grid(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
+def on(colour: str) -> str:
+    """The colour of text that is read best on another: black or white."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (channel**2.2 for channel in to_rgb(colour))
+    return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.24 else "white"
+
+
 def seconds(value: float) -> str:
     """A duration as people say it, three digits: `1.71 ms`, `203 ms`, `4.20 s`."""
     scale, unit = _unit_of_seconds(value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
+from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import Dimension, dimension_of
@@ -40,13 +41,15 @@ def sentence(
 
 def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
     """The kind of quantity at a place in the scenario, if it is one."""
-    model: Any = system
-    for part in path[:-1]:
-        field = model.model_fields.get(part)
-        model = field.annotation if field else None
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return None
-    return dimension_of(model.model_fields[str(path[-1])]) if path else None
+    field = system.model_fields.get(str(path[0])) if path else None
+    if field is None or len(path) == 1:
+        return dimension_of(field) if field else None
+    if named := named_tables(field):
+        return dimension_at(path[2:], named)
+    inner = field.annotation
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        return dimension_at(path[1:], inner)
+    return None
 
 
 _BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
@@ -78,7 +81,7 @@ def _quote(value: object) -> str:
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     """The end of a sentence about an unknown key: the known one that it resembles."""
-    known = list(known_keys(system))
+    known = [named_as(path, key) for key in known_keys(system)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     close = difflib.get_close_matches(path[:200], [*known, *sorted(tables)], n=1, cutoff=0.6)
     if not close:
@@ -87,10 +90,32 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     return f'; did you mean "{close[0]}"?' if close else "; `daqloom show` prints every key"
 
 
+def named_as(path: str, key: str) -> str:
+    """`key` with the names that `path` has where any may stand."""
+    given = path.split(".")
+    parts = enumerate(key.split("."))
+    return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in parts)
+
+
+def named_tables(field: FieldInfo) -> type[BaseModel] | None:
+    """What each of the tables is like that a field holds by name, if it does."""
+    if get_origin(field.annotation) is not dict:
+        return None
+    model = get_args(field.annotation)[1]
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
+    """Whether a file or an override may set the dotted name."""
+    return any(named_as(path, key) == path for key in known_keys(system))
+
+
 def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:
-    """Every dotted name that a file or an override may set."""
+    """Every dotted name that a file or an override may set; `*` stands for any one name."""
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from known_keys(field.annotation, f"{prefix}{name}.")
+        elif named := named_tables(field):
+            yield from known_keys(named, f"{prefix}{name}.*.")
         else:
             yield prefix + name

@@ -27,7 +27,11 @@ from daqloom.scenario.quantities import (
 BLOCK_BYTES = 64
 """Flow control counts buffers in blocks of so many bytes."""
 LARGEST_MTU_BYTES = 4096
-LARGEST_HEADER_BYTES = 26 + 16 + 4
+HEADER_BYTES = 26
+"""Of every packet."""
+WRITE_BYTES = 16 + 4
+"""Of an RDMA write besides: address in its first packet, immediate data in its last."""
+LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
 """Of a packet that is the only one of an RDMA write with immediate data."""
 MOST_HOSTS = 8192
 
@@ -37,7 +41,13 @@ Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 class Lanes(Part):
     """[fabric.lanes]: virtual lanes and their arbitration at every output."""
 
-    count: int = Field(default=1, ge=1, le=15, description="virtual lanes; data use lane 0")
+    count: int = Field(default=1, ge=1, le=15, description="virtual lanes")
+    service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = Field(
+        default=(),
+        strict=False,
+        max_length=16,
+        description="lane of service level 0, of 1, …, at all ports; 0 of those not listed",
+    )
     high: Weights = Field(
         default=(),
         strict=False,
@@ -66,9 +76,23 @@ class Lanes(Part):
                         f"{name} has the entry [{lane}, {weight}]; expected a lane of 0 to "
                         f"{self.count - 1} and a weight of 0 to 255"
                     )
+        if any(lane >= self.count for lane in self.service_levels):
+            raise ValueError(
+                f"service_levels uses lane {max(self.service_levels)}; expected lanes of 0 to "
+                f"{self.count - 1}"
+            )
         if not any(weight for _, weight in (*self.high, *self.low)):
             raise ValueError("no lane has a weight, so that nothing would ever be sent")
         return self
+
+    def of(self, service_level: int) -> int:
+        """The lane that messages of a service level use."""
+        listed = service_level < len(self.service_levels)
+        return self.service_levels[service_level] if listed else 0
+
+    def serves(self, lane: int) -> bool:
+        """Whether packets on this lane are ever sent."""
+        return any(each == lane and weight for each, weight in (*self.high, *self.low))
 
 
 class InfinibandFabric(Part):
@@ -154,12 +178,25 @@ class InfinibandFabric(Part):
     credit_update_size: PositiveBytes = Field(
         default=8, le=64, description="of a credit update on the wire (B)"
     )
+    head_of_queue_lifetime: Seconds = Field(
+        default=0.0,
+        description=(
+            "a packet that could go and has been first of its queue in a switch for so long is "
+            'discarded; "0 s": never (s)'
+        ),
+    )
     lanes: Lanes = Field(default_factory=Lanes, description="virtual lanes")
 
     @property
     def folder(self) -> Path:
         """Of the dumps."""
         return shipped_fabrics().get(self.dumps, Path(self.dumps))
+
+    def wire_bytes(self, size: int) -> int:
+        """All packets of an RDMA write of `size` bytes, on the wire; payloads fill whole words."""
+        full, rest = divmod(size, self.mtu)
+        payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
+        return payload + (full + (rest > 0)) * HEADER_BYTES + WRITE_BYTES
 
     def digest(self) -> str:
         """Of the dumps' content; empty where there are none."""

@@ -1,4 +1,4 @@
-"""Files that a scenario refers to: size histograms, arrival traces, filling schemes.
+"""Files that a scenario refers to: size histograms, arrival traces, filling schemes, latencies.
 
 They come from anywhere, so their length is bounded and every line is checked.
 Errors are ValueErrors that name the file and the line.
@@ -19,6 +19,8 @@ DEEPEST_NESTING = 8
 LARGEST_SIZE_BYTES = 10**12
 LARGEST_WEIGHT = 1e18
 LATEST_ARRIVAL_S = 1e6
+MOST_LATENCIES = 1_000_000
+LONGEST_LATENCY_US = 1e6
 
 
 def folder_of(info: Any) -> Path:
@@ -79,6 +81,84 @@ def trace(name: str, folder: Path) -> array[float]:
     if times[-1] == 0:
         raise ValueError(f"{path} has only arrivals at 0 s; expected times that advance")
     return times
+
+
+_PERFTEST_HEADER = re.compile(r"#, *(\w+)\s*")
+_PERFTEST_SAMPLE = re.compile(r"\s*(\d{1,9}), *(\S+)\s*")
+
+
+def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
+    """Latencies (s), rising, and how often each was measured, of a file in microseconds.
+
+    One latency a line, or a latency and a count; or what `ib_write_lat` of perftest prints with -U
+    or -H, of which everything but the samples is passed over.
+    """
+    path = resolve(name, folder)
+    lines = list(enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1))
+    counts: dict[float, float] = {}
+    rows = _perftest_samples(path, lines) or _latency_rows(path, lines)
+    if len(rows) > MOST_LATENCIES:
+        raise ValueError(f"{path} has more than {MOST_LATENCIES} latencies")
+    for number, line, latency_text, count_text in rows:
+        try:
+            latency_us, count = _finite(latency_text), _finite(count_text)
+        except ValueError:
+            raise ValueError(_at(path, number, line, "expected a latency in us")) from None
+        if not 0 <= latency_us <= LONGEST_LATENCY_US:
+            raise ValueError(
+                _at(path, number, line, f"the latency must be 0 to {LONGEST_LATENCY_US:g} us")
+            )
+        if not 0 <= count <= LARGEST_WEIGHT:
+            raise ValueError(_at(path, number, line, "the count must be 0 to 1e18"))
+        counts[latency_us] = counts.get(latency_us, 0.0) + count
+    if not rows:
+        raise ValueError(f"{path} holds no latencies; expected one in us a line")
+    if sum(counts.values()) == 0:
+        raise ValueError(f"{path} has only zero counts")
+    rising = sorted(counts)
+    return array("d", [us * 1e-6 for us in rising]), array("d", [counts[us] for us in rising])
+
+
+def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, str, str, str]]:
+    """Line, latency and count of the samples below the one line `#, usec`, if there is one."""
+    headers = [(n, match) for n, line in lines if (match := _PERFTEST_HEADER.fullmatch(line))]
+    for number, match in headers:
+        if match[1] != "usec":
+            raise ValueError(
+                _at(path, number, match[0], "expected samples in usec; measure without -C")
+            )
+    if len(headers) > 1:
+        number, match = headers[1]
+        raise ValueError(
+            _at(path, number, match[0], "a second list; give one message size and one of -U, -H")
+        )
+    rows: list[tuple[int, str, str, str]] = []
+    for number, line in lines[headers[0][0] :] if headers else []:
+        sample = _PERFTEST_SAMPLE.fullmatch(line)
+        if sample is None:
+            break
+        if int(sample[1]) != len(rows) + 1:
+            raise ValueError(_at(path, number, line, f"expected sample {len(rows) + 1}"))
+        rows.append((number, line, sample[2], "1"))
+    if headers and not rows:
+        raise ValueError(_at(path, headers[0][0], headers[0][1][0], "no sample follows"))
+    return rows
+
+
+def _latency_rows(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, str, str, str]]:
+    """Line, latency and count; all lines have a count, or none."""
+    rows: list[tuple[int, str, str, str]] = []
+    columns = 0
+    for number, line in lines:
+        if not (fields := line.split("#")[0].split()):
+            continue
+        columns = columns or len(fields)
+        if len(fields) != columns or columns > 2:
+            raise ValueError(
+                _at(path, number, line, "expected a latency in us, or a latency and a count")
+            )
+        rows.append((number, line, fields[0], fields[1] if columns == 2 else "1"))
+    return rows
 
 
 _RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")

@@ -21,7 +21,7 @@ from daqloom.scenario.shipped import shipped
 from daqloom.scenario.system import System
 
 LARGEST_SCENARIO_BYTES = 1 << 20
-FABRIC_TABLES = frozenset({"fabric", "shift", "daqpipe", "nodes", "fragments"})
+FABRIC_TABLES = frozenset({"fabric", "shift", "daqpipe", "flows", "nodes", "fragments"})
 """A scenario with one of these is that of a fabric."""
 
 AnySystem = TypeVar("AnySystem", bound=System)
@@ -37,7 +37,7 @@ def rack(system: Scenario | FabricScenario) -> Scenario:
     if not isinstance(system, Scenario):
         raise ScenarioError(
             f"{system.name} is the scenario of a fabric; expected that of a rack, such as "
-            "atlas-lab (`daqloom simulate` takes both)"
+            "atlas-lab (`daqloom analyse` and `daqloom simulate` take both)"
         )
     return system
 

@@ -11,12 +11,20 @@ from pydantic import BaseModel
 
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.explain import known_keys, nearest
+from daqloom.scenario.explain import known_keys, knows, named_as, nearest
 from daqloom.scenario.infiniband_switches import USUAL, filled_in
 from daqloom.scenario.inputs import is_scheme
 from daqloom.scenario.switches import COMMON_KEYS, Switches
 
-FILE_KEYS = frozenset({"event.size_histogram", "event.trace", "event.lhc.filling", "fabric.dumps"})
+FILE_KEYS = frozenset(
+    {
+        "event.size_histogram",
+        "event.trace",
+        "event.lhc.filling",
+        "fabric.dumps",
+        "nodes.latency_file",
+    }
+)
 """Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
@@ -28,10 +36,10 @@ def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
         overrides = [overrides]
     if not isinstance(overrides, Mapping):
         overrides = dict(_split(text) for text in overrides)
-    known = list(known_keys(system))
     for path in overrides:
-        if path in known:
+        if knows(path, system):
             continue
+        known = [named_as(path, key) for key in known_keys(system)]
         inside = [name for name in known if name.startswith(path + ".")]
         if inside:
             raise ScenarioError(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+import hashlib
+from array import array
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
+from daqloom.scenario import inputs
 from daqloom.scenario.hosts import DelayKind
 from daqloom.scenario.part import Number, Part
 from daqloom.scenario.quantities import (
@@ -55,12 +58,48 @@ class Fragments(Part):
     )
 
 
+class Card(Part):
+    """[nodes.card]: the card that each stream comes from; its acknowledges have latency spikes."""
+
+    buffer: Bytes = Field(
+        default=0,
+        description=(
+            "shift: what it holds of a stream; full, it stops the trigger for all; needs "
+            'fragments.rate; "0 B": no limit (B)'
+        ),
+    )
+    kind: DelayKind = Field(
+        default="fixed",
+        description=(
+            "distribution of the time from the end of an MFP until the card knows that it is in "
+            "the host's memory"
+        ),
+    )
+    mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
+    )
+    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1)] = Field(
+        default=0.0, description="that this time is a spike instead, 0 to 1"
+    )
+    spike_kind: DelayKind = Field(default="fixed", description="distribution of a spike")
+    spike_mean: Seconds = Field(default=0.0, description="its mean (s)")
+    spike_spread: Seconds = Field(
+        default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
+    )
+
+
 class Nodes(Part):
     """[nodes]: hosts with a readout unit and a builder unit each."""
 
-    protocol: Literal["shift", "daqpipe"] = Field(
+    protocol: Literal["shift", "daqpipe", "flows"] = Field(
         default="shift",
-        description="linear shifting, as `[shift]` says, or DAQPIPE, as `[daqpipe]` says",
+        description="linear shifting, as `[shift]` says, DAQPIPE, as `[daqpipe]` says, or no event "
+        "building, just the writes of `[flows.NAME]`",
+    )
+    connection: Literal["reliable", "unreliable"] = Field(
+        default="reliable",
+        description="unreliable: no acknowledges travel; a write is complete when it has arrived",
     )
     count: int = Field(default=0, ge=0, le=8192, description="nodes; 0: all hosts of the fabric")
     placement: Literal["fill", "spread"] = Field(
@@ -90,21 +129,68 @@ class Nodes(Part):
     polling_delay: Seconds = Field(
         default=0.0, description="until a completed transfer is noticed (s)"
     )
-    latency: DelayKind = Field(
+    latency: Literal[DelayKind, "histogram"] = Field(
         default="fixed", description="distribution of the time from a post to its first packet"
+    )
+    latency_file: str = Field(
+        default="",
+        max_length=4096,
+        description=(
+            "file of the histogram: one latency in microseconds a line, or a latency and a count, "
+            "or the output of `ib_write_lat` with -U or -H; relative to the scenario's folder"
+        ),
+    )
+    latency_less: Seconds = Field(
+        default=0.0,
+        description=(
+            "histogram: what each latency of the file has too much, such as that of the link; none "
+            "falls below 0 (s)"
+        ),
     )
     latency_mean: Seconds = Field(default=0.0, description="its mean (s)")
     latency_spread: Seconds = Field(
         default=0.0, description="its standard deviation (gaussian) or half width (uniform) (s)"
     )
+    pcie_rate: BitRateOrNone = Field(
+        default=0,
+        description=(
+            'of the network card, from memory and to memory, each; "0 b/s": no limit (b/s)'
+        ),
+    )
+    retry_timeout: Seconds = Field(
+        default=0.0,
+        description=(
+            "reliable connection: from the departure of a message's last packet until what is not "
+            'acknowledged is sent again; "0 s": nothing is sent again (s)'
+        ),
+    )
+    retry_count: int = Field(
+        default=7, ge=0, le=7, description="timeouts in a row until a connection gives up"
+    )
+    data_service_level: int = Field(
+        default=0, ge=0, le=15, description="of multi-fragment packets and fragments"
+    )
+    control_service_level: int = Field(
+        default=0, ge=0, le=15, description="of all other messages, barriers among them"
+    )
     memory_rate: BitRateOrNone = Field(
-        default=0, description='at which payload is fetched (PCIe); "0 b/s": no limit (b/s)'
+        default=0,
+        description='of the memory, all traffic of a node together; "0 b/s": no limit (b/s)',
+    )
+    memory_passes: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description=(
+            "how often what is sent crosses memory (written by its source, fetched), and what is "
+            "received (delivered, read by what comes next)"
+        ),
     )
     local_rate: BitRateOrNone = Field(
         default=0, description='of copies within a node; "0 b/s": they take no time (b/s)'
     )
     source_buffer: PositiveBytes = Field(
-        default=10**12, description="shift: buffer of a stream's MFPs (B)"
+        default=10**12, description="shift: the host's buffer of a stream's MFPs (B)"
     )
     output_buffer: PositiveBytes = Field(
         default=10**12, description="shift: buffer of a builder's multi-event packets (B)"
@@ -124,6 +210,39 @@ class Nodes(Part):
         le=0.01,
         description="by windows or time slots: standard deviation of their rates (s/s)",
     )
+    card: Card = Field(default_factory=Card, description="the card that a stream comes from")
+
+    _latencies: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
+
+    @property
+    def latencies(self) -> tuple[list[float], list[float]] | None:
+        """Host latencies (s), less `latency_less`, and how often each was measured; None for
+        another distribution than a histogram."""
+        if self._latencies is None:
+            return None
+        values_s, counts = self._latencies
+        return [max(0.0, each - self.latency_less) for each in values_s], counts.tolist()
+
+    def digest(self) -> str:
+        """Of the latencies measured; empty where there are none."""
+        if self._latencies is None:
+            return ""
+        return hashlib.sha256(b"".join(map(bytes, self._latencies))).hexdigest()
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        if self.retry_timeout and self.connection == "unreliable":
+            raise ValueError(
+                "retry_timeout needs a reliable connection: without acknowledges nobody knows what "
+                "to send again"
+            )
+        if self.latency == "histogram":
+            if not self.latency_file:
+                raise ValueError('latency = "histogram" needs a file in latency_file')
+            folder = inputs.folder_of(info)
+            self._latencies = inputs.latencies(self.latency_file, folder)
+            self.__dict__["latency_file"] = str(inputs.resolve(self.latency_file, folder))
+        return self
 
 
 class Shift(Part):

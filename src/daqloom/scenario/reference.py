@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.event import LeakyBucket
+from daqloom.scenario.explain import named_tables
 from daqloom.scenario.fabric import FabricScenario
 from daqloom.scenario.hosts import Stage
 from daqloom.scenario.load import presets
@@ -37,7 +38,8 @@ FABRIC = """
 # Scenario keys of a fabric
 
 A scenario with any of the tables below is that of an event builder on an InfiniBand fabric, which
-builds events by linear shifting or as DAQPIPE does: `simulate` takes it. A key whose meaning begins
+builds events by linear shifting or as DAQPIPE does, or of hosts that just write to each other:
+`simulate` takes it. A key whose meaning begins
 with a value (`count:`, `shift:`) means nothing where another value is chosen. The keys at the top
 of the file and `[run]` are the same; there `duration` is {duration} and `warmup` {warmup} unless
 given.
@@ -57,7 +59,7 @@ def reference() -> str:
     run = FabricScenario.model_fields["run"].annotation
     assert isinstance(run, type)
     given = {key: TIME.format(run.model_fields[key].default) for key in ("duration", "warmup")}
-    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "fabric")
+    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "flows", "fabric")
     return "\n".join(
         [
             HEAD.format(names=names),
@@ -72,7 +74,11 @@ def reference() -> str:
 def _sections(
     model: type[BaseModel], path: str, only: Container[str] | None = None
 ) -> Iterator[str]:
-    own = {key: field for key, field in model.model_fields.items() if not _is_table(field)}
+    own = {
+        key: field
+        for key, field in model.model_fields.items()
+        if not _is_table(field) and not named_tables(field)
+    }
     if own and only is None:
         yield f"## `[{path}]`" if path else "## At the top of the file"
         yield from ["", *_rows(own), ""]
@@ -82,6 +88,8 @@ def _sections(
         elif _is_table(field) and (only is None or key in only):
             assert isinstance(field.annotation, type)
             yield from _sections(field.annotation, f"{path}.{key}" if path else key)
+        elif (named := named_tables(field)) and (only is None or key in only):
+            yield from _sections(named, f"{key}.NAME")
 
 
 def _rows(fields: dict[str, FieldInfo]) -> Iterator[str]:
@@ -152,7 +160,13 @@ def _values(field: FieldInfo) -> str:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if field.default == "equal":
         return "`equal`, or list of numbers"
-    names = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}
+    names: dict[Any, str] = {
+        int: "whole number",
+        float: "number",
+        bool: "`true`, `false`",
+        str: "text",
+        int | str: "whole number or text",
+    }
     return names.get(annotation, "list")
 
 

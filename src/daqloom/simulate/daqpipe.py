@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import daqpipe_config
-from daqloom.simulate.phases import write_events
+from daqloom.simulate.phases import event_columns, write_events
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
     from daqloom.simulate.run import Counted
+    from daqloom.topology.system import FabricSystem
 
 
 class DaqpipeRun:
@@ -30,8 +30,16 @@ class DaqpipeRun:
 
     def write_timeline(self, path: Path) -> None:
         """Which event a builder unit collected when."""
-        names = [self.system.fabric.hosts[host].name for host in self.builders]
-        write_events(path, self.engine.events_built(), names)
+        write_events(path, self.engine.events_built(), self._names())
+
+    def timeline(self) -> dict[str, Any]:
+        """The series `events`."""
+        built, under_way = self.engine.events_built(), self.engine.events_under_way()
+        end_s = self.scenario.run.duration
+        return {"events": event_columns(built, under_way, end_s, self._names())}
+
+    def _names(self) -> list[str]:
+        return [self.system.fabric.hosts[host].name for host in self.builders]
 
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Of the protocol."""

@@ -12,7 +12,7 @@ from daqloom.simulate.run import Counted, SimulationError, check_books, cost
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 
 class ProtocolRun(Protocol):
@@ -26,6 +26,9 @@ class ProtocolRun(Protocol):
     def write_timeline(self, path: Path) -> None:
         """For Perfetto; raises SimulationError where the file cannot be written."""
 
+    def timeline(self) -> dict[str, Any]:
+        """The same as series."""
+
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Those of the protocol."""
 
@@ -38,21 +41,26 @@ def simulate_fabric(
     *,
     seed: int | None = None,
     trace: Path | None = None,
+    timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Simulates `scenario` credit by credit for `run.duration` virtual seconds.
 
     `seed` replaces `run.seed`. `trace` is a timeline for Perfetto: what every node does in which
-    phase, or which events it collects. `progress` is called with the fraction done, 0 to 1, some
-    ten times a second.
+    phase, which events it collects, or which messages it has under way. `progress` is called with
+    the fraction done, 0 to 1, some ten times a second.
 
     The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
-    for credits or the crossbar, over the whole run.
+    for credits or the crossbar, over the whole run, and packets discarded; and
+    `series.write_latency` (`lowest_s`, `width_s`, `count`), after the warm-up. With `timeline` it
+    carries what figures draw of it, `series.phases` of linear shifting and `series.events` of
+    DAQPIPE; see `daqloom.simulate.phases`.
 
     Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
-    what the engine refuses, a deadlock among it.
+    what the engine refuses, a deadlock among it. Losses that leave the event builder waiting for
+    ever are a warning.
     """
-    from daqloom.simulate.fabric_configure import fabric_system
+    from daqloom.topology.system import fabric_system
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
@@ -62,12 +70,12 @@ def simulate_fabric(
         run = _protocol_run(scenario, system, seed)
     except ValueError as error:
         raise SimulationError(str(error)) from None
-    if trace is not None:
+    if trace is not None or timeline:
         run.record()
     cpu_s = run.engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
     counted = run.engine.report()
-    if counted["stalled"]:
-        raise SimulationError(_stall(system, run.engine.deadlock()))
+    if counted["stalled"] and ((circle := run.engine.deadlock()) or not _lost(counted)):
+        raise SimulationError(_stall(system, circle))
     check_books(run.engine)
     if trace is not None:
         run.write_timeline(trace)
@@ -78,22 +86,31 @@ def simulate_fabric(
         seed=seed,
         metrics=run.metrics(counted) | _metrics(scenario, system, counted),
         engine=cost(started_s, cpu_s, duration_s, counted),
-        warnings=run.warnings(counted),
-        series={"ports": _ports(system, counted)},
+        warnings=run.warnings(counted) + _warnings(scenario, counted),
+        series={
+            "ports": _ports(system, counted),
+            "write_latency": counted["write_latency_histogram"],
+        }
+        | (run.timeline() if timeline else {}),
     )
 
 
 def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> ProtocolRun:
     from daqloom.simulate.daqpipe import DaqpipeRun
+    from daqloom.simulate.flows import FlowsRun
     from daqloom.simulate.shift import ShiftRun
 
-    kinds: dict[str, type[ShiftRun | DaqpipeRun]] = {"shift": ShiftRun, "daqpipe": DaqpipeRun}
+    kinds: dict[str, type[ShiftRun | DaqpipeRun | FlowsRun]] = {
+        "shift": ShiftRun,
+        "daqpipe": DaqpipeRun,
+        "flows": FlowsRun,
+    }
     return kinds[scenario.nodes.protocol](scenario, system, seed)
 
 
 def _metrics(scenario: FabricScenario, system: FabricSystem, counted: Counted) -> dict[str, Any]:
     """Those of the fabric."""
-    return {
+    metrics: dict[str, Any] = {
         "xmit_wait_s": {
             "credits": sum(port["wait_credits_s"] for port in counted["ports"]),
             "crossbar": sum(port["wait_crossbar_s"] for port in counted["ports"]),
@@ -101,6 +118,47 @@ def _metrics(scenario: FabricScenario, system: FabricSystem, counted: Counted) -
         "link_utilisation": _utilisation(scenario, system, counted),
         "packet_hops": counted["packet_hops"],
     }
+    if counted["write_latency_s"]:
+        metrics["write_latency_s"] = counted["write_latency_s"]
+    if scenario.fabric.head_of_queue_lifetime or scenario.nodes.retry_timeout:
+        metrics |= {
+            "packets_discarded": _discarded(counted),
+            "retransmissions": {
+                "nak": counted["resent_for_nak"],
+                "timeout": counted["resent_for_timeout"],
+            },
+            "retransmission_timeouts": counted["retry_timeouts"],
+            "writes_failed": counted["writes_failed"],
+        }
+    return metrics
+
+
+def _discarded(counted: Counted) -> int:
+    """Packets that were first of their queue for too long."""
+    return sum(port["discards"] for port in counted["ports"])
+
+
+def _lost(counted: Counted) -> bool:
+    """Whether somebody may wait for what will never come."""
+    return bool(_discarded(counted) or counted["writes_failed"])
+
+
+def _warnings(scenario: FabricScenario, counted: Counted) -> list[str]:
+    """What was lost, and what came of it."""
+    warnings = []
+    if (discarded := _discarded(counted)) and not scenario.nodes.retry_timeout:
+        warnings.append(
+            f"{discarded} packets were discarded and nothing is sent again: a connection that has "
+            "lost a packet delivers nothing more; set nodes.retry_timeout"
+        )
+    if counted["writes_failed"]:
+        warnings.append(
+            f"{counted['writes_failed']} writes failed: their connections gave up after "
+            f"{scenario.nodes.retry_count + 1} timeouts in a row"
+        )
+    if counted["stalled"]:
+        warnings.append("the event builder stands still in the end: what it waits for is lost")
+    return warnings
 
 
 def _utilisation(
@@ -124,7 +182,7 @@ def _ports(system: FabricSystem, counted: Counted) -> dict[str, list[Any]]:
 
     ports = counted["ports"]
     names = [system.fabric.end_name(End(port["node"], port["port"])) for port in ports]
-    keys = ("bytes", "wait_credits_s", "wait_crossbar_s")
+    keys = ("bytes", "wait_credits_s", "wait_crossbar_s", "discards")
     return {"name": names} | {key: [port[key] for port in ports] for key in keys}
 
 

@@ -2,122 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.infiniband import BLOCK_BYTES
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric, with_rate
-from daqloom.topology.load import load_fabric
-from daqloom.topology.routes import Routes
-from daqloom.topology.routing import routing
-from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
-from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
     from daqloom.scenario.infiniband import InfinibandFabric
-    from daqloom.scenario.push import Fragments, Nodes
-
-
-@dataclass(frozen=True)
-class FabricSystem:
-    """What a scenario says, cabled, routed and scheduled."""
-
-    fabric: Fabric
-    routes: Routes
-    slots: Slots
-    mfp_bytes: list[int]
-    """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
-
-    @property
-    def hosts(self) -> list[int]:
-        """Of the nodes, in the order of the slots."""
-        hosts: list[int] = self.slots[self.slots != DUMMY].tolist()
-        return hosts
-
-    @property
-    def nodes(self) -> int:
-        """Slots that are no dummies."""
-        return len(self.hosts)
-
-
-def fabric_system(scenario: FabricScenario) -> FabricSystem:
-    """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes = _cabled(scenario.fabric)
-    slots = _slots(scenario.nodes, fabric, scenario.run.seed)
-    nodes = int((slots != DUMMY).sum())
-    try:
-        scenario.check_groups(nodes)
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    sizes = _mfp_bytes(scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams)
-    return FabricSystem(fabric, routes, slots, sizes)
-
-
-def _cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
-    if given.shape == "imported":
-        fabric, tables, _ = load_fabric(given.folder)
-    else:
-        tables = None
-        fabric = folded_clos(
-            "fat-tree",
-            leaves=given.leaves,
-            spines=given.spines,
-            hosts_per_leaf=given.hosts_per_leaf,
-            links=given.links,
-            pods=given.pods or None,
-            cores=given.cores or None,
-            radix=given.radix,
-            rate_bps=given.rate,
-        )
-    fabric = with_rate(fabric, given.rate) if given.rate else fabric
-    return fabric, routing(fabric, tables, given.routing or None)
-
-
-def _slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
-    wiring = wire(fabric)
-    everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
-    count = nodes.count or len(everyone)
-    if count > len(everyone):
-        raise ScenarioError(
-            f"nodes.count = {count} is more than the {len(everyone)} hosts of the fabric; take "
-            "fewer nodes, more leaves or more hosts_per_leaf"
-        )
-    taken = everyone[:count] if nodes.placement == "fill" else _spread(everyone, wiring, count)
-    if nodes.dummies == "all-ports":
-        slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
-    else:
-        slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
-    return shuffled(slots, seed) if nodes.order == "shuffled" else slots
-
-
-def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
-    """The first host of each leaf, the second of each, …"""
-    leaf = wiring.leaf[everyone]
-    place = np.zeros(len(everyone), int)
-    for each in np.unique(leaf):
-        place[leaf == each] = np.arange((leaf == each).sum())
-    order = np.lexsort((np.arange(len(everyone)), place))
-    spread: Slots = everyone[np.sort(order[:count])]
-    return spread
-
-
-def _mfp_bytes(fragments: Fragments, sources: int) -> list[int]:
-    """Mean size of each source's MFP; over all sources the mean is that of `fragments.size`."""
-    mean = fragments.size * fragments.packing
-    if not fragments.groups:
-        return [mean] * sources
-    shares = sum(group.share for group in fragments.groups)
-    return [
-        round(mean * sources * group.share / shares / group.sources)
-        for group in fragments.groups
-        for _ in range(group.sources)
-    ]
+    from daqloom.scenario.push import Card, Fragments
+    from daqloom.topology.system import FabricSystem
 
 
 def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
@@ -136,9 +34,10 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     _set_delay(config.phase_jitter, shift.jitter, shift.jitter_mean, shift.jitter_spread)
     config.mfp_bytes = system.mfp_bytes
     config.streams = nodes.streams
-    config.packing = fragments.packing if fragments.sizes == "poisson" else 0
+    config.is_poissonian = fragments.sizes == "poisson"
     config.mfp_interval_s = _interval_s(fragments)
     config.stream_buffer = nodes.source_buffer
+    _set_card(config, nodes.card)
     config.output_buffer = nodes.output_buffer
     _set_delay(config.processing, "fixed", nodes.processing_mean, 0.0)
     return config
@@ -166,6 +65,59 @@ def daqpipe_config(
     return config
 
 
+def flows_config(
+    scenario: FabricScenario, system: FabricSystem, seed: int
+) -> tuple[_engine.FlowsConfig, dict[str, list[int]]]:
+    """The configuration of simulated flows, and the nodes that are sources of each.
+
+    Raises ScenarioError for a host that is not there.
+    """
+    config = _engine.FlowsConfig()
+    _set_cluster(config, scenario, system, seed)
+    config.hosts = system.hosts
+    named = {system.fabric.hosts[host].name: node for node, host in enumerate(system.hosts)}
+    sources: dict[str, list[int]] = {}
+    for name, given in sorted(scenario.flows.items()):
+        flow = _engine.Flow()
+        flow.name = name
+        flow.destination = _engine.Flow.ANY_OTHER
+        if given.destination != RANDOM:
+            flow.destination = _node(f"flows.{name}.destination", given.destination, named)
+        nodes = list(named.values())
+        if given.source != EVERY:
+            nodes = [_node(f"flows.{name}.source", given.source, named)]
+        nodes = [node for node in nodes if node != flow.destination]
+        if not nodes:
+            raise ScenarioError(
+                f"flows.{name}: {given.source} would write to itself alone; name another host as "
+                "source or destination, or take more nodes"
+            )
+        flow.sources = sources[name] = nodes
+        flow.service_level = given.service_level
+        flow.bytes = given.size
+        flow.messages = given.messages
+        flow.start_s = given.start
+        flow.interval_s = given.interval
+        flow.load = given.load
+        flow.is_poissonian = given.arrivals == "poisson"
+        flow.outstanding = given.outstanding
+        config.add(flow)
+    return config, sources
+
+
+def _node(key: str, host: int | str, named: dict[str, int]) -> int:
+    """The node on a host that is given by its place or its name."""
+    if isinstance(host, int) and host < len(named):
+        return host
+    if host not in named:
+        names = list(named)
+        raise ScenarioError(
+            f"{key} = {host} is no node; expected 0 to {len(names) - 1}, or a name of "
+            f"{names[0]} to {names[-1]}"
+        )
+    return named[str(host)]
+
+
 def _interval_s(fragments: Fragments) -> float:
     """Between two MFPs of a source; 0: as fast as they are taken."""
     return fragments.packing / fragments.rate if fragments.rate else 0.0
@@ -178,8 +130,18 @@ def _set_cluster(
     nodes = scenario.nodes
     config.fabric = _fabric_config(scenario.fabric, system)
     config.host.mtu = scenario.fabric.mtu
+    config.host.pcie_rate_bps = nodes.pcie_rate
     config.host.memory_rate_bps = nodes.memory_rate
-    _set_delay(config.latency, nodes.latency, nodes.latency_mean, nodes.latency_spread)
+    config.host.memory_passes = nodes.memory_passes
+    config.host.acknowledge = nodes.connection == "reliable"
+    config.host.retry_timeout_s = nodes.retry_timeout
+    config.host.retry_count = nodes.retry_count
+    config.data_service_level = nodes.data_service_level
+    config.control_service_level = nodes.control_service_level
+    if nodes.latencies:
+        config.latency.set_measured(*nodes.latencies)
+    else:
+        _set_delay(config.latency, nodes.latency, nodes.latency_mean, nodes.latency_spread)
     config.message_cost_s = nodes.message_cost
     config.polling_delay_s = nodes.polling_delay
     config.control_bytes = nodes.control_size
@@ -189,6 +151,14 @@ def _set_cluster(
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed
+
+
+def _set_card(config: _engine.ShiftConfig, card: Card) -> None:
+    config.card_buffer = card.buffer
+    delay = config.card_acknowledge
+    _set_delay(delay.usual, card.kind, card.mean, card.spread)
+    _set_delay(delay.spike, card.spike_kind, card.spike_mean, card.spike_spread)
+    delay.spike_probability = card.spike_probability
 
 
 def _set_delay(delay: _engine.Delay, kind: str, mean_s: float, spread_s: float) -> None:
@@ -205,6 +175,8 @@ def _fabric_config(given: InfinibandFabric, system: FabricSystem) -> _engine.Fab
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, given.delay)
     config.set_routes(np.ascontiguousarray(system.routes.ports, np.int16))
     config.lanes = given.lanes.count
+    config.service_lanes = list(given.lanes.service_levels)
+    config.head_of_queue_lifetime_s = given.head_of_queue_lifetime
     config.high = list(given.lanes.high)
     config.low = list(given.lanes.low)
     config.high_limit = given.lanes.high_limit

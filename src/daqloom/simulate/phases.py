@@ -1,37 +1,115 @@
-"""Timelines of event building, for ui.perfetto.dev: a track for each node."""
+"""Timelines of event building: what every node did when, as series and for ui.perfetto.dev."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from daqloom.output import OutputError, written_whole
 from daqloom.simulate.run import SimulationError
 from daqloom.topology.schedule import DUMMY
 
 if TYPE_CHECKING:
-    from daqloom.simulate.fabric_configure import FabricSystem
+    from daqloom.topology.system import FabricSystem
 
 Stage = tuple[float, int, int, str]
 """Begin (s), step, node, what it does."""
 Collected = tuple[float, float, int, int]
 """Assigned (s), built (s), builder, event."""
+Assigned = tuple[float, int, int]
+"""Assigned (s), builder, event."""
+Sent = tuple[float, float, int, int]
+"""Posted (s), arrived (s), source, flow."""
 _SILENT = ("entering", "finished")
+MOST_KEPT = 200_000
+"""Spans or events in a result's series; of more, the last ones."""
 
 
-def write_phases(path: Path, stages: list[Stage], end_s: float, system: FabricSystem) -> None:
+class Span(NamedTuple):
+    """What a node did from `begin_s` to `end_s`."""
+
+    node: int
+    """Among the nodes, in the order of their slots."""
+    step: int
+    """Phases since the start, through all rounds."""
+    what: str
+    """sending, idle (the partner is a dummy), waiting or releasing (in the barrier, before or after
+    the last node has entered it)."""
+    to: int
+    """The host that is the node's partner in this step, or `DUMMY`."""
+    begin_s: float
+    end_s: float
+
+
+def spans(stages: list[Stage], end_s: float, system: FabricSystem) -> list[Span]:
+    """What every node does in which phase, by the time at which it is over."""
+    slot_of = [slot for slot, host in enumerate(system.slots.tolist()) if host != DUMMY]
+    full_s = _full_barriers(stages, len(slot_of))
+    found: list[Span] = []
+    last: dict[int, Stage] = {}
+    for stage in [*stages, *((end_s, 0, node, "finished") for node in range(len(slot_of)))]:
+        if stage[2] in last and last[stage[2]][3] not in _SILENT:
+            begin_s, step, node, what = last[stage[2]]
+            to = int(system.slots[(slot_of[node] + step) % len(system.slots)])
+            if what == "in_barrier":
+                full = min(full_s.get(step, end_s), stage[0])
+                found.append(Span(node, step, "waiting", to, begin_s, full))
+                found.append(Span(node, step, "releasing", to, full, stage[0]))
+            else:
+                found.append(Span(node, step, what, to, begin_s, stage[0]))
+        last[stage[2]] = stage
+    return found
+
+
+def _full_barriers(stages: list[Stage], nodes: int) -> dict[int, float]:
+    """By step, when the last node entered the barrier behind it; where all have."""
+    entered = Counter(step for _, step, _, what in stages if what == "in_barrier")
+    latest: dict[int, float] = defaultdict(float)
+    for begin_s, step, _, what in stages:
+        if what == "in_barrier" and entered[step] == nodes:
+            latest[step] = max(latest[step], begin_s)
+    return latest
+
+
+def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:
+    """The series `phases`: names of the node and of its partner, and the rest of `Span`."""
+    names = _names(system.hosts, system)
+    kept = found[-MOST_KEPT:]
+    return {
+        "node": [names[span.node] for span in kept],
+        "step": [span.step for span in kept],
+        "what": [span.what for span in kept],
+        "to": [_partner(span.to, system) for span in kept],
+        "begin_s": [span.begin_s for span in kept],
+        "end_s": [span.end_s for span in kept],
+    }
+
+
+def event_columns(
+    built: list[Collected], under_way: list[Assigned], end_s: float, names: list[str]
+) -> dict[str, list[object]]:
+    """The series `events`: who collects which, from when until when, and whether it is whole then;
+    those that are not are under way at the end of the run."""
+    all_of_them = [(*each, True) for each in built]
+    all_of_them += [(at_s, end_s, builder, event, False) for at_s, builder, event in under_way]
+    kept = all_of_them[-MOST_KEPT:]
+    return {
+        "builder": [names[builder] for _, _, builder, _, _ in kept],
+        "event": [event for _, _, _, event, _ in kept],
+        "assigned_s": [assigned_s for assigned_s, *_ in kept],
+        "until_s": [until_s for _, until_s, *_ in kept],
+        "whole": [whole for *_, whole in kept],
+    }
+
+
+def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
     """Linear shifting: what every node does in which phase. Raises SimulationError where the file
     cannot be written."""
-    slot_of = [slot for slot, host in enumerate(system.slots.tolist()) if host != DUMMY]
-    names = [system.fabric.hosts[host].name for host in system.hosts]
-    events = _tracks(names)
-    last: dict[int, Stage] = {}
-    for stage in [*stages, *((end_s, 0, unit, "finished") for unit in range(len(names)))]:
-        begun = last.get(stage[2])
-        if begun is not None and begun[3] not in _SILENT:
-            events.append(_slice(begun, stage[0], slot_of, system))
-        last[stage[2]] = stage
+    events = _tracks(_names(system.hosts, system))
+    events += [_slice(span, system) for span in found]
     _write(path, events)
 
 
@@ -43,6 +121,25 @@ def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
         same = {"cat": "event", "name": f"event {event}", "pid": 1, "tid": builder, "id": event}
         events.append({"ph": "b", "ts": 1e6 * assigned_s, **same})
         events.append({"ph": "e", "ts": 1e6 * built_s, **same})
+    _write(path, events)
+
+
+def _names(hosts: Iterable[int], system: FabricSystem) -> list[str]:
+    return [system.fabric.hosts[host].name for host in hosts]
+
+
+def _partner(to: int, system: FabricSystem) -> str:
+    return "dummy" if to == DUMMY else system.fabric.hosts[to].name
+
+
+def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
+    """Flows: the messages of each host, several at a time, from post to arrival. Raises
+    SimulationError where the file cannot be written."""
+    events = _tracks(hosts)
+    for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
+        same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
+        events.append({"ph": "b", "ts": 1e6 * posted_s, **same})
+        events.append({"ph": "e", "ts": 1e6 * arrived_s, **same})
     _write(path, events)
 
 
@@ -61,22 +158,14 @@ def _write(path: Path, events: list[dict[str, object]]) -> None:
         raise SimulationError(str(error)) from None
 
 
-def _slice(
-    begun: Stage, end_s: float, slot_of: list[int], system: FabricSystem
-) -> dict[str, object]:
-    begin_s, step, unit, what = begun
-    name = what.replace("_", " ")
-    if what == "sending":
-        slots = len(system.slots)
-        to = int(system.slots[(slot_of[unit] + step) % slots])
-        name = f"to {system.fabric.hosts[to].name}"
+def _slice(span: Span, system: FabricSystem) -> dict[str, object]:
     return {
         "ph": "X",
-        "name": name,
-        "cat": what,
+        "name": f"to {_partner(span.to, system)}" if span.what == "sending" else span.what,
+        "cat": span.what,
         "pid": 1,
-        "tid": unit,
-        "ts": 1e6 * begin_s,
-        "dur": 1e6 * (end_s - begin_s),
-        "args": {"phase": step % len(system.slots), "step": step},
+        "tid": span.node,
+        "ts": 1e6 * span.begin_s,
+        "dur": 1e6 * (span.end_s - span.begin_s),
+        "args": {"phase": span.step % len(system.slots), "step": span.step},
     }

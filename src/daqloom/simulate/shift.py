@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import shift_config
-from daqloom.simulate.phases import write_phases
+from daqloom.simulate.phases import Span, phase_columns, spans, write_phases
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.fabric_configure import FabricSystem
     from daqloom.simulate.run import Counted
+    from daqloom.topology.system import FabricSystem
 
 
 class ShiftRun:
@@ -28,7 +28,14 @@ class ShiftRun:
 
     def write_timeline(self, path: Path) -> None:
         """What every node does in which phase."""
-        write_phases(path, self.engine.stages(), self.scenario.run.duration, self.system)
+        write_phases(path, self._spans(), self.system)
+
+    def timeline(self) -> dict[str, Any]:
+        """The series `phases`."""
+        return {"phases": phase_columns(self._spans(), self.system)}
+
+    def _spans(self) -> list[Span]:
+        return spans(self.engine.stages(), self.scenario.run.duration, self.system)
 
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Of the protocol."""
@@ -59,12 +66,31 @@ class ShiftRun:
                 "waiting": counted["waiting_for_slowest_s"] / entries,
                 "releasing": counted["releasing_s"] / entries,
             }
+        if self.scenario.nodes.card.buffer:
+            metrics["trigger_stopped_share"] = {
+                "acknowledge": counted["stopped_for_acknowledge_s"] / window_s,
+                "memory": counted["stopped_for_memory_s"] / window_s,
+            }
         if self.scenario.shift.change == "window":
             metrics["writes_overran"] = counted["writes_overran"]
         return metrics
 
+    @property
+    def _round_s(self) -> float:
+        """In which the sources fill an MFP for each node; for a rate above 0."""
+        fragments = self.scenario.fragments
+        return self.system.nodes * fragments.packing / fragments.rate
+
     def warnings(self, counted: Counted) -> list[str]:
         """What a reader of the numbers should know."""
+        run, fragments = self.scenario.run, self.scenario.fragments
+        if fragments.rate and run.duration < self._round_s:
+            return [
+                f"at fragments.rate the MFPs of a whole round, one for each node, are there after "
+                f"{self._round_s:.3g} s only, and run.duration ends before: no phase is measured "
+                'at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate the '
+                "network bears"
+            ]
         if counted["steps"] == 0:
             return ["no phase ended after the warm-up; lengthen run.duration or make MFPs smaller"]
         if counted["skipped_steps"]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from daqloom.scenario import FabricScenario, Scenario
-from daqloom.scenario.explain import dimension_at, known_keys, nearest
+from daqloom.scenario.explain import dimension_at, knows, nearest
 from daqloom.scenario.quantities import Dimension
 from daqloom.scenario.system import System
 from daqloom.study.errors import StudyError
@@ -111,13 +111,13 @@ def dimension_of_key(kind: Kind, key: str) -> Dimension | None:
 
 def require_key(kind: Kind, key: str, where: str = "") -> None:
     """Raises StudyError, which begins with `where`, if such a system has no such key."""
-    if key not in _keys_of(kind):
+    if not _knows(kind, key):
         raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key, kind)}')
 
 
 @functools.cache
-def _keys_of(kind: Kind) -> frozenset[str]:
-    return frozenset(known_keys(kind))
+def _knows(kind: Kind, key: str) -> bool:
+    return knows(key, kind)
 
 
 def _value_of(base: System, key: str) -> Any:
@@ -130,10 +130,10 @@ def _value_of(base: System, key: str) -> Any:
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """`{"event": {"rate": …}}` as `{"event.rate": …}`: TOML reads a bare dotted key as tables."""
     flat: dict[str, Any] = {}
-    known = _keys_of(Scenario) | _keys_of(FabricScenario)
     for name, value in table.items():
         path = prefix + name
-        inside = isinstance(value, Mapping) and path not in known
+        known = any(_knows(kind, path) for kind in (Scenario, FabricScenario))
+        inside = isinstance(value, Mapping) and not known
         flat |= flatten(value, path + ".") if inside and not _is_range(value) else {path: value}
     return flat
 

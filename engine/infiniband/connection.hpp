@@ -1,0 +1,43 @@
+// A reliable connection of two hosts: messages one after the other, their packets numbered, and
+// what either end knows of them (InfiniBand Architecture Specification, volume 1, 9.7).
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "infiniband/message.hpp"
+
+namespace daqloom::infiniband {
+
+/// Whether one sequence number comes before another; they wrap around.
+constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b) < 0;
+}
+
+struct Connection {
+    NodeIndex source = 0;
+    NodeIndex destination = 0;
+    VirtualLane lane = 0;
+    bool in_turn = false;     ///< waits among those of its host that have something to send
+    bool failed = false;      ///< has been given up
+    bool timer_set = false;   ///< an event will ask whether the deadline is over
+    bool complained = false;  ///< the receiver: that a packet is missing
+
+    // What the receiver knows.
+    MessageIndex receiving = kNoMessage;
+    std::uint32_t expected = 0;  ///< sequence number of the next packet
+
+    // What the sender knows. Messages are linked from the oldest to the last.
+    MessageIndex oldest = kNoMessage;
+    MessageIndex sending = kNoMessage;  ///< the next packet is of this one
+    MessageIndex last = kNoMessage;
+    std::uint32_t next = 0;          ///< sequence number of the next packet to be sent
+    std::uint32_t end = 0;           ///< of the packet behind the last message
+    std::uint32_t acknowledged = 0;  ///< all packets before are known to be there
+    std::uint32_t asked = 0;         ///< the last packet that asked for an acknowledge
+    std::uint32_t timeouts = 0;      ///< without progress between them
+    base::Time deadline = base::Time::never();
+};
+
+}  // namespace daqloom::infiniband

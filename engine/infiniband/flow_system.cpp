@@ -1,0 +1,249 @@
+#include "infiniband/flow_system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace daqloom::infiniband {
+
+using base::Time;
+
+namespace {
+
+constexpr std::uint64_t most_outstanding = std::uint64_t{1} << 23;  // of all sources together
+constexpr double latest_ps = 1e18;                                  // 11 days
+
+/// All packets of a message.
+base::Bytes bytes_on_wire(base::Bytes bytes, base::Bytes mtu) {
+    Message message;
+    message.bytes = bytes;
+    message.immediate = true;
+    base::Bytes all = 0;
+    while (!message.all_sent()) {
+        all += message.next_packet(mtu);
+        message.sent += std::min(mtu, message.bytes - message.sent);
+        message.begun = true;
+    }
+    return all;
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<FlowSystem>> FlowSystem::make(const FlowSystemConfig& config) {
+    std::unique_ptr<FlowSystem> system(new FlowSystem(config));
+    auto cluster = Nodes::make(config, config.hosts);
+    if (!cluster) {
+        return tl::unexpected(cluster.error());
+    }
+    system->cluster_ = std::move(*cluster);
+    std::uint64_t outstanding = 0;
+    for (const Flow& flow : config.flows) {
+        if (auto checked = system->check(flow); !checked) {
+            return tl::unexpected(checked.error());
+        }
+        outstanding += std::uint64_t{flow.outstanding} * flow.sources.size();
+    }
+    if (outstanding > most_outstanding) {
+        return base::failure(
+            fmt::format("flows: {} messages may be outstanding, all sources together; give fewer, "
+                        "{} at most",
+                        outstanding, most_outstanding));
+    }
+    const std::size_t flows = config.flows.size();
+    system->latency_.resize(flows);
+    system->counted_.resize(flows);
+    system->counted_before_.resize(flows);
+    for (std::uint32_t flow = 0; flow < flows; ++flow) {
+        system->add_senders(flow);
+    }
+    system->cluster_->events().push({config.warmup, kWarm, 0});
+    for (std::uint32_t index = 0; index < system->senders_.size(); ++index) {
+        system->supply(index, Time::zero());
+    }
+    return system;
+}
+
+base::expected<void> FlowSystem::check(const Flow& flow) const {
+    const std::size_t nodes = config_.hosts.size();
+    const auto fails = [&](const std::string& why) {
+        return base::failure(fmt::format("flow {}: {}", flow.name, why));
+    };
+    if (flow.destination != Flow::kAnyOther && flow.destination >= nodes) {
+        return fails(fmt::format("node {} of {} as its destination", flow.destination, nodes));
+    }
+    for (const std::uint32_t node : flow.sources) {
+        if (node >= nodes) {
+            return fails(fmt::format("node {} of {} as a source", node, nodes));
+        }
+        if (node == flow.destination || nodes < 2) {
+            return fails(fmt::format("node {} would send to itself", node));
+        }
+    }
+    if (flow.outstanding < 1) {
+        return fails("no message may be outstanding; expected 1 at least");
+    }
+    if (!(flow.load >= 0 && flow.load <= 1)) {
+        return fails(fmt::format("a load of {}; expected 0 to 1", flow.load));
+    }
+    return {};
+}
+
+void FlowSystem::add_senders(std::uint32_t flow) {
+    const Flow& given = config_.flows[flow];
+    const std::vector<double> interval_ps = intervals_ps(given);
+    for (const std::uint32_t node : given.sources) {
+        Sender sender{.flow = flow,
+                      .node = node,
+                      .interval_ps = interval_ps[node],
+                      .random = base::RandomStream(config_.seed,
+                                                   fmt::format("flow {} {}", given.name, node))};
+        set_due(sender);
+        senders_.push_back(std::move(sender));
+    }
+}
+
+/// By node.
+std::vector<double> FlowSystem::intervals_ps(const Flow& flow) const {
+    if (flow.load == 0) {
+        return std::vector<double>(config_.hosts.size(), static_cast<double>(flow.interval.ps));
+    }
+    std::vector<double> of_host(config_.fabric.hosts, latest_ps);
+    const base::Bytes bytes = bytes_on_wire(flow.bytes, config_.host.mtu);
+    for (const Cable& cable : config_.fabric.cables) {
+        for (const End end : {cable.a, cable.b}) {
+            if (end.node < of_host.size()) {
+                of_host[end.node] = 8e12 * static_cast<double>(bytes) /
+                                    static_cast<double>(cable.rate.bps) / flow.load;
+            }
+        }
+    }
+    std::vector<double> of_node;
+    for (const NodeIndex host : config_.hosts) {
+        of_node.push_back(std::min(of_host[host], latest_ps));
+    }
+    return of_node;
+}
+
+/// Posts what is due as long as there is room.
+void FlowSystem::supply(std::uint32_t index, Time now) {
+    Sender& sender = senders_[index];
+    const Flow& flow = config_.flows[sender.flow];
+    while (sender.outstanding < flow.outstanding &&
+           (flow.messages == 0 || sender.posted < flow.messages)) {
+        if (sender.due > now) {
+            if (!sender.is_awaited) {
+                sender.is_awaited = true;
+                ++awaited_;
+                cluster_->events().push({sender.due, kDue, index});
+            }
+            return;
+        }
+        post(index, now);
+    }
+}
+
+void FlowSystem::post(std::uint32_t index, Time now) {
+    Sender& sender = senders_[index];
+    const Flow& flow = config_.flows[sender.flow];
+    std::uint32_t to = flow.destination;
+    if (to == Flow::kAnyOther) {
+        const auto nodes = static_cast<std::uint32_t>(config_.hosts.size());
+        to = static_cast<std::uint32_t>((sender.node + 1 + sender.random.uniform_int(nodes - 1)) %
+                                        nodes);
+    }
+    Nodes::Letter letter{sender.node, to, flow.bytes, true, {index, now}};
+    letter.service_level = flow.service_level;
+    cluster_->send(letter, now);
+    ++posted_;
+    ++sender.posted;
+    ++sender.outstanding;
+    set_due(sender);
+}
+
+/// When the next message is due. Even intervals are summed up before they are rounded.
+void FlowSystem::set_due(Sender& sender) const {
+    const Flow& flow = config_.flows[sender.flow];
+    sender.offset_ps = flow.is_poissonian
+                           ? sender.offset_ps + sender.random.exponential(sender.interval_ps)
+                           : sender.interval_ps * static_cast<double>(sender.posted);
+    sender.due = flow.start + Time{std::llround(std::min(sender.offset_ps, latest_ps))};
+}
+
+void FlowSystem::on_letter(const Nodes::Letter& letter, Time now) {
+    const Sender& sender = senders_[letter.content.sender];
+    FlowReport::Count& count = counted_[sender.flow];
+    ++count.messages;
+    count.bytes += letter.bytes;
+    if (warm_) {
+        latency_[sender.flow].record(now - letter.content.posted);
+    }
+    if (recording_) {
+        recorded_.push_back({letter.content.posted, now, sender.node, sender.flow});
+    }
+}
+
+void FlowSystem::on_written(const Nodes::Letter& letter, Time now) {
+    ++completed_;
+    --senders_[letter.content.sender].outstanding;
+    supply(letter.content.sender, now);
+}
+
+void FlowSystem::on_event(const sim::Event& event) {
+    switch (event.kind) {
+        case kDue:
+            senders_[event.index].is_awaited = false;
+            --awaited_;
+            supply(event.index, event.at);
+            break;
+        case kWarm:
+            counted_before_ = counted_;
+            processor_before_ = cluster_->processor_used();
+            counted_from_ = event.at;
+            warm_ = true;
+            break;
+        default:
+            break;
+    }
+}
+
+bool FlowSystem::stalled() const {
+    return cluster_->letters_under_way() > 0 &&
+           cluster_->events().size() == awaited_ + (warm_ ? 0U : 1U);
+}
+
+FlowReport FlowSystem::report() const {
+    FlowReport after{now() - counted_from_, counted_, cluster_->processor_used()};
+    after.processor = after.processor - processor_before_;
+    for (std::size_t flow = 0; flow < counted_.size(); ++flow) {
+        after.flows[flow].messages -= counted_before_[flow].messages;
+        after.flows[flow].bytes -= counted_before_[flow].bytes;
+    }
+    return after;
+}
+
+base::expected<void> FlowSystem::check_conservation() const {
+    if (auto books = cluster_->check_conservation(); !books) {
+        return books;
+    }
+    std::uint64_t outstanding = 0;
+    for (const Sender& sender : senders_) {
+        outstanding += sender.outstanding;
+    }
+    if (posted_ != completed_ + outstanding) {
+        return base::failure(fmt::format("{} messages were posted, {} completed, {} are under way",
+                                         posted_, completed_, outstanding));
+    }
+    std::uint64_t arrived = 0;
+    for (const FlowReport::Count& count : counted_) {
+        arrived += count.messages;
+    }
+    if (arrived < completed_ || arrived > posted_) {
+        return base::failure(fmt::format("{} messages were posted, {} have arrived, {} completed",
+                                         posted_, arrived, completed_));
+    }
+    return {};
+}
+
+}  // namespace daqloom::infiniband

@@ -1,0 +1,41 @@
+// How large the multi-fragment packets (MFPs) of a source are.
+#pragma once
+
+#include <utility>
+
+#include "base/random.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+enum class FragmentSizes {
+    fixed,    ///< all fragments of a source have the mean size
+    poisson,  ///< each is Poissonian about its mean, in bytes
+};
+
+/// What an MFP of some mean size is never larger than: Poissonian sizes are cut off more than ten
+/// standard deviations above the mean.
+base::Bytes largest_mfp(FragmentSizes kind, base::Bytes mean);
+
+/// The sizes of one source's successive MFPs, at least 1 byte. The sum of independent Poissonian
+/// sizes is Poissonian about the sum of their means: an MFP takes one draw, however many fragments
+/// it packs.
+class MfpSizes {
+  public:
+    /// `mean`: of an MFP, 0 or more.
+    MfpSizes(FragmentSizes kind, base::Bytes mean, base::RandomStream random)
+        : kind_(mean > 0 ? kind : FragmentSizes::fixed),
+          mean_(mean),
+          largest_(largest_mfp(kind_, mean)),
+          random_(std::move(random)) {}
+
+    base::Bytes next();
+
+  private:
+    FragmentSizes kind_;
+    base::Bytes mean_;
+    base::Bytes largest_;
+    base::RandomStream random_;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,49 @@
+// For tests: virtual time, and what is to be done when.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+/// Of one instant, what was asked for first is done first.
+class TimersByHand {
+  public:
+    using Action = std::function<void()>;
+
+    void at(base::Time due, Action action) { timers_.push({due, next_++, std::move(action)}); }
+    void after(base::Time delay, Action action) { at(now_ + delay, std::move(action)); }
+    [[nodiscard]] base::Time now() const { return now_; }
+
+    /// Until nothing is left to be done, or `enough()`.
+    template <class Enough>
+    void run(Enough enough) {
+        while (!timers_.empty() && !enough()) {
+            const Timer timer = timers_.top();
+            timers_.pop();
+            now_ = timer.due;
+            timer.action();
+        }
+    }
+
+  private:
+    struct Timer {
+        base::Time due;
+        std::uint64_t number;
+        Action action;
+        bool operator<(const Timer& other) const {
+            return std::tie(due, number) > std::tie(other.due, other.number);
+        }
+    };
+
+    base::Time now_ = base::Time::zero();
+    std::uint64_t next_ = 0;
+    std::priority_queue<Timer> timers_;
+};
+
+}  // namespace daqloom::protocol

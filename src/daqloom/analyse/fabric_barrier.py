@@ -1,0 +1,93 @@
+"""What a barrier costs, from its messages.
+
+When steps follow each other, who is released late is late in the next barrier. So a step lasts as
+long as the longest way from one release by the champion to the next: down the tree to a node, its
+writes, and its report up again (the cycle mean of a max-plus system with one node that all ways
+pass). Of N equal nodes, N a power of two, that gives
+
+    centralised    2·m + (N − 2)·o
+    tournament     2·m·⌈log₂ N⌉
+    dissemination  m·⌈log₂ N⌉
+    ideal          0
+
+(`docs/explanation/infiniband-model.md`). The barriers are those of
+`engine/protocol/barrier.hpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.analyse.fabric_messages import Messages
+
+Times = NDArray[np.float64]
+Switches = Callable[[int, int], int]
+"""On the way between two nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Times (s) by node, shape (nodes,), in the order of the slots."""
+
+    released_s: Times
+    """From the champion's release until a node knows of its own."""
+    begins_s: Times
+    """Until its processor has sent on the releases of others, and turns to the next phase."""
+    report_s: Times
+    """From a node's entry, if it is the last one, until the champion can release."""
+    messages: NDArray[np.int64]
+    """That a node sends and receives."""
+
+    @property
+    def cost_s(self) -> float:
+        """Of a step of equal nodes."""
+        return float((self.begins_s + self.report_s).max())
+
+
+def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """The barrier of a kind, as `shift.barrier` names it."""
+    if kind in ("centralised", "tournament"):
+        return _tree(kind == "centralised", nodes, messages, switches)
+    if kind == "dissemination":
+        return _dissemination(nodes, messages, switches)
+    nothing = np.zeros(nodes)
+    return Barrier(nothing, nothing, nothing, np.zeros(nodes, np.int64))
+
+
+def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """Reports go up, the release comes down; who has several below releases the largest subtree
+    first, o apart. Reports do not wait for each other: releases are as far apart as they."""
+    cost_s = messages.cost_s
+    parents = [0 if star else node & (node - 1) for node in range(nodes)]
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    for node in range(1, nodes):
+        children[parents[node]].append(node)
+    released_s, report_s = np.zeros(nodes), np.zeros(nodes)
+    for node in range(nodes):
+        first_largest = children[node] if star else children[node][::-1]
+        for place, child in enumerate(first_largest):
+            way_s = messages.sent_s(messages.control, switches(node, child))
+            released_s[child] = released_s[node] + place * cost_s + way_s
+            report_s[child] = report_s[node] + way_s
+    below = np.array([len(each) for each in children])
+    sent = 2 * (below + 1)
+    sent[0] -= 2
+    return Barrier(released_s, released_s + below * cost_s, report_s, sent)
+
+
+def _dissemination(nodes: int, messages: Messages, switches: Switches) -> Barrier:
+    """⌈log₂ N⌉ rounds, in each of which everybody tells somebody and is told; as nodes wait for
+    each other in turn, a round takes what its messages take on average."""
+    rounds = (nodes - 1).bit_length()
+    ways_s = [
+        messages.sent_s(messages.control, switches(node, (node + (1 << k)) % nodes))
+        for k in range(rounds)
+        for node in range(nodes)
+    ]
+    nothing = np.zeros(nodes)
+    all_s = np.full(nodes, sum(ways_s) / nodes)
+    return Barrier(nothing, nothing, all_s, np.full(nodes, 2 * rounds))

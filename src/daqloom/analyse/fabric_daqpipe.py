@@ -1,0 +1,213 @@
+"""DAQPIPE: the rate at which the first of its parts is busy all the time.
+
+Builders are not kept in step, so they meet at readout units, by how much no closed form says:
+these are bounds. With one credit and one parallel send the sum of the messages is what an event
+takes (`DaqpipeSystem.OneCredit…`), as long as nobody meets anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, Link, OnWire
+from daqloom.analyse.fabric_messages import OFFSET_BYTES, Messages
+from daqloom.analyse.fabric_slowest import Times
+from daqloom.analyse.fabric_traffic import Traffic, traffic
+from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.system import mfp_bytes
+
+if TYPE_CHECKING:
+    from daqloom.scenario.fabric import FabricScenario
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """A scenario of DAQPIPE as the closed forms see it.
+
+    An event here is a fragment of each readout unit: `packing` collisions. Rates are a second, all
+    builder units together. R readout units, B builder units, c credits, s parallel sends.
+    """
+
+    scenario: FabricScenario
+
+    @cached_property
+    def messages(self) -> Messages:
+        """What messages cost."""
+        return Messages.of(self.scenario)
+
+    @property
+    def link(self) -> Link:
+        """Any cable."""
+        return self.messages.link
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """Paths and nodes."""
+        return traffic(self.scenario)
+
+    @property
+    def folded(self) -> bool:
+        """Whether a node has both units."""
+        return self.scenario.daqpipe.folded
+
+    @cached_property
+    def readouts(self) -> NDArray[np.int32]:
+        """Hosts of the readout units; the event manager is with the first."""
+        return self.traffic.hosts if self.folded else self.traffic.hosts[0::2]
+
+    @cached_property
+    def builders(self) -> NDArray[np.int32]:
+        """Hosts of the builder units. Raises ScenarioError where there is none."""
+        hosts = self.traffic.hosts if self.folded else self.traffic.hosts[1::2]
+        if not len(hosts):
+            raise ScenarioError(
+                f"{self.scenario.name} has one node and daqpipe.folded = false; expected two at "
+                "least, one to read out and one to build"
+            )
+        return hosts
+
+    @cached_property
+    def fragments(self) -> NDArray[np.int64]:
+        """(readouts,): mean bytes, all streams of a node together."""
+        sizes = np.array(mfp_bytes(self.scenario, len(self.traffic.hosts)), np.int64)
+        total: NDArray[np.int64] = sizes.reshape(len(self.readouts), -1).sum(axis=1)
+        return total
+
+    @cached_property
+    def remote(self) -> NDArray[np.bool_]:
+        """(builders, readouts): which are on different nodes."""
+        remote: NDArray[np.bool_] = self.builders[:, None] != self.readouts[None, :]
+        return remote
+
+    @cached_property
+    def on_wire(self) -> list[OnWire]:
+        """The fragments as messages."""
+        return [self.link.message(size) for size in self.fragments.tolist()]
+
+    @cached_property
+    def request(self) -> OnWire:
+        """A request, which names a place in memory."""
+        return self.link.message(self.scenario.nodes.control_size + OFFSET_BYTES)
+
+    @cached_property
+    def wire_s(self) -> Times:
+        """(readouts,): of a fragment on its readout unit's link, with what else goes there for it.
+
+        The acknowledge of the request, and updates for request and acknowledge; on a node with both
+        units also the acknowledge of a fragment, a request, and updates for what comes of these.
+        """
+        other = ACKNOWLEDGE_BYTES + 2 * self.link.update
+        if not self.folded:
+            bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
+            return 8 * (bare + other) / self.link.rate_bps
+        other += ACKNOWLEDGE_BYTES + self.request.bytes + self.link.update
+        both = np.array([self.link.wire_s(fragment) for fragment in self.on_wire])
+        return both + self.link.bytes_s(other)
+
+    @cached_property
+    def told_s(self) -> Times:
+        """(builders,): an assignment, or a report, between a builder unit and the manager."""
+        switches = self._switches(self.readouts[:1])[:, 0]
+        told_s = self.messages.sent_s(self.messages.control, switches)
+        return np.where(self.remote[:, 0], told_s, 0.0)
+
+    @cached_property
+    def collected_s(self) -> Times:
+        """(builders,): the least time from the request for the first fragment of an event until
+        the last one is there.
+
+        Each fragment takes a request and its own way, s of them at a time. All take their time of
+        the builder unit's link, one after the other, besides what one takes before and behind it.
+        Pushed, all requests go at once, o apart. What stays within a node takes the time of a copy.
+        """
+        daqpipe, rate = self.scenario.daqpipe, self.scenario.nodes.local_rate
+        alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
+        switches = self._switches(self.readouts)
+        largest = max(self.on_wire, key=lambda each: each.bytes)
+        sent_s = self.messages.sent_s(largest, switches) + alone_s - alone_s.max()
+        copies_s = 8 * self.fragments / rate if rate else np.zeros(len(self.fragments))
+        trips_s = np.where(
+            self.remote, self.messages.sent_s(self.request, switches) + sent_s, copies_s
+        )
+        link_s = np.where(self.remote, alone_s, 0.0)
+        others_s = np.where(self.remote, trips_s - link_s, np.inf).min(axis=1)
+        all_s = np.where(np.isfinite(others_s), link_s.sum(axis=1) + others_s, copies_s.max())
+        if daqpipe.mode == "pull":
+            least_s: Times = trips_s.sum(axis=1) / daqpipe.parallel_sends
+        else:
+            posts = np.maximum(self.remote.sum(axis=1) - 1, 0)
+            least_s = posts * self.messages.cost_s + trips_s.min(axis=1)
+        longest_s: Times = np.maximum(all_s, least_s)
+        return longest_s
+
+    def busy_s(self) -> dict[str, float]:
+        """Time of each part that an event takes; the longest decides.
+
+        `parallel_events` is Little's law: c events at a time of each builder unit, each for as long
+        as it takes at least; pushed, readout units have c · s fragments on their way at most. In
+        time slots an event takes R − 1 of them, the last fragment of one and the first of the next
+        share one. `fabric_link` takes all builder units to build as many events; where links are
+        not loaded alike, the event manager gives more to those that are faster.
+        """
+        nodes, daqpipe, link = self.scenario.nodes, self.scenario.daqpipe, self.link
+        rate, credits_s = self.scenario.fragments.rate, [*map(link.credits_s, self.on_wire)]
+        builders, away = len(self.builders), self.remote.mean(axis=0)
+        held_s = 2 * self.told_s + self.collected_s + nodes.processing_mean
+        busy = {
+            "host_link": self._of_busiest_link(self.wire_s),
+            "fabric_link": self.traffic.busiest_s(self.readouts, self.builders, self.wire_s)
+            / builders,
+            "link_credits": self._of_busiest_link(np.array(credits_s)),
+            "processor": nodes.message_cost * self._of_busiest_node(),
+            "time_slots": max(1, len(self.readouts) - 1)
+            * daqpipe.slot
+            / (builders * daqpipe.credits),
+        }
+        if held_s.min() > 0:
+            busy["parallel_events"] = 1 / (daqpipe.credits * float((1 / held_s).sum()))
+        if nodes.memory_rate:
+            busy["memory"] = float((8 * away * self.fragments).max()) / nodes.memory_rate
+        if daqpipe.mode == "push":
+            busy["parallel_sends"] = float((away * self._in_flight_s()).max())
+            busy["parallel_sends"] /= daqpipe.credits * daqpipe.parallel_sends
+        if rate:
+            busy["source"] = self.scenario.fragments.packing / rate
+        return busy
+
+    @property
+    def letters(self) -> float:
+        """Messages of an event between nodes: assignment, report, requests, fragments."""
+        return float(2 * self.remote[:, 0].mean() + 2 * self.remote.mean(axis=0).sum())
+
+    def _switches(self, hosts: NDArray[np.int32]) -> Times:
+        """(builders, hosts): on the way between a builder unit's node and others."""
+        leaf = self.traffic.paths.wiring.leaf[self.builders]
+        return self.traffic.switches[leaf[:, None], hosts[None, :]].astype(np.float64)
+
+    def _of_busiest_link(self, fragment_s: Times) -> float:
+        """Time of the fullest host's cable in an event, either way."""
+        up_s = self.remote.mean(axis=0) * fragment_s
+        down_s = self.remote @ fragment_s / len(self.builders)
+        return max(float(up_s.max()), float(down_s.max()))
+
+    def _of_busiest_node(self) -> float:
+        """Messages of the node with most of them in an event; its own go without."""
+        readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
+        readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
+        builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
+        if not self.folded:
+            return max(float(readout.max()), float(builder.max()))
+        return float((readout + builder).max())
+
+    def _in_flight_s(self) -> Times:
+        """(readouts,): from a write until its sender knows that it is done, at the nearest."""
+        near = np.where(self.remote, self._switches(self.readouts), np.inf).min(axis=0)
+        near = np.where(np.isfinite(near), near, 0.0)
+        known_s = self.messages.known_s(self.on_wire[0], near) + self.messages.latency_s
+        there_s: Times = np.array([self.link.bytes_s(each.bytes) for each in self.on_wire])
+        return there_s + known_s

@@ -1,0 +1,74 @@
+"""Linear shifting by the clock: what fits into a time window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from daqloom.analyse.condition import Condition
+from daqloom.analyse.fabric_push import Push
+from daqloom.analyse.fabric_slowest import Chance, chance_below, host_latency
+
+MOST_GRANTED = 2
+"""Multi-event packets that a builder unit has granted and not yet built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """A round of time windows."""
+
+    length_s: float
+    meps: float
+    """Multi-event packets that a node writes in a window: 1, more, or less."""
+    conditions: tuple[Condition, ...]
+
+
+def by_clock(push: Push) -> Windows:
+    """The round of a scenario whose phases change by the clock.
+
+    A node begins a write if its bytes, at the rate of the link, end before the grace period. With
+    room = (window − grace − late)·rate/8 it begins the f-th one if the f sizes together are no more
+    than that: of Poissonian sizes their sum is Poissonian, so nearly Gaussian with the variance of
+    its mean. All nodes build the same events, so that the one with the least counts; and as many
+    multi-event packets as builders grant ahead, two, are the most.
+    """
+    shift, nodes = push.scenario.shift, push.scenario.nodes
+    room = (shift.window - shift.grace - shift.jitter_mean) * push.link.rate_bps / 8
+    sizes = np.unique(push.mfps, axis=0)
+    fixed = push.scenario.fragments.sizes == "fixed"
+    fitting = min(_fitting(row, room, fixed) for row in sizes.tolist())
+    turns = fitting / push.mfps.shape[1]
+    far = np.full(push.nodes, push.traffic.farthest)
+    needed_s = float(push.transfer_s(math.ceil(turns) * push.alone_s, far).max())
+    needed_s += host_latency(nodes).mean_s + shift.jitter_mean
+    off_s = math.hypot(nodes.clock_offset, nodes.clock_drift * push.scenario.run.duration)
+    apart_s = 2 * Chance([], off_s).slowest_s(np.zeros(push.nodes))
+    return Windows(
+        length_s=push.slots * shift.window,
+        meps=min(turns, shift.window / float(push.alone_s.max())),
+        conditions=(
+            Condition(
+                "a multi-fragment packet fits",
+                fitting >= 1,
+                f"the window of {shift.window * 1e6:.4g} us less its grace period has room for "
+                f"{fitting:.3g} multi-fragment packets of the largest node",
+            ),
+            Condition(
+                "writes end in their window",
+                needed_s + apart_s <= shift.window,
+                f"the largest node's writes take {needed_s * 1e6:.4g} us and clocks are up to "
+                f"{apart_s * 1e6:.4g} us apart, more than the window of {shift.window * 1e6:.4g} "
+                "us: writes of two phases meet",
+            ),
+        ),
+    )
+
+
+def _fitting(sizes: list[int], room: float, fixed: bool) -> float:
+    """Expected number of MFPs whose sum is at most `room`, streams in turn."""
+    sums = np.cumsum(sizes * MOST_GRANTED).tolist()
+    if fixed:
+        return float(sum(total <= room for total in sums))
+    return sum(chance_below((room - total) / math.sqrt(max(total, 1))) for total in sums)

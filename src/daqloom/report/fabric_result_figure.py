@@ -1,0 +1,115 @@
+"""The picture of a run on a fabric: its timeline, how long writes took, what each cable carried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from daqloom.report import event_figure, link_load_map, phase_figure, style, write_latency
+from daqloom.report.link_load import level_label, loads
+from daqloom.report.link_load_map import plural
+from daqloom.report.sheet import Sheet
+from daqloom.topology.levels import tree
+from daqloom.topology.system import fabric_system
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from daqloom.result import Result
+    from daqloom.scenario import FabricScenario
+    from daqloom.topology.system import FabricSystem
+
+WIDTH = 1040.0
+MARGIN = 24.0
+BESIDE = 270.0
+"""Of the histogram at the right of the timeline."""
+AXIS = 60.0
+"""What stands at its left."""
+LOW = 150.0
+"""Of the histogram without a timeline."""
+BELOW = 52.0
+"""What a panel's legend and labels take."""
+
+NUMBERS = {
+    "event_rate_hz": "events at",
+    "throughput_bps": "",
+    "node_throughput_bps": "a node",
+    "phase_s": "a phase",
+    "barrier_share": "time in the barrier",
+    "collection_latency_s.mean": "an event takes",
+}
+"""Metrics of the subtitle, and what is said before them."""
+
+
+def draw(scenario: FabricScenario, result: Result) -> Figure:
+    """The panels for which `result` has the series, from the top down; see `simulate_fabric`.
+
+    Raises OutputError where the result is not one of `scenario`.
+    """
+    import matplotlib as mpl
+
+    system = fabric_system(scenario)
+    carried = loads(system.fabric, result, scenario.run.duration)
+    with mpl.rc_context(style.RC):
+        sheet = Sheet(WIDTH, MARGIN)
+        name = f"{scenario.name}: " if scenario.name else ""
+        sheet.write(name + _about(scenario, system), 13, 20, weight="bold")
+        sheet.write(_numbers(result), 10, 44, color=style.GREY)
+        _draw_times(sheet, scenario, result)
+        title = "What each cable carried, over the whole run with its warm-up"
+        sheet.write(title, 10.5, 4, weight="bold")
+        link_load_map.draw(sheet, system.fabric, carried)
+        return sheet.finish()
+
+
+def _draw_times(sheet: Sheet, scenario: FabricScenario, result: Result) -> None:
+    """The timeline, and beside it the histogram."""
+    phases, events, latency = (
+        result.series.get(name, {}) for name in ("phases", "events", "write_latency")
+    )
+    beside = BESIDE if any(latency.get("count", ())) else 0.0
+    width, warmup_s = WIDTH - beside, scenario.run.warmup
+    height = 0.0
+    if phases.get("node"):
+        height = phase_figure.draw(sheet, width, phases, warmup_s)
+    elif events.get("builder"):
+        height = event_figure.draw(sheet, width, events, warmup_s)
+    if beside:
+        left, high = (width, height - BELOW) if height else (0.0, LOW)
+        axes = sheet.axes(left + AXIS, WIDTH - left - AXIS, high)
+        write_latency.draw(axes, latency)
+        height = high + BELOW
+    sheet.down(height + 24 if height else 0)
+
+
+def _about(scenario: FabricScenario, system: FabricSystem) -> str:
+    """Who builds events, and how."""
+    shift, daqpipe = scenario.shift, scenario.daqpipe
+    protocol = scenario.nodes.protocol
+    how: str = protocol
+    if protocol == "shift":
+        step = f"{shift.barrier} barrier" if shift.barrier != "none" else "no barrier"
+        how = f"linear shifting, {step if shift.change == 'count' else 'by time windows'}"
+    if protocol == "daqpipe":
+        how = f"DAQPIPE, {daqpipe.credits} credits, {daqpipe.parallel_sends} parallel sends"
+    switches = Counter(map(level_label, tree(system.fabric).level))
+    levels = ", ".join(f"{count} {plural(level)}" for level, count in switches.items())
+    return f"{system.nodes} nodes, {levels}; {how}"
+
+
+def _numbers(result: Result) -> str:
+    """The few that one asks for first."""
+    parts = []
+    for name, text in NUMBERS.items():
+        value = result.metric(name)
+        if value:
+            parts.append(f"{text} {_said(name, value)}".strip())
+    return ", ".join([*parts, f"seed {result.seed}"])
+
+
+def _said(name: str, value: float) -> str:
+    if name.endswith("_share"):
+        return f"{value:.1%}"
+    unit = {"hz": "Hz", "bps": "bit/s", "s": "s"}[name.partition(".")[0].rpartition("_")[2]]
+    divisor, prefixed = style.prefixed(unit, value)
+    return f"{value / divisor:.3g} {prefixed}"

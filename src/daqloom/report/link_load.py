@@ -1,0 +1,177 @@
+"""What every cable of a simulated fabric carried, and its place in a table of cables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daqloom.output import OutputError
+from daqloom.topology.levels import UNREACHED, tree
+from daqloom.topology.natural_order import natural_order
+from daqloom.topology.summary import level_name
+from daqloom.topology.wiring import NONE
+
+if TYPE_CHECKING:
+    from daqloom.result import Result
+    from daqloom.topology.fabric import Cable, End, Fabric
+
+UNREACHABLE = -1
+"""The level here of switches without a way to any host; that of hosts is 0."""
+DENSE = 0.5
+"""Columns are ports or switches by name where so many of a table's cells hold a cable."""
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Of every directed link, 2·c along cable c and 2·c + 1 back, over the whole run; (links,)."""
+
+    busy: NDArray[np.float64]
+    """Share of the cable's rate in use: bytes · 8 / (rate · duration)."""
+    waiting: NDArray[np.float64]
+    """Share of the time in which a packet was there and credits for it were missing."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns side by side that lead to the same switch, or one port."""
+
+    label: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cables between two levels: a row for each switch of the level nearer to the hosts, or of
+    the hosts' own switches; the columns are ports, or the far switches with a column per cable."""
+
+    lower: str
+    upper: str
+    columns: str
+    """What a column is."""
+    groups: list[Group]
+    up: NDArray[np.int32]
+    """(rows, columns): the link upwards, `NONE` where no cable is; downwards it is `up` ^ 1."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tables with the same rows."""
+
+    level: str
+    rows: list[str]
+    tables: list[Table]
+
+
+def level_label(level: int) -> str:
+    """host, leaf, spine, …; of `UNREACHABLE` what it is called elsewhere."""
+    return "host" if level == 0 else level_name(max(level, UNREACHED))
+
+
+def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
+    """From `result.series["ports"]`; raises OutputError where it is of another fabric."""
+    ports = result.series.get("ports", {})
+    place = {name: row for row, name in enumerate(ports.get("name", ()))}
+    ends = [fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)]
+    if missing := next((name for name in ends if name not in place), None):
+        raise OutputError(
+            f"the result has no port {missing}; expected series.ports of a simulation of this "
+            f"scenario, a {fabric.name}"
+        )
+    rows = [place[name] for name in ends]
+    rate_bps = np.repeat([float(cable.rate_bps) for cable in fabric.cables], 2)
+    sent = np.asarray(ports["bytes"], float)[rows]
+    waited_s = np.asarray(ports["wait_credits_s"], float)[rows]
+    return Loads(8 * sent / (rate_bps * duration_s), waited_s / duration_s)
+
+
+def blocks(fabric: Fabric) -> list[Block]:
+    """All cables at switches: those at leaves, at spines, …; a cable stands in one table."""
+    hosts = len(fabric.hosts)
+    reached = (each if each != UNREACHED else UNREACHABLE for each in tree(fabric).level)
+    level = (0,) * hosts + tuple(reached)
+    pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, cable in enumerate(fabric.cables):
+        low, high = sorted((level[cable.a.node], level[cable.b.node]))
+        if low or high:
+            pairs[low, high].append(index)
+    order = [hosts + place for place in natural_order(fabric.switches)]
+    found = []
+    for height in sorted({_rows_of(pair) for pair in pairs}):
+        rows = [node for node in order if level[node] == height]
+        tables = [
+            _table(fabric, level, pair, pairs[pair], rows, order)
+            for pair in sorted(pairs)
+            if _rows_of(pair) == height
+        ]
+        names = [fabric.nodes[node].name for node in rows]
+        found.append(Block(level_label(height), names, tables))
+    return found
+
+
+def _rows_of(pair: tuple[int, int]) -> int:
+    """The level whose switches are the rows."""
+    return pair[0] or pair[1]
+
+
+def _table(
+    fabric: Fabric,
+    level: tuple[int, ...],
+    pair: tuple[int, int],
+    cables: list[int],
+    rows: list[int],
+    order: list[int],
+) -> Table:
+    cells: dict[int, dict[tuple[int, int], int]] = {row: {} for row in rows}
+    parallel: Counter[tuple[int, int]] = Counter()
+    place = {node: rank for rank, node in enumerate(order)}
+    for low, high, link in sorted(_upwards(fabric.cables[c], c, level) for c in cables):
+        if pair[0] == 0:
+            cells[high.node][high.port, 0] = link
+        else:
+            cells[low.node][place[high.node], parallel[low.node, high.node]] = link
+            parallel[low.node, high.node] += 1
+    keys = sorted({key for row in cells.values() for key in row})
+    if len(cables) < DENSE * len(rows) * len(keys):
+        cells = {
+            row: {(rank, 0): held[key] for rank, key in enumerate(sorted(held), start=1)}
+            for row, held in cells.items()
+        }
+        keys = [(rank, 0) for rank in range(1, 1 + max(map(len, cells.values())))]
+        columns, labels = "its cables, one after the other", {k: str(k) for k, _ in keys}
+    elif pair[0] == 0:
+        columns, labels = f"port of the {level_label(pair[1])}", {k: str(k) for k, _ in keys}
+    else:
+        columns = level_label(pair[1])
+        labels = {key: fabric.nodes[order[key]].name for key, _ in keys}
+    lower, upper = map(level_label, pair)
+    return Table(lower, upper, columns, _groups(keys, labels), _grid(cells, keys))
+
+
+def _upwards(cable: Cable, index: int, level: tuple[int, ...]) -> tuple[End, End, int]:
+    """Lower end, upper end, link from one to the other."""
+    if level[cable.a.node] <= level[cable.b.node]:
+        return cable.a, cable.b, 2 * index
+    return cable.b, cable.a, 2 * index + 1
+
+
+def _groups(keys: list[tuple[int, int]], labels: Mapping[int, str]) -> list[Group]:
+    counts = Counter(key for key, _ in keys)
+    firsts = {key: column for column, (key, _) in reversed(list(enumerate(keys)))}
+    return [Group(labels[key], firsts[key], count) for key, count in counts.items()]
+
+
+def _grid(
+    cells: Mapping[int, Mapping[tuple[int, int], int]], keys: list[tuple[int, int]]
+) -> NDArray[np.int32]:
+    column: dict[Hashable, int] = {key: place for place, key in enumerate(keys)}
+    grid = np.full((len(cells), len(keys)), NONE, np.int32)
+    for row, held in enumerate(cells.values()):
+        for key, link in held.items():
+            grid[row, column[key]] = link
+    return grid

@@ -1,0 +1,152 @@
+"""Linear shifting in time: who sends to whom in which phase, who waits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daqloom.report import style
+from daqloom.report.fabric_layout import FONT, LETTER, shortened
+from daqloom.report.sheet import Sheet
+from daqloom.topology.natural_order import natural_key
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_NODES = 32
+ROW = 12.0
+LEAST_HEIGHT = 110.0
+PHASES = 4.5
+"""So many fit into the picture."""
+STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
+"""Of phases one after the other; then again."""
+WAITS = {"waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
+WORDS = {
+    "waiting": "in the barrier, waits for others",
+    "releasing": "in the barrier, all have come",
+    "idle": "partner is a dummy",
+}
+MOST_NAMED = len(STEPS)
+"""Phases in the legend; with more, colours come again."""
+
+Phases = Mapping[str, Sequence[Any]]
+"""`Result.series["phases"]`."""
+
+
+def draw(sheet: Sheet, width: float, phases: Phases, warmup_s: float) -> float:
+    """The last few phases of up to `MOST_NODES` nodes; returns the height that the panel takes."""
+    every = sorted(set(phases["node"]), key=natural_key)
+    nodes = spread(every, MOST_NODES)
+    begin_s, end_s = _window(phases, warmup_s)
+    label = 10 + LETTER * max(len(shortened(name)) for name in nodes)
+    height = max(ROW * len(nodes), LEAST_HEIGHT)
+    axes = sheet.axes(label, width - label, height)
+    points_per_s = (width - label) / (end_s - begin_s)
+    meaning = _bars(axes, phases, {name: row for row, name in enumerate(nodes)}, begin_s, end_s)
+    _label_bars(axes, phases, nodes, begin_s, end_s, points_per_s)
+    rows(axes, nodes, (begin_s, end_s))
+    few = f"{len(nodes)} of {len(every)} nodes" if len(nodes) < len(every) else "all nodes"
+    axes.set_title(f"Who sends to whom, {few}: the last phases", x=-label / (width - label))
+    _legend(axes, meaning, height)
+    return height + 52
+
+
+def spread(names: Sequence[str], most: int) -> list[str]:
+    """At most so many of them, evenly chosen, the first and the last among them."""
+    places = np.linspace(0, len(names) - 1, min(most, len(names))).round().astype(int)
+    return [names[place] for place in places]
+
+
+def rows(axes: Axes, names: Sequence[str], window_s: tuple[float, float]) -> None:
+    """Axes with a row for each name and the time of the run, in ms."""
+    axes.set(xlim=[1e3 * at for at in window_s], ylim=(len(names), 0))
+    places = [row + 0.5 for row in range(len(names))]
+    axes.set_yticks(places, [shortened(name) for name in names], parse_math=False)
+    axes.tick_params(axis="y", length=0, labelsize=FONT)
+    axes.set_xlabel("time since the start of the run (ms)")
+
+
+def _window(phases: Phases, warmup_s: float) -> tuple[float, float]:
+    """The last phases, none of them within the warm-up if there are others."""
+    begun: dict[str, list[float]] = defaultdict(list)
+    for node, what, begin_s in zip(phases["node"], phases["what"], phases["begin_s"], strict=True):
+        if what == "sending":
+            begun[node].append(begin_s)
+    lengths = [length for times in begun.values() for length in np.diff(sorted(times))]
+    end_s = max(phases["end_s"])
+    earliest_s = warmup_s if warmup_s < end_s else 0.0
+    if not lengths:
+        return earliest_s, end_s
+    return max(earliest_s, end_s - PHASES * float(np.median(lengths))), end_s
+
+
+def _bars(
+    axes: Axes, phases: Phases, row_of: Mapping[str, int], begin_s: float, end_s: float
+) -> dict[str, str]:
+    """Draws them; what their colours mean, in the order of the legend."""
+    bars: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+    seen: set[tuple[bool, int, str]] = set()
+    for node, step, what, first, last in _columns(phases, "node", "step", "what"):
+        if node in row_of and last > begin_s and first < end_s and last > first:
+            bars[_colour(what, step)].append((row_of[node], first, last))
+            seen.add((what != "sending", step if what == "sending" else 0, what))
+    for colour, of_colour in bars.items():
+        row, first, last = np.array(of_colour).T
+        axes.barh(row + 0.5, 1e3 * (last - first), left=1e3 * first, height=0.82, color=colour)
+    steps = [step for waits, step, _ in sorted(seen) if not waits]
+    meaning = {_colour("sending", step): f"phase {step}" for step in steps[:MOST_NAMED]}
+    return meaning | {_colour(what, 0): WORDS[what] for what in WAITS if (True, 0, what) in seen}
+
+
+def _colour(what: str, step: int) -> str:
+    return STEPS[step % len(STEPS)] if what == "sending" else WAITS[what]
+
+
+def _label_bars(
+    axes: Axes,
+    phases: Phases,
+    nodes: Sequence[str],
+    begin_s: float,
+    end_s: float,
+    points_per_s: float,
+) -> None:
+    """Names of partners where there is room for them."""
+    row_of = {name: row for row, name in enumerate(nodes)}
+    for node, step, what, to, first, last in _columns(phases, "node", "step", "what", "to"):
+        seen = max(first, begin_s), min(last, end_s)
+        text = f"to {shortened(to)}" if what == "sending" else "dummy" if to == "dummy" else ""
+        fits = points_per_s * (seen[1] - seen[0]) > LETTER * len(text)
+        if text and node in row_of and fits and what != "releasing":
+            axes.text(
+                1e3 * sum(seen) / 2,
+                row_of[node] + 0.5,
+                text,
+                ha="center",
+                va="center_baseline",
+                fontsize=FONT - 0.5,
+                color=style.on(_colour(what, step)),
+                parse_math=False,
+            )
+
+
+def _columns(phases: Phases, *names: str) -> Any:
+    return zip(*(phases[name] for name in (*names, "begin_s", "end_s")), strict=True)
+
+
+def _legend(axes: Axes, meaning: Mapping[str, str], height: float) -> None:
+    from matplotlib.patches import Patch
+
+    axes.legend(
+        handles=[Patch(color=colour, label=text) for colour, text in meaning.items()],
+        loc="upper left",
+        bbox_to_anchor=(0, -32 / height),
+        ncols=len(meaning),
+        frameon=False,
+        fontsize=FONT,
+        handlelength=1.2,
+        columnspacing=1.2,
+        borderaxespad=0,
+    )

@@ -1,0 +1,122 @@
+"""What a fabric's scenario says, as every method takes it: cabled, routed and scheduled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.clos import folded_clos
+from daqloom.topology.fabric import Fabric, with_rate
+from daqloom.topology.load import load_fabric
+from daqloom.topology.routes import Routes
+from daqloom.topology.routing import routing
+from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
+from daqloom.topology.wiring import NONE, Wiring, wire
+
+if TYPE_CHECKING:
+    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.infiniband import InfinibandFabric
+    from daqloom.scenario.push import Nodes
+
+
+@dataclass(frozen=True)
+class FabricSystem:
+    """What a scenario says, cabled, routed and scheduled."""
+
+    fabric: Fabric
+    routes: Routes
+    slots: Slots
+    mfp_bytes: list[int]
+    """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
+
+    @property
+    def hosts(self) -> list[int]:
+        """Of the nodes, in the order of the slots."""
+        hosts: list[int] = self.slots[self.slots != DUMMY].tolist()
+        return hosts
+
+    @property
+    def nodes(self) -> int:
+        """Slots that are no dummies."""
+        return len(self.hosts)
+
+
+def fabric_system(scenario: FabricScenario) -> FabricSystem:
+    """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
+    fabric, routes = cabled(scenario.fabric)
+    slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
+    return FabricSystem(fabric, routes, slots, mfp_bytes(scenario, int((slots != DUMMY).sum())))
+
+
+def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
+    """Cables and forwarding tables. Raises TopologyError where there are none such."""
+    if given.shape == "imported":
+        fabric, tables, _ = load_fabric(given.folder)
+    else:
+        tables = None
+        fabric = folded_clos(
+            "fat-tree",
+            leaves=given.leaves,
+            spines=given.spines,
+            hosts_per_leaf=given.hosts_per_leaf,
+            links=given.links,
+            pods=given.pods or None,
+            cores=given.cores or None,
+            radix=given.radix,
+            rate_bps=given.rate,
+        )
+    fabric = with_rate(fabric, given.rate) if given.rate else fabric
+    return fabric, routing(fabric, tables, given.routing or None)
+
+
+def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
+    """Which host has which slot. Raises ScenarioError where there are too few hosts."""
+    wiring = wire(fabric)
+    everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
+    count = nodes.count or len(everyone)
+    if count > len(everyone):
+        raise ScenarioError(
+            f"nodes.count = {count} is more than the {len(everyone)} hosts of the fabric; take "
+            "fewer nodes, more leaves or more hosts_per_leaf"
+        )
+    taken = everyone[:count] if nodes.placement == "fill" else _spread(everyone, wiring, count)
+    if nodes.dummies == "all-ports":
+        slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
+    else:
+        slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
+    return shuffled(slots, seed) if nodes.order == "shuffled" else slots
+
+
+def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
+    """The first host of each leaf, the second of each, …"""
+    leaf = wiring.leaf[everyone]
+    place = np.zeros(len(everyone), int)
+    for each in np.unique(leaf):
+        place[leaf == each] = np.arange((leaf == each).sum())
+    order = np.lexsort((np.arange(len(everyone)), place))
+    spread: Slots = everyone[np.sort(order[:count])]
+    return spread
+
+
+def mfp_bytes(scenario: FabricScenario, nodes: int) -> list[int]:
+    """Mean size (B) of each source's MFP; over all sources the mean is that of `fragments.size`.
+
+    Raises ScenarioError where the groups have other sources than so many nodes.
+    """
+    try:
+        scenario.check_groups(nodes)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    fragments, sources = scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams
+    mean = fragments.size * fragments.packing
+    if not fragments.groups:
+        return [mean] * sources
+    shares = sum(group.share for group in fragments.groups)
+    return [
+        round(mean * sources * group.share / shares / group.sources)
+        for group in fragments.groups
+        for _ in range(group.sources)
+    ]

@@ -1,0 +1,194 @@
+"""Flows over a simulated fabric: known answers through the whole chain."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_fabrics import metrics, small, way_s
+
+from daqloom.scenario import FabricScenario, ScenarioError, load_system, to_toml
+
+RATE_BPS = 200e9
+
+
+def flows(**changes: object) -> FabricScenario:
+    """From host 0 to its neighbour on the leaf, unless told otherwise."""
+    fixed: dict[str, object] = {
+        "nodes__protocol": "flows",
+        "flows__a__source": 0,
+        "flows__a__destination": 1,
+        "run__duration": "500 us",
+        "run__warmup": "50 us",
+    }
+    return small(**(fixed | changes))
+
+
+def wire_bytes(size: int) -> int:
+    """A header on each packet; address and immediate data."""
+    return size + -(-size // 4096) * 26 + 16 + 4
+
+
+def found(scenario: FabricScenario, seed: int = 1) -> dict[str, float]:
+    return metrics(scenario.simulate(seed=seed))
+
+
+def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
+    one = found(flows(flows__a__size="8 B", flows__a__outstanding=1, nodes__message_cost="50 ns"))
+    wire = wire_bytes(8)
+    expected = 2 * 50e-9 + wire * 8 / RATE_BPS + way_s(1, wire)
+    assert one["flow_latency_s.a.min"] == pytest.approx(expected, abs=2e-12)
+    assert one["flow_latency_s.a.max"] == pytest.approx(expected, abs=2e-12)
+    # Across a spine, it passes three switches and four cables.
+    far = found(flows(flows__a__size="8 B", flows__a__interval="5 us", flows__a__destination=2))
+    expected = wire * 8 / RATE_BPS + way_s(3, wire)
+    assert far["flow_latency_s.a.mean"] == pytest.approx(expected, abs=2e-12)
+
+
+def test_one_write_at_a_time_takes_a_round_trip_each() -> None:
+    one = found(flows(flows__a__size="4 KiB", flows__a__outstanding=1))
+    there = wire_bytes(4096) * 8 / RATE_BPS + way_s(1, 4096)
+    back = 30 * 8 / RATE_BPS + way_s(1, 30)
+    update = 8 * 8 / RATE_BPS  # of credit, in front of an acknowledge, on each of two wires at most
+    period_s = 450e-6 / one["flow_messages.a"]
+    assert there + back <= period_s * (1 + 1 / one["flow_messages.a"])
+    assert period_s * (1 - 1 / one["flow_messages.a"]) <= there + back + 2 * update
+
+
+def test_one_flow_reaches_the_payload_rate_and_two_share_it() -> None:
+    share = 2**16 / wire_bytes(2**16)
+    alone = found(flows())
+    messages = alone["flow_messages.a"]
+    assert alone["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=1 / messages)
+    both = found(flows(flows__b__source=2, flows__b__destination=1))
+    for name in "ab":
+        half = both[f"flow_throughput_bps.{name}"]
+        assert half == pytest.approx(RATE_BPS * share / 2, rel=3 / messages)
+        # What does not go in half of the time waits.
+        assert both[f"flow_wait_s.{name}"] == pytest.approx(250e-6, rel=0.03)
+    assert both["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=2 / messages)
+
+
+def test_a_load_at_random_is_delivered() -> None:
+    scenario = flows(
+        flows__a__source="every",
+        flows__a__destination="random",
+        flows__a__size="256 B",
+        flows__a__load=0.3,
+        flows__a__arrivals="poisson",
+        flows__a__outstanding=4096,
+    )
+    one = found(scenario)
+    mean = 4 * 0.3 * 450e-6 / (wire_bytes(256) * 8 / RATE_BPS)
+    assert one["flow_messages.a"] == pytest.approx(mean, abs=5 * mean**0.5)
+    assert one["link_utilisation.host.up"] > 0.3  # acknowledges besides
+    unreliable = found(scenario.with_overrides({"nodes.connection": "unreliable"}))
+    assert unreliable["link_utilisation.host.up"] == pytest.approx(0.3, rel=0.03)
+    assert found(scenario) == one
+    assert found(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
+
+
+def test_the_order_in_a_file_changes_nothing() -> None:
+    one = flows(flows__b__source=2, flows__b__destination="random", flows__b__load=0.1)
+    other = one.model_copy(update={"flows": dict(reversed(one.flows.items()))})
+    assert one.hash() == other.hash()
+    assert found(one) == found(other)
+
+
+def test_hosts_have_names() -> None:
+    named = flows(flows__a__source="h0", flows__a__destination="h1")
+    with pytest.raises(ScenarioError) as refused:
+        named.simulate()
+    [first, _, last] = str(refused.value).split("a name of ")[1].split()
+    assert found(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
+
+
+def test_a_timeline_has_every_message(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    result = flows(flows__a__messages=7, run__warmup="0 s").simulate(trace=trace)
+    assert result.metric("flow_messages.a") == 7
+    events = json.loads(trace.read_text())["traceEvents"]
+    begun = [event["ts"] for event in events if event["ph"] == "b"]
+    ended = [event["ts"] for event in events if event["ph"] == "e"]
+    assert begun == [0] * 7
+    assert ended == sorted(ended)
+    assert {event["name"] for event in events if event["ph"] == "b"} == {"a"}
+
+
+def test_what_never_arrives_is_said() -> None:
+    result = flows(flows__a__start="499.9 us").simulate()
+    assert list(result.warnings) == ["no message of flows.a arrived after the warm-up"]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("flows.a.source=1", "both 1; a host does not send to itself"),
+        ("flows.a.source=-1", "is no host; give its place in the order of ports"),
+        ("flows.a.source=true", "is no host"),
+        ("flows.a.load=1.5", "must be at most 1"),
+        ("flows.a.arrivals=poisson", "needs a mean"),
+        ("flows.a.outstanding=0", "must be at least 1"),
+        ("flows.a.service_level=16", "must be at most 15"),
+        ("flows.a.start=1 ms", r"flows\.a\.start = 1 ms is not before the end of the run"),
+        ("flows.a.size=0 B", "more than 0"),
+        ("flows.b.source=0", r"flows\.b\.destination"),
+        ("flows.a.b.size=1 B", r'unknown key "flows\.a\.b\.size"'),
+        ("flows.a.sice=1 B", r'did you mean "flows\.a\.size"'),
+        ("flows.a=1", r'"flows\.a" is a table'),
+        ("flows.å.size=1 B", "may hold only letters"),
+    ],
+)
+def test_what_cannot_be_is_said(override: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        flows().with_overrides([override])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"flows__a__source": 4}, r"flows\.a\.source = 4 is no node; expected 0 to 3, or a name"),
+        ({"flows__a__destination": "x"}, r"flows\.a\.destination = x is no node"),
+        ({"nodes__count": 1, "flows__a__destination": "random"}, "would send to itself|alone"),
+    ],
+)
+def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: str) -> None:
+    from daqloom.simulate import SimulationError
+
+    with pytest.raises((ScenarioError, SimulationError), match=said):
+        flows(**changes).simulate()
+
+
+def test_protocol_and_flows_go_together() -> None:
+    with pytest.raises(ScenarioError, match="needs a flow"):
+        small(nodes__protocol="flows")
+    with pytest.raises(ScenarioError, match=r"nodes\.protocol is not given"):
+        small(flows__a__source=0, flows__a__destination=1)
+
+
+def test_a_flow_without_a_weight_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"flows\.a\.service_level = 1 is on lane 1"):
+        flows(
+            flows__a__service_level=1, fabric__lanes__count=2, fabric__lanes__service_levels=[0, 1]
+        )
+
+
+def test_what_is_not_acknowledged_is_not_sent_again() -> None:
+    with pytest.raises(ScenarioError, match="needs a reliable connection"):
+        flows(nodes__connection="unreliable", nodes__retry_timeout="1 ms")
+
+
+def test_flows_read_back_as_shown(tmp_path: Path) -> None:
+    shown = tmp_path / "shown.toml"
+    scenario = flows(flows__b__source="every", flows__b__destination="random")
+    shown.write_text(to_toml(scenario))
+    assert load_system(shown).hash() == scenario.hash()
+
+
+def test_the_wire_of_a_write_is_the_engines() -> None:
+    for size in (1, 16, 255, 256, 257, 4096, 4097, 70_001):
+        scenario = flows(
+            flows__a__size=f"{size} B", flows__a__messages=3, nodes__connection="unreliable"
+        ).with_overrides({"fabric.mtu": "1 KiB"})
+        # Up to the leaf and down to the neighbour, with updates of credit counted apart.
+        carried = [size for size in scenario.simulate().series["ports"]["bytes"] if size > 0]
+        assert carried == [3 * scenario.fabric.wire_bytes(size)] * 2
