@@ -246,9 +246,9 @@ def tree() -> FabricScenario:
 
 
 def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daqloom.simulate import fabric_configure
+    from daqloom.topology import system
 
-    monkeypatch.setattr(fabric_configure, "fabric_system", lambda _: pytest.fail("built"))
+    monkeypatch.setattr(system, "fabric_system", lambda _: pytest.fail("built"))
     study = written(
         tmp_path,
         TREE

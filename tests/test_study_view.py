@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 from study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
 
 from daqloom.report import style
@@ -28,6 +29,12 @@ def test_the_mean_over_seeds_and_their_standard_deviation():
     assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
     assert found.deviation.sel({"by": "simulate"}).item() == pytest.approx(1.2e6)
     assert found.deviation.sel({"by": "analyse"}).item() == 0
+
+
+def test_seeds_that_agree_have_no_spread():
+    values = xarray.DataArray(np.full((1, 3), 57.3e12 / 0.7), dims=("x", "seed"))
+    values = xarray.concat([values * k for k in np.linspace(0.1, 2.3, 40)], "x")
+    assert (spread(values).deviation == 0).all()
 
 
 def test_the_spread_leaves_out_what_is_not_known():
