@@ -229,13 +229,22 @@ def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     assert "phase_s" not in found
 
 
-def test_memory_slower_than_the_link_bounds_the_rate() -> None:
-    found = small(shift__barrier="ideal", nodes__memory_rate="50 Gb/s").analyse()
+@pytest.mark.parametrize(
+    ("part", "limit"),
+    [
+        ("pcie", {"nodes__pcie_rate": "50 Gb/s"}),
+        # All bytes cross memory twice, sent ones and as many that come.
+        ("memory", {"nodes__memory_rate": "200 Gb/s"}),
+        ("memory", {"nodes__memory_rate": "300 Gb/s", "nodes__memory_passes": 3}),
+    ],
+)
+def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str, object]) -> None:
+    found = small(shift__barrier="ideal", **limit).analyse()
     ways = way_s(3, 64) + way_s(3, 30) + wire_s(30)
     phase = 3 / 4 * (8 * 409_600 / 50e9 + ways)
     assert found.metric("node_throughput_bps") == pytest.approx(8 * 409_600 / phase, rel=1e-9)
     bounds = found.analysis["rate_bounds_hz"]
-    assert min(bounds, key=lambda name: bounds[name]) == "memory"
+    assert min(bounds, key=lambda name: bounds[name]) == part
 
 
 def test_without_a_barrier_it_says_that_it_is_a_bound() -> None:

@@ -39,7 +39,8 @@ def both(scenario: FabricScenario) -> tuple[dict[str, float], dict[str, float]]:
         {"shift__barrier": "ideal", "fabric__mtu": "1024 B", "fabric__buffer": "32 KiB"},
         {"shift__barrier": "ideal", "fabric__credit_update_interval": "1 us"},
         {"shift__barrier": "ideal", "fabric__credit_release": "per-block"},
-        {"shift__barrier": "ideal", "nodes__memory_rate": "100 Gb/s"},
+        {"shift__barrier": "ideal", "nodes__pcie_rate": "100 Gb/s"},
+        {"shift__barrier": "ideal", "nodes__memory_rate": "400 Gb/s"},
         {"shift__barrier": "ideal", "nodes__local_rate": "100 Gb/s"},
         {"shift__barrier": "ideal", "fragments__sizes": "poisson"},
         {"shift__barrier": "ideal", "fabric__spines": 1},  # up to four flows on a link

@@ -24,8 +24,8 @@ struct DelayDistribution {
     Kind kind = Kind::fixed;
     Time mean = Time::zero();
     Time spread = Time::zero();
-    /// Of measured delays, one at least; `seen_up_to[i]` counts the first i + 1 of them, whole or
-    /// not, and rises.
+    /// Of measured delays; without any, the mean. `seen_up_to[i]` counts the first i + 1 of them,
+    /// whole or not, and rises.
     std::vector<Time> values = {};
     std::vector<double> seen_up_to = {};
 
@@ -43,6 +43,9 @@ struct DelayDistribution {
             case Kind::uniform:
                 return bounded(centre + width * (2.0 * random.uniform() - 1.0));
             case Kind::measured: {
+                if (seen_up_to.empty()) {
+                    break;
+                }
                 const auto found = std::upper_bound(seen_up_to.begin(), seen_up_to.end() - 1,
                                                     random.uniform() * seen_up_to.back());
                 const auto place = static_cast<std::size_t>(found - seen_up_to.begin());

@@ -79,7 +79,6 @@ class FlowSystem {
     [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
     [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
     [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
-    [[nodiscard]] base::Time last_event() const { return cluster_->last_event(); }
     [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
     [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing but clocks goes on, and messages are under way.

@@ -10,8 +10,8 @@ from daqloom.analyse.fabric_shift import Schedule
 def busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     """Time of each part that a round takes; the longest bounds the rate.
 
-    A round brings each of N nodes to each other: so a node's link, its memory and the credits of
-    its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the order of
+    A round brings each of N nodes to each other: so a node's link, its PCIe, its memory and the
+    credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the order of
     flows. A processor has the messages of its node, those of the barriers included; the master of a
     centralised one has most. The output buffer holds so many multi-event packets, each for as long
     as its processing takes at least (Little), and nothing that is larger than itself.
@@ -22,6 +22,7 @@ def busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
         "host_link": others * float(push.wire_s.max()),
         "fabric_link": plan.busiest_s,
         "link_credits": others * float(push.credits_s.max()),
+        "pcie": others * float(push.pcie_s.max()),
         "memory": others * float(push.memory_s.max()),
         "local_copy": float(push.copy_s.max()),
         "processor": push.processor_s + told_s,

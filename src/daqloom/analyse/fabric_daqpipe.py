@@ -170,8 +170,11 @@ class Pipe:
         }
         if held_s.min() > 0:
             busy["parallel_events"] = 1 / (daqpipe.credits * float((1 / held_s).sum()))
+        if nodes.pcie_rate:
+            busy["pcie"] = self._of_busiest_link(8 * self.fragments / nodes.pcie_rate)
         if nodes.memory_rate:
-            busy["memory"] = float((8 * away * self.fragments).max()) / nodes.memory_rate
+            passes_s = 8 * nodes.memory_passes * self.fragments / nodes.memory_rate
+            busy["memory"] = float(self._of_hosts(passes_s).max())
         if daqpipe.mode == "push":
             busy["parallel_sends"] = float((away * self._in_flight_s()).max())
             busy["parallel_sends"] /= daqpipe.credits * daqpipe.parallel_sends
@@ -191,9 +194,19 @@ class Pipe:
 
     def _of_busiest_link(self, fragment_s: Times) -> float:
         """Time of the fullest host's cable in an event, either way."""
-        up_s = self.remote.mean(axis=0) * fragment_s
-        down_s = self.remote @ fragment_s / len(self.builders)
-        return max(float(up_s.max()), float(down_s.max()))
+        return max(float(way_s.max()) for way_s in self._ways(fragment_s))
+
+    def _of_hosts(self, fragment_s: Times) -> Times:
+        """(hosts): time of each host in an event, both ways together."""
+        up_s, down_s = self._ways(fragment_s)
+        folded = self.scenario.daqpipe.folded
+        return up_s + down_s if folded else np.concatenate([up_s, down_s])
+
+    def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
+        """Of fragments sent by each readout unit, and had by each builder unit, in an event."""
+        up_s: Times = self.remote.mean(axis=0) * fragment_s
+        down_s: Times = self.remote @ fragment_s / len(self.builders)
+        return up_s, down_s
 
     def _of_busiest_node(self) -> float:
         """Messages of the node with most of them in an event; its own go without."""

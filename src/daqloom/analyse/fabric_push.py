@@ -79,14 +79,23 @@ class Push:
         return self._sum(self.link.credits_s)
 
     @cached_property
+    def pcie_s(self) -> Times:
+        """Time of them through the network card, as many the other way at once; 0 without limit."""
+        return self._at(self.scenario.nodes.pcie_rate, self.mfps.sum(axis=1))
+
+    @cached_property
     def memory_s(self) -> Times:
-        """Time in which a node fetches them from its memory; 0 without limit."""
-        return self._at(self.scenario.nodes.memory_rate, self.mfps.sum(axis=1))
+        """Time in which a node's memory has them and, of the mean size, those that come meanwhile,
+        each as often as it crosses memory; 0 without limit."""
+        sent = self.mfps.sum(axis=1)
+        nodes = self.scenario.nodes
+        return nodes.memory_passes * self._at(nodes.memory_rate, sent + sent.mean())
 
     @property
     def alone_s(self) -> Times:
         """Time of a flow with which nobody shares a link."""
-        return np.maximum(np.maximum(self.wire_s, self.credits_s), self.memory_s)
+        times_s: Times = np.max([self.wire_s, self.credits_s, self.pcie_s, self.memory_s], axis=0)
+        return times_s
 
     @cached_property
     def copy_s(self) -> Times:
@@ -164,7 +173,7 @@ class Push:
         total: Times = each[where.reshape(self.mfps.shape)].sum(axis=1)
         return total
 
-    def _at(self, rate_bps: int, count: NDArray[np.int64]) -> Times:
+    def _at(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:
         """Time of so many bytes; 0 where there is no limit."""
         time_s: Times = 8 * count / rate_bps if rate_bps else np.zeros(self.nodes)
         return time_s
