@@ -246,9 +246,9 @@ def tree() -> FabricScenario:
 
 
 def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daqloom.simulate import fabric_configure
+    from daqloom.topology import system
 
-    monkeypatch.setattr(fabric_configure, "fabric_system", lambda _: pytest.fail("built"))
+    monkeypatch.setattr(system, "fabric_system", lambda _: pytest.fail("built"))
     study = written(
         tmp_path,
         TREE
@@ -356,6 +356,23 @@ def test_a_changed_dump_is_another_system(tmp_path: Path) -> None:
         keys.append(ScenarioHasher(tree()).hash(imported))
         assert keys[-1] == tree().with_overrides(imported).hash()
     assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "preset", "more"),
+    [
+        ("daqpipe-grid", (2, 2, 0), "daqpipe-fattree72", {}),
+        ("daqpipe-grid", (2, 2, 1), "daqpipe-cluster64", {}),
+        ("lhcb-barriers", (0, 3), "lhcb-run3-test-160", {"fragments.sizes": "poisson"}),
+    ],
+)
+def test_shipped_studies_go_through_shipped_scenarios(
+    name: str, index: tuple[int, ...], preset: str, more: dict[str, object]
+) -> None:
+    point = load_study(name).scenario(index)
+    length = {key: f"{getattr(point.run, key)} s" for key in ("duration", "warmup")}
+    same = load_system(preset, {f"run.{key}": value for key, value in length.items()} | more)
+    assert point.hash() == same.hash()
 
 
 # What is told

@@ -233,8 +233,8 @@ def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
     ("show", "sentence"),
     [
         ('["throughput"]', '"throughput" is no metric; did you mean "throughput_bps"'),
-        ('["throughput_bps"]', "throughput_bps is not given by analyse"),
-        ('"throughput_bps"', "report.show"),
+        ('["events_built"]', "events_built is not given by analyse"),
+        ('"events_built"', "report.show"),
     ],
 )
 def test_a_report_shows_metrics_that_the_study_has(

@@ -54,7 +54,7 @@ def test_the_report_sets_both_beside_each_other(found):
         "within 4 KiB at all of them.",
     )
     assert len(finding.rows) == 12
-    assert finding.rows[0] == ["16.38 kB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
+    assert finding.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
     assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= set(texts(finding.figure))
 
 

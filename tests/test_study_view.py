@@ -2,10 +2,17 @@
 
 import numpy as np
 import pytest
+import xarray
 from study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
 
 from daqloom.report import style
-from daqloom.report.study_view import chosen, is_log_spaced, place_text
+from daqloom.report.study_view import (
+    axis_quantity,
+    chosen,
+    is_log_spaced,
+    place_text,
+    step_text,
+)
 from daqloom.study.errors import StudyError
 from daqloom.study.points import (
     axes_of,
@@ -22,6 +29,12 @@ def test_the_mean_over_seeds_and_their_standard_deviation():
     assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
     assert found.deviation.sel({"by": "simulate"}).item() == pytest.approx(1.2e6)
     assert found.deviation.sel({"by": "analyse"}).item() == 0
+
+
+def test_seeds_that_agree_have_no_spread():
+    values = xarray.DataArray(np.full((1, 3), 57.3e12 / 0.7), dims=("x", "seed"))
+    values = xarray.concat([values * k for k in np.linspace(0.1, 2.3, 40)], "x")
+    assert (spread(values).deviation == 0).all()
 
 
 def test_the_spread_leaves_out_what_is_not_known():
@@ -111,3 +124,11 @@ def test_a_place_names_the_numbers_that_have_no_unit():
     dataset = study(RATES, UPLINKS, MODELS)
     place = {"event.rate": 12e3, "links.uplink.count": 4, "switch.tor.model": "qfx5120-48y"}
     assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
+
+
+def test_sizes_that_are_round_in_kib_are_told_so():
+    buffers = ("fabric.buffer", np.array([8192, 65536]), "B")
+    dataset = study(buffers)
+    assert axis_quantity(dataset, "fabric.buffer").label == "input buffer (KiB)"
+    assert step_text(dataset, "fabric.buffer", 65536) == "64 KiB"
+    assert axis_quantity(study(SIZES), "event.size").unit == "MB"

@@ -286,10 +286,8 @@ OF_RACKS = frozenset(
         "buffer_peak_bytes",
         "incast_margin_bytes",
         "drop_fraction",
-        "retransmission_timeouts",
         "timeouts_by_cause",
         "packets_marked",
-        "retransmissions",
         "ack_hops",
     }
 )
@@ -308,8 +306,17 @@ OF_FABRICS = frozenset(
         "processor_share",
         "control_messages",
         "source_buffer_full",
+        "trigger_stopped_share",
         "writes_overran",
         "xmit_wait_s",
+        "flow_throughput_bps",
+        "flow_messages",
+        "flow_latency_s",
+        "flow_wait_s",
+        "inferred_buffer_bytes",
+        "write_latency_s",
+        "packets_discarded",
+        "writes_failed",
     }
 )
 """Metrics that a rack never has."""

@@ -33,7 +33,6 @@ def lines_beside(dataset: Dataset, variables: Sequence[str], mark: Mark = None) 
         for axes, one in zip(places, drawn, strict=True):
             one.panel(axes, {})
             one.heights(axes)
-            axes.set_ylabel(one.y.label)
+            axes.set(xlabel=one.x.label, ylabel=one.y.label)
         drawn[0].legend(figure, places[0])
-        figure.supxlabel(drawn[0].x.label, fontsize=9)
     return figure

@@ -31,10 +31,12 @@ _KEYS = {
     "switch.tor.buffer": "buffer of the top-of-rack switch",
     "builders.outstanding_fragments": "fragments requested in parallel",
     "nodes.count": "nodes",
+    "nodes.polling_delay": "polling delay",
+    "nodes.message_cost": "cost of a message",
     "shift.barrier": "barrier",
     "daqpipe.credits": "credits",
     "daqpipe.parallel_sends": "parallel sends",
-    "fabric.buffer": "input buffer of a virtual lane",
+    "fabric.buffer": "input buffer",
     "fabric.dumps": "fabric",
     "fabric.mtu": "MTU",
 }
@@ -109,8 +111,9 @@ def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
     values = dataset[axis].values
     if not is_numeric(dataset, axis):
         return Quantity(key_name(axis), "", 1.0, values)
-    divisor, unit = style.prefixed(
-        str(dataset[axis].attrs.get("units", "")), float(np.abs(values).max(initial=0))
+    unit = str(dataset[axis].attrs.get("units", ""))
+    divisor, unit = style.binary(unit, values) or style.prefixed(
+        unit, float(np.abs(values).max(initial=0))
     )
     return Quantity(key_name(axis), unit, divisor, values)
 

@@ -6,6 +6,7 @@ kind of colour vision tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -90,6 +91,15 @@ def _three_digits(value: float) -> str:
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
+    """Divisor and unit, `(1024, "KiB")`, of sizes that are round in it and not in kB; else None."""
+    sizes = list(values)
+    if unit != "B" or not any(sizes) or all(size % 1000 == 0 for size in sizes):
+        return None
+    powers = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+    return next((each for each in powers if all(size % each[0] == 0 for size in sizes)), None)
 
 
 def prefixed(unit: str, largest: float) -> tuple[float, str]:

@@ -28,6 +28,7 @@ class Fabrics:
     """See `daqloom.study.kinds.Traits`."""
 
     versions: Mapping[str, int] = {"simulate": 1, "analyse": 1}
+    analysis_s = 0.1
     foreign: Collection[str] = OF_RACKS
     courses: Sequence[str] = ()
     costly: Sequence[str] = (

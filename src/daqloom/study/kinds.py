@@ -36,6 +36,8 @@ class Traits(Protocol[Of]):
     costly: Sequence[str]
     """Keys that decide what a run costs."""
 
+    analysis_s: float
+    """Time on one core of an analysis, roughly."""
     foreign: Collection[str]
     """Metrics, by the first part of their names, that no result of such a system has."""
 

@@ -18,8 +18,6 @@ from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store import Store
 
-ANALYSIS_S = 2e-3
-
 Part = tuple[int, int]
 """(i, n): the i-th of n shares, i from 0; as many tasks in each, but for one."""
 ALL: Part = (0, 1)
@@ -140,7 +138,7 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
 def cost_s(cell: Cell) -> float:
     """Estimated time on one core, from what decides it most; builds no scenario."""
     if cell.method != "simulate":
-        return ANALYSIS_S
+        return traits_of(cell.base).analysis_s
     return traits_of(cell.base).simulation_s(cell.base, cell.changes)
 
 

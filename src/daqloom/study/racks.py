@@ -23,6 +23,7 @@ class Racks:
     """See `daqloom.study.kinds.Traits`."""
 
     versions: Mapping[str, int] = {"analyse": 2, "simulate": 2}
+    analysis_s = 2e-3
     foreign: Collection[str] = OF_FABRICS
     courses: Sequence[str] = COURSES
     costly: Sequence[str] = (RATE, SIZE, "sources.count", "run.duration")
