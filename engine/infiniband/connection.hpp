@@ -15,7 +15,7 @@ constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
 }
 
-struct Connection {
+struct alignas(64) Connection {
     NodeIndex source = 0;
     NodeIndex destination = 0;
     VirtualLane lane = 0;

@@ -172,9 +172,10 @@ class Hosts {
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
         if (posted_ != completed_ + retries_.writes_failed + here || torn_ > 0) {
-            return base::failure(fmt::format(
-                "{} messages posted, {} completed, {} failed, {} under way, {} received in part",
-                posted_, completed_, retries_.writes_failed, here, torn_));
+            return base::failure(
+                fmt::format("{} messages posted, {} completed, {} failed, {} under way, {} "
+                            "received with another's end",
+                            posted_, completed_, retries_.writes_failed, here, torn_));
         }
         return {};
     }
@@ -199,9 +200,9 @@ class Hosts {
         Hosts& hosts;
         Driver& driver;
 
-        void on_departure(const Packet& packet, base::Time now) {
+        void on_departure(NodeIndex host, const Packet& packet, base::Time now) {
             if ((packet.tag & (kAcknowledge | kMissing)) == 0) {
-                hosts.on_departure(packet, now);
+                hosts.on_departure(host, packet, now);
             }
         }
         base::Time take_in(const Packet& packet, base::Time now) {
@@ -329,16 +330,16 @@ class Hosts {
         network_.inject(message.source, packet, now);
     }
 
-    void on_departure(const Packet& packet, base::Time now) {
-        const ConnectionIndex number = packet.tag & kConnection;
-        Connection& connection = connections_[number];
+    void on_departure(NodeIndex host, const Packet& packet, base::Time now) {
         if ((packet.tag & kAsks) != 0 && retries_packets()) {
+            const ConnectionIndex number = packet.tag & kConnection;
+            Connection& connection = connections_[number];
             connection.asked = packet.sequence;
             if (connection.deadline == base::Time::never()) {
                 await_answer(number, now);
             }
         }
-        const std::size_t sender = sender_of(connection.source, connection.lane);
+        const std::size_t sender = sender_of(host, packet.lane);
         senders_[sender].supplied = false;
         supply(sender, now);
     }
@@ -474,14 +475,12 @@ class Hosts {
         }
         ++connection.expected;
         connection.complained = false;
-        const MessageIndex index = connection.receiving;
-        Message& message = messages_[index];
-        message.received += std::min(config_.mtu, message.bytes - message.received);
         if ((packet.tag & kAsks) == 0) {
             return;
         }
-        torn_ += message.received == message.bytes ? 0 : 1;
-        connection.receiving = message.behind;
+        const MessageIndex index = connection.receiving;
+        torn_ += connection.expected == messages_[index].end ? 0 : 1;
+        connection.receiving = messages_[index].behind;
         driver.on_received(index, now);
         if (config_.acknowledge) {
             answer(number, kAcknowledge, packet.sequence, now);
@@ -530,7 +529,7 @@ class Hosts {
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
-    std::uint64_t torn_ = 0;  // messages of which the last packet came, but not all bytes
+    std::uint64_t torn_ = 0;  // messages taken for received by another packet than their last
     RetryCounters retries_;
 };
 

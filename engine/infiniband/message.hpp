@@ -29,8 +29,7 @@ struct Message {
     VirtualLane lane = 0;
     bool immediate = false;
 
-    base::Bytes sent = 0;      ///< handed to the wire
-    base::Bytes received = 0;  ///< at the destination
+    base::Bytes sent = 0;  ///< handed to the wire
     base::Time posted;
     MessageIndex behind = kNoMessage;  ///< the next one of this connection
     ConnectionIndex connection = 0;

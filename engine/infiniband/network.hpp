@@ -76,8 +76,8 @@ class Network {
     void on_event(const sim::Event& event, Hosts& hosts);
 
     /// Lets every output that something has happened to choose what to send; to be called when no
-    /// event of this instant is left. `hosts.on_departure(packet, now)` is called as a packet
-    /// begins to leave its host; it may inject.
+    /// event of this instant is left. `hosts.on_departure(host, packet, now)` is called as a
+    /// packet begins to leave its host; it may inject.
     template <class Hosts>
     void settle(base::Time now, Hosts& hosts) {
         for (std::size_t i = 0; i < touched_.size(); ++i) {
@@ -456,7 +456,7 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     }
     enter(out.peer, place, now, out);
     if (is_host(out.node)) {
-        hosts.on_departure(packet, now);
+        hosts.on_departure(out.node, packet, now);
     }
 }
 

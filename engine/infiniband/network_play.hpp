@@ -41,7 +41,7 @@ class NetworkPlay {
     void on_delivered(const Packet& packet, base::Time now) {
         deliveries[packet.tag] = {true, now};
     }
-    void on_departure(const Packet&, base::Time) {}
+    void on_departure(NodeIndex, const Packet&, base::Time) {}
 
   private:
     void run() {

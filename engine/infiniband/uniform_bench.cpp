@@ -56,7 +56,7 @@ class UniformLoad {
         ++delivered_;
         latency_ += now - sent_[packet.tag];
     }
-    void on_departure(const Packet&, base::Time) {}
+    void on_departure(NodeIndex, const Packet&, base::Time) {}
 
     [[nodiscard]] bool complete() const {
         return delivered_ == kPackets && network_.check_conservation(now_).has_value();
