@@ -339,7 +339,12 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
     import subprocess
     import sys
 
-    fabrics = [n for n in presets() if isinstance(load_system(n), FabricScenario)]
+    systems = {name: load_system(name) for name in presets()}
+    fabrics = [
+        name
+        for name, system in systems.items()
+        if isinstance(system, FabricScenario) and system.nodes.protocol != "flows"
+    ]
     code = (
         "import sys\n"
         "from daqloom.scenario import load_system\n"

@@ -286,6 +286,7 @@ def test_without_a_timeline_the_cables_are_drawn() -> None:
     figure = fabric_result_figure.draw(scenario, scenario.simulate())
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [title for title in titles if title] == [
+        "How long writes take",
         "hosts → leaves",
         "leaves → spines",
         "spines → leaves",

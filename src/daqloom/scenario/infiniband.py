@@ -166,7 +166,13 @@ class InfinibandFabric(Part):
         description="what waits at an input: a queue for each output, or one for all",
     )
     crossbar_speedup: int = Field(
-        default=1, ge=1, le=64, description="packets that one input may send at a time"
+        default=2,
+        ge=1,
+        le=64,
+        description=(
+            "packets that one input may send at a time; with 1, a small message can wait for the "
+            "end of a stream"
+        ),
     )
     credit_release: Literal["at-tail", "per-block"] = Field(
         default="at-tail",
