@@ -442,8 +442,8 @@ ANALYSIS: tuple[tuple[str, str, str], ...] = (
         "one for each part",
         "Event rate at which source links, uplinks, access links, hosts or the builders' "
         "concurrent events are busy all the time. The least is `event_rate_bound_hz`. On a fabric "
-        "the parts are hosts' links, the fullest link, credits, PCIe, memory, copies, "
-        "processors, sources, output buffers; the schedule with its dummies and conflicts; of DAQPIPE credits, "
+        "the parts are hosts' links, the fullest link, credits, PCIe, memory, copies, processors, "
+        "sources, output buffers; the schedule with its dummies and conflicts; of DAQPIPE credits, "
         "parallel sends and time slots. A part that takes no time is left out.",
     ),
     (

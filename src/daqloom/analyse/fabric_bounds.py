@@ -11,10 +11,10 @@ def busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     """Time of each part that a round takes; the longest bounds the rate.
 
     A round brings each of N nodes to each other: so a node's link, its PCIe, its memory and the
-    credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the order of
-    flows. A processor has the messages of its node, those of the barriers included; the master of a
-    centralised one has most. The output buffer holds so many multi-event packets, each for as long
-    as its processing takes at least (Little), and nothing that is larger than itself.
+    credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the
+    order of flows. A processor has the messages of its node, those of the barriers included; the
+    master of a centralised one has most. The output buffer holds so many multi-event packets, each
+    for as long as its processing takes at least (Little), and nothing that is larger than itself.
     """
     scenario, nodes, others = push.scenario, push.scenario.nodes, push.nodes - 1
     told_s = push.barriers * int(gate.messages.max()) * nodes.message_cost
