@@ -156,6 +156,26 @@ def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
     assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
 
 
+def test_ports_count_lane_by_lane() -> None:
+    lanes = {"fabric.lanes.count": 3, "fabric.lanes.service_levels": [1, 2]}
+    tables = {"fabric.lanes.high": [[2, 64]], "fabric.lanes.low": [[1, 64]]}
+    scenario = small(nodes__control_service_level=1).with_overrides(lanes | tables)
+    # Credits of one packet at a time: outputs wait, and mostly with data.
+    result = scenario.with_overrides({"fabric.buffer": "4160 B"}).simulate(seed=1)
+    ports = result.series["ports"]
+    assert [sum(of_lane) for of_lane in ports["lane_bytes"]] == ports["bytes"]
+    unused, data, control = (sum(of_lane) for of_lane in zip(*ports["lane_bytes"], strict=True))
+    assert unused == 0
+    assert data > 100 * control > 0
+    idle = [a + b for a, b in zip(ports["wait_credits_s"], ports["wait_crossbar_s"], strict=True)]
+    for waits, whole in zip(ports["lane_wait_s"], idle, strict=True):
+        assert max(waits) <= whole * (1 + 1e-9)
+        assert whole <= sum(waits) * (1 + 1e-9)
+    waited = [sum(of_lane) for of_lane in zip(*ports["lane_wait_s"], strict=True)]
+    assert waited[0] == 0
+    assert waited[1] > 0
+
+
 def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
     file = tmp_path / "latencies.txt"
     changes = {"nodes__latency": "histogram", "nodes__latency_file": str(file)}
@@ -219,6 +239,49 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
 def test_more_nodes_than_hosts_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"nodes.count = 5 is more than the 4 hosts"):
         small(nodes__count=5).simulate()
+
+
+LOST = (
+    # sw0 sends packets for h1 nowhere; sw2 sends those for h0 back to sw1, whose way is by sw2.
+    ("0x000c 002", "0x000c 000", 0, "sw0 has no route to h1"),
+    (
+        "0x000b 002 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        "0x000b 003 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        2,
+        "packets to h0 go in a circle: sw1 port 2, sw2 port 3",
+    ),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "destination", "said"), LOST)
+def test_tables_that_lead_nowhere_are_refused_at_once(
+    tmp_path: Path, old: str, new: str, destination: int, said: str
+) -> None:
+    scenario = ring(tmp_path)
+    tables = tmp_path / "opensm-lfts.dump"
+    assert old in tables.read_text()
+    tables.write_text(tables.read_text().replace(old, new, 1))
+    for protocol in ("shift", "daqpipe"):
+        with pytest.raises(ScenarioError, match=said):
+            scenario.with_overrides({"nodes.protocol": protocol}).simulate(seed=1)
+    # A flow only asks for its own way, and for that of its acknowledges.
+    changes = {
+        "nodes.connection": "unreliable",
+        "nodes.protocol": "flows",
+        "flows.a.source": "every",
+        "flows.a.destination": destination,
+        "flows.a.messages": 1,
+        "flows.a.start": "3 ms",  # behind the warm-up
+    }
+    found = metrics(scenario.with_overrides(changes).simulate(seed=1))
+    assert found["flow_messages.a"] == 2
+    with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+        scenario.with_overrides(changes | {"flows.a.destination": "random"}).simulate(seed=1)
+    if destination == 0:
+        with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+            scenario.with_overrides(changes | {"nodes.connection": "reliable"}).simulate(seed=1)
 
 
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json as json_
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -157,6 +158,8 @@ def check(
     """
     from daqloom.report.fabric_console import print_check
     from daqloom.topology.check import check_fabric
+    from daqloom.topology.load import with_lines
+    from daqloom.topology.routing import IMPORTED
 
     if output:
         check_writable(output, "--output")
@@ -164,6 +167,8 @@ def check(
     slots, what = _slots(given.fabric, order, dummies)
     with progress("checking the schedule") as show_progress:
         found = check_fabric(given.fabric, routes, slots, what, show_progress)
+    if given.path and name == IMPORTED:
+        found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
     if output:
         from daqloom.output import written_whole
         from daqloom.topology.schedule import order_text

@@ -79,10 +79,6 @@ class Traffic:
         leaves = np.unique(self.paths.wiring.leaf[self.hosts])
         return int(self.switches[np.ix_(leaves, self.hosts)].max(initial=0))
 
-    def lost(self) -> int:
-        """Pairs of nodes without a path."""
-        return int(self.paths.broken(self.hosts[:, None], self.hosts[None, :]).sum())
-
     def phases(self, flow_s: Times) -> Iterator[Phases]:
         """All phases of linear shift; `flow_s`, shape (nodes,): what each node's flow takes of a
         link alone. They come in batches."""

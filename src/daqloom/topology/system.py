@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric, with_rate
 from daqloom.topology.load import load_fabric
-from daqloom.topology.routes import Routes
+from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.routing import routing
 from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
 from daqloom.topology.wiring import NONE, Wiring, wire
@@ -88,6 +89,21 @@ def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
     else:
         slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
     return shuffled(slots, seed) if nodes.order == "shuffled" else slots
+
+
+def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
+    """Raises ScenarioError where the tables do not lead from every source to every destination."""
+    targets = np.asarray(destinations)
+    broken = paths.broken(np.asarray(sources)[:, None], targets[None, :])
+    if not (lost := int(broken.sum())):
+        return
+    unreached = set(targets[broken.any(axis=0)].tolist())
+    where = next((d.sentence for d in paths.defects if unreached & set(d.destinations)), "")
+    raise ScenarioError(
+        f"{name}: {lost} {'pairs of nodes have' if lost > 1 else 'pair of nodes has'} no path and "
+        f"would wait for ever: {where or 'they are not cabled'}; `daqloom topology check` names "
+        "all such places"
+    )
 
 
 def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
