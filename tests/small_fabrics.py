@@ -103,3 +103,16 @@ def ring(folder: Path) -> FabricScenario:
             "run.duration": "10 ms",
         }
     )
+
+
+def daqpipe(**changes: object) -> FabricScenario:
+    """Four nodes, of which the even ones read out and the odd ones build unless folded."""
+    fixed: dict[str, object] = {
+        "nodes__protocol": "daqpipe",
+        "nodes__message_cost": "100 ns",
+        "nodes__polling_delay": "300 ns",
+        "daqpipe__credits": 1,
+        "daqpipe__parallel_sends": 1,
+        "daqpipe__folded": False,
+    }
+    return small(**(fixed | changes))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_fabrics import metrics, ring, small, way_s
+from small_fabrics import daqpipe, metrics, ring, small, way_s
 
 from daqloom.analyse.fabric_barrier import barrier
 from daqloom.analyse.fabric_link import Link
@@ -280,18 +280,6 @@ def test_a_grace_period_shorter_than_the_way_is_told() -> None:
 
 
 # ---- DAQPIPE -------------------------------------------------------------------------------------
-
-
-def daqpipe(**changes: object) -> FabricScenario:
-    fixed: dict[str, object] = {
-        "nodes__protocol": "daqpipe",
-        "nodes__message_cost": "100 ns",
-        "nodes__polling_delay": "300 ns",
-        "daqpipe__credits": 1,
-        "daqpipe__parallel_sends": 1,
-        "daqpipe__folded": False,
-    }
-    return small(**(fixed | changes))
 
 
 def message_s(count: int) -> float:

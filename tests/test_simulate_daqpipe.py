@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from small_fabrics import metrics, ring, small, way_s
+from small_fabrics import daqpipe, metrics, ring, way_s
 
-from daqloom.scenario import FabricScenario, ScenarioError, load_system
+from daqloom.scenario import ScenarioError, load_system
 from daqloom.simulate import SimulationError
 from daqloom.topology.system import fabric_system
 
@@ -15,19 +15,6 @@ WIRE_BYTES = 100 * (4096 + 26) + 16 + 4
 """Of a fragment: a header of 26 B on each packet, address 16 B, immediate data 4 B."""
 COST_S = 100e-9
 POLLING_S = 300e-9
-
-
-def daqpipe(**changes: object) -> FabricScenario:
-    """Four nodes, of which the even ones read out and the odd ones build unless folded."""
-    fixed: dict[str, object] = {
-        "nodes__protocol": "daqpipe",
-        "nodes__message_cost": "100 ns",
-        "nodes__polling_delay": "300 ns",
-        "daqpipe__credits": 1,
-        "daqpipe__parallel_sends": 1,
-        "daqpipe__folded": False,
-    }
-    return small(**(fixed | changes))
 
 
 def message_s(switches: int, wire_bytes: int) -> float:

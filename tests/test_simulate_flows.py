@@ -192,3 +192,28 @@ def test_the_wire_of_a_write_is_the_engines() -> None:
         # Up to the leaf and down to the neighbour, with updates of credit counted apart.
         carried = [size for size in scenario.simulate().series["ports"]["bytes"] if size > 0]
         assert carried == [3 * scenario.fabric.wire_bytes(size)] * 2
+
+
+def test_measured_latencies_less_the_network_come_out_as_they_were_measured(tmp_path: Path) -> None:
+    """The way of `docs/how-to/use-measured-latencies.md`."""
+    alone = found(load_system("ib-write-lat"))["flow_latency_s.ping.mean"]
+    seen_us = [1.21, 1.22, 1.22, 1.25, 1.61]
+    measured = tmp_path / "latencies.txt"
+    lines = [f"{number}, {value}" for number, value in enumerate(seen_us, 1)]
+    measured.write_text("\n".join(["#, usec", *lines]))
+    drawn = found(
+        load_system(
+            "ib-write-lat",
+            {
+                "nodes.latency": "histogram",
+                "nodes.latency_file": str(measured),
+                "nodes.latency_less": f"{alone * 1e9:.3f} ns",
+                "run.duration": "4 ms",
+            },
+        )
+    )
+    assert drawn["flow_latency_s.ping.min"] == pytest.approx(1.21e-6, rel=1e-3)
+    assert drawn["flow_latency_s.ping.max"] == pytest.approx(1.61e-6, rel=1e-3)
+    # Some 2 000 draws, whose standard deviation is 0.15 us.
+    mean_s = sum(seen_us) / len(seen_us) * 1e-6
+    assert drawn["flow_latency_s.ping.mean"] == pytest.approx(mean_s, abs=4 * 0.16e-6 / 2000**0.5)

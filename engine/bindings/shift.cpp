@@ -61,6 +61,7 @@ void bind_config(nb::module_& module) {
         .def_rw("barrier", &Config::barrier)
         .def_rw("phases_per_barrier", &Config::phases_per_barrier)
         .def_rw("phases_under_way", &Config::phases_under_way)
+        .def_rw("keeps_dummies", &Config::keeps_dummies)
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)
         .def_rw("streams", &Config::streams)

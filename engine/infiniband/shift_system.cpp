@@ -61,6 +61,7 @@ struct ShiftSystem::Out {
         const Time after = system.config_.phase_jitter.draw(system.jitter_);
         system.cluster_->events().push({now + after, kPhase, unit});
     }
+    void idle_for(Time length) { system.cluster_->events().push({now + length, kIdleOver, unit}); }
     void set_timer(Time at) {
         const Time after = system.config_.phase_jitter.draw(system.jitter_);
         system.cluster_->events().push(
@@ -140,6 +141,7 @@ base::expected<void> ShiftSystem::build() {
     unit.barrier = config_.barrier;
     unit.phases_per_barrier = config_.phases_per_barrier;
     unit.phases_under_way = config_.phases_under_way;
+    unit.keeps_dummies = config_.keeps_dummies;
     unit.window = config_.window;
     unit.grace = config_.grace;
     unit.readout.streams = config_.streams;
@@ -217,6 +219,9 @@ void ShiftSystem::on_event(const sim::Event& event) {
     switch (event.kind) {
         case kPhase:
             units_[event.index].on_phase(now, out);
+            break;
+        case kIdleOver:
+            units_[event.index].on_idle_over(now, out);
             break;
         case kTimer:
             units_[event.index].on_timer(cluster_->clock(event.index).local(now), out);

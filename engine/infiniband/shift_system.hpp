@@ -31,6 +31,7 @@ struct ShiftSystemConfig : ClusterConfig {
     protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
     std::uint32_t phases_per_barrier = 1;
     std::uint32_t phases_under_way = 1;
+    bool keeps_dummies = true;
     base::Time window = base::milliseconds(1);
     base::Time grace;
     /// From being told to go on, or from the opening of its window, until the unit does.
@@ -167,6 +168,7 @@ class ShiftSystem {
     enum EventKind : std::uint32_t {
         kPhase = Nodes::kFirstOtherEvent,  // index: unit
         kTimer,                            // index: unit
+        kIdleOver,                         // index: unit
         kCard,                             // index: unit · streams + stream
         kCardKnows,                        // the same
         kFreed,                            // the same

@@ -111,6 +111,13 @@ class PushBuildingCheck {
                         [&](ShiftUnit& unit, UnitOut& out) { unit.on_phase(c.now_, out); });
             });
         }
+        void idle_for(Time length) {
+            ++check.outputs_;
+            check.at(check.now_ + length, [&c = check, me = self] {
+                c.input(c.units_[me], me,
+                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_idle_over(c.now_, out); });
+            });
+        }
         void set_timer(Time at) { check.timer(self, at); }
         void stage(std::uint64_t step, ShiftStage stage) { check.stage(self, step, stage); }
     };
@@ -188,6 +195,7 @@ class PushBuildingCheck {
         unit_config_.meps_per_phase = 1U + input_.byte() % 3;
         unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
         unit_config_.phases_under_way = 1U + input_.byte() % 3;
+        unit_config_.keeps_dummies = input_.byte() % 2 == 0;
         // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
         unit_config_.grace = base::nanoseconds(input_.byte() % 20);
         unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);

@@ -40,6 +40,9 @@ struct ShiftUnitConfig {
     std::uint32_t phases_per_barrier = 1;             ///< by count
     /// By count: phases whose writes may be under way at once; between barriers only.
     std::uint32_t phases_under_way = 1;
+    /// By count: a dummy's phase that no barrier follows lasts as long as the last one in which the
+    /// unit sent, so that it stays in step; else it is over at once.
+    bool keeps_dummies = true;
     base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
     base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way
     std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
@@ -71,6 +74,8 @@ concept ShiftUnitOut =
         out.enter_barrier(step);
         /// By count: call on_phase when the unit gets to it; at once, or after some jitter.
         out.phase_ready(step);
+        /// By count: call on_idle_over after so long.
+        out.idle_for(at);
         /// By time: call on_timer at this instant of the unit's own clock.
         out.set_timer(at);
         /// For whoever keeps a record: from now on, the unit is in this stage of this step.
@@ -83,7 +88,7 @@ concept ShiftUnitOut =
 /// that; waits for their completion, or until no more are under way than the phases before this one
 /// may leave over; enters the barrier where one is due, after every
 /// `phases_per_barrier` steps; and goes on. As its writes have completed, everybody's have when the
-/// barrier releases it. A dummy's phase is over at once, unless a barrier makes it last.
+/// barrier releases it. What a dummy's phase lasts, a barrier or the phase before decides.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the unit's
 /// clock, and the unit writes what its builder has room for, as long as a write can end before the
@@ -123,17 +128,28 @@ class ShiftUnit {
             ++counters_.unexpected;
             return;
         }
-        const BuilderIndex builder = shift_.builder_for(config_.self, phase());
-        const bool is_idle = builder == LinearShift::nobody;
-        counters_.idle_steps += is_idle ? 1 : 0;
-        stage_ = Stage::sending;
-        out.stage(step_, is_idle ? ShiftStage::idle : ShiftStage::sending);
-        const std::uint64_t until =
-            is_idle ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
-        Inside<Out> inside{*this, out};
-        readout_.on_turn(is_idle ? 0 : builder, until, writes_left_over(), base::Time::never(), now,
-                         inside);
-        go_on(out);
+        now_ = began_ = now;
+        idle_ = shift_.builder_for(config_.self, phase()) == LinearShift::nobody;
+        counters_.idle_steps += idle_ ? 1 : 0;
+        out.stage(step_, idle_ ? ShiftStage::idle : ShiftStage::sending);
+        if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
+            !is_barrier_due(step_ + 1)) {
+            stage_ = Stage::idle;
+            out.idle_for(length_);
+        } else {
+            take_turn(out);
+        }
+    }
+
+    /// The time for which the unit was to be idle is over.
+    template <ShiftUnitOut Out>
+    void on_idle_over(base::Time now, Out& out) {
+        if (stage_ != Stage::idle) {
+            ++counters_.unexpected;
+            return;
+        }
+        now_ = now;
+        take_turn(out);
     }
 
     template <ShiftUnitOut Out>
@@ -194,18 +210,21 @@ class ShiftUnit {
     }
     template <ShiftUnitOut Out>
     void on_grant(MepId mep, std::span<const base::Bytes> offsets, base::Time now, Out& out) {
+        now_ = now;
         Inside<Out> inside{*this, out};
         readout_.on_grant(mep, offsets, now, inside);
         go_on(out);
     }
     template <ShiftUnitOut Out>
     void on_discard(MepId mep, base::Time now, Out& out) {
+        now_ = now;
         Inside<Out> inside{*this, out};
         readout_.on_discard(mep, now, inside);
         go_on(out);
     }
     template <ShiftUnitOut Out>
     void on_write_done(MepId mep, StreamIndex stream, base::Time now, Out& out) {
+        now_ = now;
         Inside<Out> inside{*this, out};
         readout_.on_write_done(mep, stream, now, inside);
         go_on(out);
@@ -219,7 +238,15 @@ class ShiftUnit {
     [[nodiscard]] bool is_finished() const { return stage_ == Stage::finished; }
 
   private:
-    enum class Stage : std::uint8_t { before, ready, sending, in_barrier, in_window, finished };
+    enum class Stage : std::uint8_t {
+        before,
+        ready,
+        sending,
+        idle,
+        in_barrier,
+        in_window,
+        finished
+    };
 
     /// What the parts ask for goes out; that a turn or a barrier is over is for the unit itself.
     template <class Out>
@@ -247,9 +274,23 @@ class ShiftUnit {
           readout_(std::move(readout)),
           barrier_(std::move(barrier)) {}
 
+    /// Of the builder whose turn it is; a dummy gets nothing, and its turn ends when no more than
+    /// may be left over is under way.
+    template <ShiftUnitOut Out>
+    void take_turn(Out& out) {
+        stage_ = Stage::sending;
+        const BuilderIndex builder = idle_ ? 0 : shift_.builder_for(config_.self, phase());
+        const std::uint64_t until =
+            idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
+        Inside<Out> inside{*this, out};
+        readout_.on_turn(builder, until, writes_left_over(), base::Time::never(), now_, inside);
+        go_on(out);
+    }
+
     template <ShiftUnitOut Out>
     void go_on(Out& out) {
         if (std::exchange(turn_done_, false)) {
+            length_ = idle_ ? length_ : now_ - began_;
             end_phase(out);
         }
         if (std::exchange(released_, false)) {
@@ -333,6 +374,10 @@ class ShiftUnit {
     std::uint64_t step_ = 0;       ///< the one it is in; in the barrier already the next
     std::uint64_t next_step_ = 0;  ///< by time
     base::Time start_ = base::Time::zero();
+    bool idle_ = false;  ///< this phase is a dummy's
+    base::Time now_;     ///< of the last input that has a time
+    base::Time began_;   ///< of this phase
+    base::Time length_;  ///< of the last phase in which it sent
     bool turn_done_ = false;
     bool released_ = false;
     Counters counters_;

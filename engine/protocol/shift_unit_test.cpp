@@ -34,6 +34,7 @@ class Scene {
     }
     void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
     void phase_ready(std::uint64_t step) { say("ready {}", step); }
+    void idle_for(Time length) { say("idle for {} ns", length.ps / 1000); }
     void set_timer(Time at) { say("timer {}", at.ps / 1'000); }
     void stage(std::uint64_t step, ShiftStage stage) {
         constexpr std::array names = {"entering", "sending", "idle", "in barrier", "finished"};
@@ -64,6 +65,10 @@ class Scene {
     }
     Outputs message(Participant from, BarrierMessage message) {
         unit.on_barrier_message(from, message, *this);
+        return take();
+    }
+    Outputs idle_over() {
+        unit.on_idle_over(now, *this);
         return take();
     }
     Outputs released(std::uint64_t generation) {
@@ -152,6 +157,32 @@ TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
     EXPECT_EQ(scene.phase(), Outputs{});
     EXPECT_EQ(scene.written(1), Outputs{});
     EXPECT_EQ(scene.written(0), Outputs{"barrier 0"});
+}
+
+TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
+    for (const bool keeps : {true, false}) {
+        auto config = by_count(0, 2, ShiftBarrier::none);
+        config.keeps_dummies = keeps;
+        const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
+        Scene scene(config, *LinearShift::make(slots, slots));
+        scene.granted(0, 4);
+        scene.start();
+        scene.phase();
+        scene.now = base::nanoseconds(30);
+        EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
+        scene.now = base::nanoseconds(40);
+        EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+        scene.now = base::nanoseconds(65);
+        EXPECT_EQ(scene.written(1), Outputs{"ready 2"});
+        EXPECT_EQ(scene.phase(), Outputs{keeps ? "idle for 25 ns" : "ready 3"});
+        if (keeps) {
+            EXPECT_EQ(scene.idle_over(), Outputs{"ready 3"});
+        }
+        EXPECT_EQ(scene.idle_over(), Outputs{});
+        EXPECT_EQ(scene.unit.counters().unexpected, 1U);
+        EXPECT_EQ(scene.unit.counters().idle_steps, 1U);
+        EXPECT_EQ(scene.phase(), Outputs{"write 2 to 0"});
+    }
 }
 
 TEST(ShiftUnit, EntersABarrierEveryFewPhases) {

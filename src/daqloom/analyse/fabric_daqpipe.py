@@ -14,41 +14,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, Link, OnWire
-from daqloom.analyse.fabric_messages import OFFSET_BYTES, Messages
+from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, OnWire
+from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
-from daqloom.analyse.fabric_traffic import Traffic, traffic
+from daqloom.analyse.fabric_view import View
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.system import mfp_bytes
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    pass
 
 
 @dataclass(frozen=True)
-class Pipe:
+class Pipe(View):
     """A scenario of DAQPIPE as the closed forms see it.
 
     An event here is a fragment of each readout unit: `packing` collisions. Rates are a second, all
     builder units together. R readout units, B builder units, c credits, s parallel sends.
     """
-
-    scenario: FabricScenario
-
-    @cached_property
-    def messages(self) -> Messages:
-        """What messages cost."""
-        return Messages.of(self.scenario)
-
-    @property
-    def link(self) -> Link:
-        """Any cable."""
-        return self.messages.link
-
-    @cached_property
-    def traffic(self) -> Traffic:
-        """Paths and nodes."""
-        return traffic(self.scenario)
 
     @property
     def folded(self) -> bool:

@@ -11,39 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, Link, OnWire
-from daqloom.analyse.fabric_messages import Messages
+from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, OnWire
 from daqloom.analyse.fabric_slowest import Chance, Delay, Times, host_latency
-from daqloom.analyse.fabric_traffic import Traffic, traffic
+from daqloom.analyse.fabric_view import View
 from daqloom.topology.system import mfp_bytes
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    pass
 
 EXCHANGES = 4
 """Messages of a node about a multi-event packet: sizes announced, places granted, sent and had."""
 
 
 @dataclass(frozen=True)
-class Push:
+class Push(View):
     """A scenario of linear shifting as the closed forms see it; arrays by node, in slot order."""
-
-    scenario: FabricScenario
-
-    @cached_property
-    def messages(self) -> Messages:
-        """What messages cost."""
-        return Messages.of(self.scenario)
-
-    @property
-    def link(self) -> Link:
-        """Any cable."""
-        return self.messages.link
-
-    @cached_property
-    def traffic(self) -> Traffic:
-        """Paths and slots."""
-        return traffic(self.scenario)
 
     @property
     def slots(self) -> int:

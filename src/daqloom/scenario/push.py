@@ -267,6 +267,13 @@ class Shift(Part):
             "complete"
         ),
     )
+    dummy_phases: Literal["kept", "skipped"] = Field(
+        default="kept",
+        description=(
+            "count: a dummy's phase that no barrier follows lasts as long as the one before, which "
+            "keeps the node in step, or is over at once"
+        ),
+    )
     window: PositiveSeconds = Field(default=1e-3, description="window: length of a phase (s)")
     grace: Seconds = Field(
         default=0.0, description="window: its last part, in which no write is under way (s)"

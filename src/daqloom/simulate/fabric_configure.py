@@ -31,6 +31,7 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     config.barrier = getattr(_engine.ShiftBarrier, shift.barrier)
     config.phases_per_barrier = shift.phases_per_barrier
     config.phases_under_way = shift.phases_under_way
+    config.keeps_dummies = shift.dummy_phases == "kept"
     config.window_s = shift.window
     config.grace_s = shift.grace
     _set_delay(config.phase_jitter, shift.jitter, shift.jitter_mean, shift.jitter_spread)
