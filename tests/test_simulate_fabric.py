@@ -156,6 +156,25 @@ def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
     assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
 
 
+def test_a_write_crosses_three_levels() -> None:
+    # Two pods of two leaves and two spines, two cores of two cables above each spine: eight hosts,
+    # of which one is the neighbour, two are in the same pod and four in the other.
+    pods = {"fabric.pods": 2, "fabric.cores": 2, "fabric.core_links": 2, "fabric.radix": 6}
+    scenario = small(shift__barrier="ideal").with_overrides(pods)
+    fabric = fabric_system(scenario).fabric
+    assert len(fabric.switches) == 4 + 4 + 2 * 2
+    assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
+    found = metrics(scenario.simulate(seed=1))
+    ways = [
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
+        for switches in (1, 3, 5)
+    ]
+    assert ways[0] < found["write_latency_s.min"] < 1.02 * ways[0]
+    assert ways[2] < found["write_latency_s.max"] < 1.02 * ways[2]
+    mean = (ways[0] + 2 * ways[1] + 4 * ways[2]) / 7
+    assert found["write_latency_s.mean"] == pytest.approx(mean, rel=0.02)
+
+
 def test_ports_count_lane_by_lane() -> None:
     lanes = {"fabric.lanes.count": 3, "fabric.lanes.service_levels": [1, 2]}
     tables = {"fabric.lanes.high": [[2, 64]], "fabric.lanes.low": [[1, 64]]}
@@ -234,6 +253,31 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
     clean = metrics(scenario.with_overrides({"fabric.dumps": "fattree72"}).simulate(seed=1))
     assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
     assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
+
+
+@pytest.mark.parametrize(("speed", "rate_bps"), [("HDR", 200e9), ("EDR", 100e9)])
+def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
+    tmp_path: Path, speed: str, rate_bps: float
+) -> None:
+    flow = {
+        "nodes.protocol": "flows",
+        "nodes.connection": "unreliable",
+        "fabric.buffer": "64 KiB",
+        "flows.a.source": "h0",
+        "flows.a.destination": "h1",
+        "flows.a.size": "4 MB",
+    }
+    scenario = ring(tmp_path).with_overrides(flow)
+    cables = tmp_path / "ibnetdiscover.txt"
+    # One end of h0's cable tells another speed than the other end.
+    told = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
+    cables.write_text(told)
+    result = scenario.simulate(seed=1)
+    payload_bps = rate_bps * 4096 / (4096 + 26)
+    assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
+    said = [] if speed == "HDR" else ["tell different speeds; the slower counts"]
+    assert len(result.warnings) == len(said)
+    assert all(each in result.warnings[0] for each in said)
 
 
 def test_more_nodes_than_hosts_are_refused() -> None:

@@ -80,7 +80,7 @@ def _with_one_rate(scenario: FabricScenario) -> FabricScenario:
     """The same; that of imported cables, where they keep theirs, said. Raises ScenarioError."""
     if scenario.fabric.rate:
         return scenario
-    fabric, _ = cabled(scenario.fabric)
+    fabric, _, _ = cabled(scenario.fabric)
     rates = sorted({cable.rate_bps for cable in fabric.cables})
     if len(rates) > 1:
         raise ScenarioError(

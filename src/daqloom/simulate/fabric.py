@@ -87,7 +87,7 @@ def simulate_fabric(
         seed=seed,
         metrics=run.metrics(counted) | _metrics(scenario, system, counted),
         engine=cost(started_s, cpu_s, duration_s, counted),
-        warnings=run.warnings(counted) + _warnings(scenario, counted),
+        warnings=system.warnings + run.warnings(counted) + _warnings(scenario, counted),
         series={
             "ports": _ports(system, counted),
             "write_latency": counted["write_latency_histogram"],

@@ -32,6 +32,8 @@ class FabricSystem:
     slots: Slots
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
+    warnings: list[str]
+    """What the import of dumps had to take for granted."""
 
     @property
     def hosts(self) -> list[int]:
@@ -47,17 +49,19 @@ class FabricSystem:
 
 def fabric_system(scenario: FabricScenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes = cabled(scenario.fabric)
+    fabric, routes, warnings = cabled(scenario.fabric)
     slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
-    return FabricSystem(fabric, routes, slots, mfp_bytes(scenario, int((slots != DUMMY).sum())))
+    sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
+    return FabricSystem(fabric, routes, slots, sizes, warnings)
 
 
-def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
-    """Cables and forwarding tables. Raises TopologyError where there are none such."""
+def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes, list[str]]:
+    """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
+    none such."""
     if given.shape == "imported":
-        fabric, tables, _ = load_fabric(given.folder)
+        fabric, tables, warnings = load_fabric(given.folder)
     else:
-        tables = None
+        tables, warnings = None, []
         fabric = folded_clos(
             "fat-tree",
             leaves=given.leaves,
@@ -66,11 +70,12 @@ def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
             links=given.links,
             pods=given.pods or None,
             cores=given.cores or None,
+            core_links=given.core_links if given.pods else None,
             radix=given.radix,
             rate_bps=given.rate,
         )
     fabric = with_rate(fabric, given.rate) if given.rate else fabric
-    return fabric, routing(fabric, tables, given.routing or None)
+    return fabric, routing(fabric, tables, given.routing or None), warnings
 
 
 def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
