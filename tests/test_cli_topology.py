@@ -291,6 +291,7 @@ def test_help_explains_every_command(command):
         (["show", *LHCB, "--cores", 2], "three levels need both pods and cores"),
         (["check", "lhcb", "--routing", "ftree"], 'routing "ftree" is not known'),
         (["check", *LHCB, "--routing", "imported"], "comes without forwarding tables"),
+        (["check", "lhcb", "--order", "shuffle:x"], "expected a whole number, such as shuffle:1"),
         (["check", "lhcb", "--order", "missing.txt"], "missing.txt cannot be read"),
         (["check", "lhcb", "--order", __file__], ", line 1: there is no host"),
         (["check", *LHCB, "--hosts", 0], "has no host to make a schedule of"),

@@ -225,6 +225,7 @@ def route(
 
 
 def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
+    from daqloom.scenario.errors import ScenarioError
     from daqloom.topology.schedule import alike, by_name, by_port, read_order, shuffled
     from daqloom.topology.wiring import wire
 
@@ -234,6 +235,8 @@ def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
         slots, what = shuffled(by_name(fabric, wiring), int(seed[1])), f"order {order}"
     elif order == "natural":
         slots, what = by_name(fabric, wiring), "natural order"
+    elif order.startswith("shuffle:"):
+        raise ScenarioError(f"--order {order}: expected a whole number, such as shuffle:1")
     else:
         slots, what = read_order(Path(order), fabric, wiring), f"order of {order}"
     if dummies and order == "natural":
