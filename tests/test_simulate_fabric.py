@@ -371,3 +371,26 @@ def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
     failed = metrics(result)["writes_failed"]
     assert failed > 0
     assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)
+
+
+def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() -> None:
+    def node_bps(nodes: int, dummies: str) -> float:
+        scenario = small(
+            fabric__hosts_per_leaf=4,
+            fabric__spines=4,
+            fabric__radix=8,
+            nodes__count=nodes,
+            nodes__dummies="all-ports",
+            nodes__local_rate="200 Gb/s",  # its own builder takes a phase as others do
+            shift__barrier="ideal",
+            shift__phases_per_barrier=8,
+            shift__dummy_phases=dummies,
+            run__duration="20 ms",
+        )
+        return metrics(scenario.simulate())["node_throughput_bps"]
+
+    # Of a round's 8 phases 8 − D are for nodes; skipped, the others take no time.
+    alone = node_bps(8, "kept")
+    for nodes in (7, 6):
+        assert node_bps(nodes, "kept") == pytest.approx(alone * nodes / 8, rel=0.01)
+        assert node_bps(nodes, "skipped") > 1.05 * alone * nodes / 8
