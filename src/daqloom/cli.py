@@ -178,8 +178,8 @@ def simulate(
         system = load_system(scenario, set_ or ())
         if pcap and not isinstance(system, Scenario):
             raise ScenarioError(
-                f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave it "
-                "out, or take a rack such as laptop"
+                f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
+                "it out, or take a rack such as laptop"
             )
         if figure:
             from daqloom.report.result_figure import endings
