@@ -130,6 +130,7 @@ def test_help_explains_every_command(command):
         (["show", "laptop", "--set", "builders.count=0"], "at least 1"),
         (["simulate", "laptop", "--set", "event.rate=0 Hz"], "is zero"),
         (["simulate", "laptop", "--seed", "-1"], "run.seed = -1 is too small"),
+        (["simulate", "lhcb-10-percent", "--pcap", "a=b"], "--pcap records Ethernet frames"),
         (["simulate", "laptop", "--pcap", "access.0"], "expected LINK=FILE"),
         (["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),
         (

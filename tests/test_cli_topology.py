@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.anomalies import Kind as AnomalyKind
+from daqloom.topology.load import load_fabric
 from daqloom.topology.routes import Kind as DefectKind
 
 BAD_INPUT = 2
@@ -177,13 +178,47 @@ def test_check_names_lost_pairs_and_where(tmp_path):
     found = record("check", folder)
     [defect] = found["defects"]
     assert (defect["kind"], defect["destinations"]) == ("no route", ["H03-05"])
-    assert defect["sentence"] == f"{defect['switch']} has no route to H03-05"
+    assert defect["sentence"] == (
+        f"opensm-lfts.dump, line 1: {defect['switch']} has no route to H03-05"
+    )
     assert found["pairs_lost"] == defect["pairs"] == 18  # the hosts of that leaf
     assert found["schedule"]["flows_lost"] == 18
     assert found["schedule"]["rate_share"] is None
     text = printed("check", folder)
     assert "18 of 5,112 pairs lost" in text
     assert "not known while flows have no route" in text
+
+
+def test_check_names_the_line_of_a_table_that_loops(tmp_path):
+    folder = tmp_path / "looping"
+    shutil.copytree(shipped_fabrics()["fattree72"], folder)
+    tables = folder / "opensm-lfts.dump"
+    fabric, _, _ = load_fabric(folder)
+    leaf, spine = (
+        next(place for place, node in enumerate(fabric.nodes) if node.name == name)
+        for name in ("leaf00", "spine00")
+    )
+    up, back = (
+        next(end.port for end, peer in fabric.peers.items() if (end.node, peer.node) == way)
+        for way in ((leaf, spine), (spine, leaf))
+    )
+    # leaf00 sends packets for H03-05 to spine00, and that one sends them back.
+    lines, switch, at = tables.read_text().splitlines(), "", {}
+    for number, line in enumerate(lines):
+        switch = line.split("'")[1] if line.startswith("Unicast") else switch
+        if "'H03-05'" in line:
+            at[switch] = number
+    for name, port in (("leaf00", up), ("spine00", back)):
+        words = lines[at[name]].split(" ")
+        lines[at[name]] = " ".join([words[0], f"{port:03d}", *words[2:]])
+    tables.write_text("\n".join(lines) + "\n")
+    defects = record("check", folder)["defects"]
+    assert [defect["kind"] for defect in defects] == ["loop"]
+    assert defects[0]["sentence"] == (
+        f"opensm-lfts.dump, line {at['leaf00'] + 1}: packets to H03-05 go in a circle: "
+        f"leaf00 port {up}, spine00 port {back}"
+    )
+    assert record("check", folder, "--routing", "minimal")["defects"] == []
 
 
 def test_route_names_each_node_and_its_ports():
@@ -226,7 +261,7 @@ def test_draw_prints_dot_unless_a_file_is_named():
 
 def test_a_clos_of_three_levels_is_described_by_options():
     shape = ["--pods", 2, "--leaves", 2, "--spines", 2, "--cores", 2, "--hosts-per-leaf", 2]
-    shown = record("show", "clos", *shape, "--rate", "100 Gb/s")
+    shown = record("show", "clos", *shape, "--rate", "EDR")
     assert shown["switches"] == {"leaf": 4, "spine": 4, "core": 4}
     assert shown["cables"][0]["rate_bps"] == 100 * 10**9
 
@@ -249,10 +284,14 @@ def test_help_explains_every_command(command):
         (["show", "clos", "--leaves", 4], "clos needs --spines"),
         (["show", "clos", "--leaves", 0, "--spines", 1, "--hosts-per-leaf", 1], "0 leaves"),
         (["show", *LHCB, "--radix", 36], "a leaf needs 40 ports, its radix is 36"),
-        (["show", *LHCB, "--rate", "fast"], "--rate fast: "),
+        (
+            ["show", *LHCB, "--rate", "fast"],
+            "--rate fast is no quantity; write it as a rate such as",
+        ),
         (["show", *LHCB, "--cores", 2], "three levels need both pods and cores"),
         (["check", "lhcb", "--routing", "ftree"], 'routing "ftree" is not known'),
         (["check", *LHCB, "--routing", "imported"], "comes without forwarding tables"),
+        (["check", "lhcb", "--order", "shuffle:x"], "expected a whole number, such as shuffle:1"),
         (["check", "lhcb", "--order", "missing.txt"], "missing.txt cannot be read"),
         (["check", "lhcb", "--order", __file__], ", line 1: there is no host"),
         (["check", *LHCB, "--hosts", 0], "has no host to make a schedule of"),

@@ -64,6 +64,7 @@ def test_what_needs_a_rack_says_so() -> None:
     [
         ("fabric.bufer=1 MB", 'unknown key "fabric.bufer"; did you mean "fabric.buffer"'),
         ("event.rate=1 kHz", 'unknown key "event.rate"'),
+        ("fabric.rate=fast", 'a rate such as "25 Gb/s", or by the name of a speed: SDR'),
         ("fabric.buffer=4 KiB", "holds no full packet of 65 blocks"),
         ("fabric.shape=imported", 'needs dumps, such as "cluster64"'),
         ("fabric.leaves=1024", "more than 8192 hosts"),

@@ -56,6 +56,7 @@ def test_a_quantity_with_its_unit_is_read_in_si(dimension, text, value):
         (SIZE, "MB", "is no quantity"),
         (SIZE, "five MB", "is no quantity"),
         (SIZE, "5 MB MB", "is no quantity"),
+        (TIME, "five", 'is no quantity; write it as a time such as "170 ns"'),
         (SIZE, "9" * 100 + " B", "too long"),
         (SIZE, True, "is no quantity"),
         (SIZE, None, "is no quantity"),

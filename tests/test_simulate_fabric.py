@@ -156,6 +156,45 @@ def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
     assert min(histogram["lowest_s"]) <= found["write_latency_s.min"]
 
 
+def test_a_write_crosses_three_levels() -> None:
+    # Two pods of two leaves and two spines, two cores of two cables above each spine: eight hosts,
+    # of which one is the neighbour, two are in the same pod and four in the other.
+    pods = {"fabric.pods": 2, "fabric.cores": 2, "fabric.core_links": 2, "fabric.radix": 6}
+    scenario = small(shift__barrier="ideal").with_overrides(pods)
+    fabric = fabric_system(scenario).fabric
+    assert len(fabric.switches) == 4 + 4 + 2 * 2
+    assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
+    found = metrics(scenario.simulate(seed=1))
+    ways = [
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
+        for switches in (1, 3, 5)
+    ]
+    assert ways[0] < found["write_latency_s.min"] < 1.02 * ways[0]
+    assert ways[2] < found["write_latency_s.max"] < 1.02 * ways[2]
+    mean = (ways[0] + 2 * ways[1] + 4 * ways[2]) / 7
+    assert found["write_latency_s.mean"] == pytest.approx(mean, rel=0.02)
+
+
+def test_ports_count_lane_by_lane() -> None:
+    lanes = {"fabric.lanes.count": 3, "fabric.lanes.service_levels": [1, 2]}
+    tables = {"fabric.lanes.high": [[2, 64]], "fabric.lanes.low": [[1, 64]]}
+    scenario = small(nodes__control_service_level=1).with_overrides(lanes | tables)
+    # Credits of one packet at a time: outputs wait, and mostly with data.
+    result = scenario.with_overrides({"fabric.buffer": "4160 B"}).simulate(seed=1)
+    ports = result.series["ports"]
+    assert [sum(of_lane) for of_lane in ports["lane_bytes"]] == ports["bytes"]
+    unused, data, control = (sum(of_lane) for of_lane in zip(*ports["lane_bytes"], strict=True))
+    assert unused == 0
+    assert data > 100 * control > 0
+    idle = [a + b for a, b in zip(ports["wait_credits_s"], ports["wait_crossbar_s"], strict=True)]
+    for waits, whole in zip(ports["lane_wait_s"], idle, strict=True):
+        assert max(waits) <= whole * (1 + 1e-9)
+        assert whole <= sum(waits) * (1 + 1e-9)
+    waited = [sum(of_lane) for of_lane in zip(*ports["lane_wait_s"], strict=True)]
+    assert waited[0] == 0
+    assert waited[1] > 0
+
+
 def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
     file = tmp_path / "latencies.txt"
     changes = {"nodes__latency": "histogram", "nodes__latency_file": str(file)}
@@ -216,9 +255,77 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
     assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
 
 
+@pytest.mark.parametrize(("speed", "rate_bps"), [("HDR", 200e9), ("EDR", 100e9)])
+def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
+    tmp_path: Path, speed: str, rate_bps: float
+) -> None:
+    flow = {
+        "nodes.protocol": "flows",
+        "nodes.connection": "unreliable",
+        "fabric.buffer": "64 KiB",
+        "flows.a.source": "h0",
+        "flows.a.destination": "h1",
+        "flows.a.size": "4 MB",
+    }
+    scenario = ring(tmp_path).with_overrides(flow)
+    cables = tmp_path / "ibnetdiscover.txt"
+    # One end of h0's cable tells another speed than the other end.
+    told = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
+    cables.write_text(told)
+    result = scenario.simulate(seed=1)
+    payload_bps = rate_bps * 4096 / (4096 + 26)
+    assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
+    said = [] if speed == "HDR" else ["tell different speeds; the slower counts"]
+    assert len(result.warnings) == len(said)
+    assert all(each in result.warnings[0] for each in said)
+
+
 def test_more_nodes_than_hosts_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"nodes.count = 5 is more than the 4 hosts"):
         small(nodes__count=5).simulate()
+
+
+LOST = (
+    # sw0 sends packets for h1 nowhere; sw2 sends those for h0 back to sw1, whose way is by sw2.
+    ("0x000c 002", "0x000c 000", 0, "sw0 has no route to h1"),
+    (
+        "0x000b 002 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        "0x000b 003 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
+        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        2,
+        "packets to h0 go in a circle: sw1 port 2, sw2 port 3",
+    ),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "destination", "said"), LOST)
+def test_tables_that_lead_nowhere_are_refused_at_once(
+    tmp_path: Path, old: str, new: str, destination: int, said: str
+) -> None:
+    scenario = ring(tmp_path)
+    tables = tmp_path / "opensm-lfts.dump"
+    assert old in tables.read_text()
+    tables.write_text(tables.read_text().replace(old, new, 1))
+    for protocol in ("shift", "daqpipe"):
+        with pytest.raises(ScenarioError, match=said):
+            scenario.with_overrides({"nodes.protocol": protocol}).simulate(seed=1)
+    # A flow only asks for its own way, and for that of its acknowledges.
+    changes = {
+        "nodes.connection": "unreliable",
+        "nodes.protocol": "flows",
+        "flows.a.source": "every",
+        "flows.a.destination": destination,
+        "flows.a.messages": 1,
+        "flows.a.start": "3 ms",  # behind the warm-up
+    }
+    found = metrics(scenario.with_overrides(changes).simulate(seed=1))
+    assert found["flow_messages.a"] == 2
+    with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+        scenario.with_overrides(changes | {"flows.a.destination": "random"}).simulate(seed=1)
+    if destination == 0:
+        with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
+            scenario.with_overrides(changes | {"nodes.connection": "reliable"}).simulate(seed=1)
 
 
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ def test_a_changed_dump_is_another_system(tmp_path: Path) -> None:
     [
         ("daqpipe-grid", (2, 2, 0), "daqpipe-fattree72", {}),
         ("daqpipe-grid", (2, 2, 1), "daqpipe-cluster64", {}),
-        ("lhcb-barriers", (0, 3), "lhcb-run3-test-160", {"fragments.sizes": "poisson"}),
+        ("lhcb-barriers", (3, 0), "lhcb-run3-test-160", {"fragments.sizes": "poisson"}),
     ],
 )
 def test_shipped_studies_go_through_shipped_scenarios(

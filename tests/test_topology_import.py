@@ -134,6 +134,13 @@ def test_each_cabled_port_of_an_adapter_is_a_host(dump):
 
 def test_line_ends_of_other_systems_do_not_matter(dump):
     assert read_ibnetdiscover(dump(SMALL.replace("\n", "\r\n"))) == read_ibnetdiscover(dump(SMALL))
+    listed = SUBNET_LIST.read_text().replace("\n", "\r\n")
+    fabric, warnings = read_subnet_list(dump(listed, SUBNET_LIST.name))
+    expected, _ = read_subnet_list(SUBNET_LIST)
+    assert (fabric.nodes, fabric.cables, warnings) == (expected.nodes, expected.cables, [])
+    tables = TABLES.decode().replace("\n", "\r\n")
+    ports, _ = read_lft_dump(dump(tables, "t.dump"), fabric)
+    assert np.array_equal(ports, load_fabric(CLUSTER)[1])
 
 
 @pytest.mark.parametrize(

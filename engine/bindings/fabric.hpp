@@ -39,6 +39,15 @@ nanobind::list ports(const System& system) {
             port["wait_credits_s"] = counted.wait_credits.seconds();
             port["wait_crossbar_s"] = counted.wait_crossbar.seconds();
             port["discards"] = counted.discards;
+            nanobind::list bytes;
+            nanobind::list wait_s;
+            for (infiniband::VirtualLane lane = 0; lane < system.config().fabric.lanes; ++lane) {
+                const infiniband::LaneCounters& of_lane = system.network().counters(end, lane);
+                bytes.append(of_lane.bytes);
+                wait_s.append(of_lane.wait.seconds());
+            }
+            port["lane_bytes"] = bytes;
+            port["lane_wait_s"] = wait_s;
             all.append(port);
         }
     }

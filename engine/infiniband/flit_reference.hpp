@@ -42,6 +42,8 @@ struct OutputCounters {
     base::Time wait_credits;
     base::Time wait_crossbar;
     std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
+    std::map<VirtualLane, std::int64_t> lane_bytes;
+    std::map<VirtualLane, base::Time> lane_wait;  ///< while the end stands idle
 };
 
 struct Outcome {
@@ -517,6 +519,7 @@ class Simulation {
         output.busy_until = start + output.clock(bytes);
         output.counters.packets += 1;
         output.counters.bytes += bytes;
+        output.counters.lane_bytes[lane(*passage)] += bytes;
         nodes_[node].sent += 1;
 
         Blocks& blocks = output.blocks[lane(*passage)];
@@ -565,6 +568,11 @@ class Simulation {
             } else if (link.wait == Wait::crossbar) {
                 link.counters.wait_crossbar += instant - now_;
             }
+            for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
+                if (link.wait != Wait::nothing && has_ready(link, lane)) {
+                    link.counters.lane_wait[lane] += instant - now_;
+                }
+            }
         }
         now_ = instant;
     }
@@ -593,6 +601,23 @@ class Simulation {
             }
         }
         return wait;
+    }
+
+    /// Whether a packet of the lane is there, which is in a table of arbitration.
+    bool has_ready(const Link& output, VirtualLane lane) {
+        const auto serves = [&](const LaneWeight& entry) {
+            return entry.lane == lane && entry.weight > 0;
+        };
+        const LaneArbitration& tables = config_.arbitration;
+        if (std::ranges::none_of(tables.high, serves) && std::ranges::none_of(tables.low, serves)) {
+            return false;
+        }
+        for (PortIndex input = 1; input <= nodes_[output.from.node].ports(); ++input) {
+            if (first_ready(output, input, lane) != nullptr) {
+                return true;
+            }
+        }
+        return false;
     }
 
     void check_blocks() const {

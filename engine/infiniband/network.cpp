@@ -174,7 +174,7 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
     returning_.assign(both, 0);
     served_.assign(both, PortSets::kNone);
     accounts_.resize(both);
-    lane_bytes_.assign(both, 0);
+    lane_counters_.resize(both);
     offers_ = PortSets(both, widest);
     queues_.resize(queues);
     lifetimes_.resize(lifetime_ > base::Time::zero() ? queues : 0);
@@ -419,19 +419,25 @@ void Network::on_timer(PortNumber input, VirtualLane lane, base::Time now) {
     }
 }
 
-void Network::wait_for(Output& out, Waiting what, base::Time now) {
+void Network::wait_for(PortNumber output, Waiting what, LaneSet lanes, base::Time now) {
+    Output& out = outputs_[output];
     if (out.waiting == Waiting::credits) {
         out.counters.wait_credits += now - out.waits_since;
     } else if (out.waiting == Waiting::crossbar) {
         out.counters.wait_crossbar += now - out.waits_since;
     }
+    for (; out.waiting_lanes != 0; out.waiting_lanes &= out.waiting_lanes - 1) {
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(out.waiting_lanes));
+        lane_counters_[output * lanes_ + lane].wait += now - out.waits_since;
+    }
     out.waiting = what;
+    out.waiting_lanes = lanes;
     out.waits_since = now;
 }
 
 void Network::finish(base::Time now) {
-    for (Output& out : outputs_) {
-        wait_for(out, out.waiting, now);
+    for (PortNumber output = 0; output < outputs_.size(); ++output) {
+        wait_for(output, outputs_[output].waiting, outputs_[output].waiting_lanes, now);
     }
 }
 

@@ -43,6 +43,13 @@ struct OutputCounters {
     std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
 };
 
+/// The same of one lane of an output.
+struct LaneCounters {
+    base::Bytes bytes = 0;
+    base::Time wait;  ///< the output idle, and packets of this lane there, for either reason;
+                      ///< nothing of a lane without weight
+};
+
 class Network {
   public:
     /// Kinds of event that a network asks for, in the lowest eight bits; whoever drives it gives
@@ -89,8 +96,8 @@ class Network {
     [[nodiscard]] const OutputCounters& counters(End end) const {
         return outputs_[port_number(end)].counters;
     }
-    [[nodiscard]] std::uint64_t lane_bytes(End end, VirtualLane lane) const {
-        return lane_bytes_[port_number(end) * lanes_ + lane];
+    [[nodiscard]] const LaneCounters& counters(End end, VirtualLane lane) const {
+        return lane_counters_[port_number(end) * lanes_ + lane];
     }
     [[nodiscard]] std::uint64_t packet_hops() const { return packet_hops_; }
     [[nodiscard]] std::uint64_t injected() const { return injected_; }
@@ -136,6 +143,7 @@ class Network {
         Waiting waiting = Waiting::nothing;
         LaneSet due = 0;     // lanes of the input at this port that have an update to send
         LaneSet wanted = 0;  // lanes of which some first packet is for this output
+        LaneSet waiting_lanes = 0;
         base::Time waits_since;
         OutputCounters counters;
     };
@@ -204,7 +212,7 @@ class Network {
     void request_update(PortNumber input, VirtualLane lane, base::Time now);
     void set_timer(PortNumber input, VirtualLane lane, base::Time at);
     void on_timer(PortNumber input, VirtualLane lane, base::Time now);
-    void wait_for(Output& out, Waiting what, base::Time now);
+    void wait_for(PortNumber output, Waiting what, LaneSet lanes, base::Time now);
 
     [[nodiscard]] std::int64_t freed(PortNumber input, VirtualLane lane, base::Time now) const {
         const std::int64_t whole = accounts_[input * lanes_ + lane].freed;
@@ -244,7 +252,7 @@ class Network {
     std::vector<std::int64_t> returning_;  // credits on their way to an output
     std::vector<std::uint32_t> served_;    // the input served last
     std::vector<CreditAccount> accounts_;
-    std::vector<std::uint64_t> lane_bytes_;
+    std::vector<LaneCounters> lane_counters_;
     PortSets offers_;  // inputs that have a first packet for an output
 
     std::vector<PacketQueue> queues_;
@@ -367,7 +375,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
         return;
     }
     if (now < out.free_at || out.due != 0) {
-        wait_for(out, Waiting::nothing, now);
+        wait_for(output, Waiting::nothing, 0, now);
         if (now >= out.free_at) {
             send_update(output, now);
         }
@@ -380,6 +388,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
     std::array<PortNumber, 16> chosen;
     LaneSet candidates = 0;
     Waiting waiting = Waiting::nothing;
+    LaneSet waiting_lanes = 0;
     const bool host = is_host(out.node);
     const PortNumber first = first_port_[out.node];
     for (LaneSet left = out.wanted & arbiters_[output].lanes(); left != 0; left &= left - 1) {
@@ -401,6 +410,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
             if (packet.ready > now) {
                 continue;
             }
+            waiting_lanes |= LaneSet{1} << lane;
             if (!host && active_[first + i] == speedup_) {
                 waiting = waiting == Waiting::nothing ? Waiting::crossbar : waiting;
             } else if (packet.blocks > credits) {
@@ -413,7 +423,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
         }
     }
     if (candidates == 0) {
-        wait_for(out, waiting, now);
+        wait_for(output, waiting, waiting_lanes, now);
         return;
     }
     const VirtualLane lane = arbiters_[output].pick(candidates);
@@ -429,7 +439,7 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     const Packet packet = packets_[place];
     const std::size_t both = output * lanes_ + lane;
 
-    wait_for(out, Waiting::nothing, now);
+    wait_for(output, Waiting::nothing, 0, now);
     out.sending = true;
     out.free_at = now + out.clock(packet.bytes);
     out.input = input;
@@ -437,7 +447,7 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     out.blocks = packet.blocks;
     ++out.counters.packets;
     out.counters.bytes += packet.bytes;
-    lane_bytes_[both] += packet.bytes;
+    lane_counters_[both].bytes += packet.bytes;
     ++packet_hops_;
     credits_[both] -= packet.blocks;
     served_[both] = outputs_[input].place;

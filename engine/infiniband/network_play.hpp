@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "infiniband/flit_reference.hpp"
@@ -17,7 +19,8 @@
 
 namespace daqloom::infiniband {
 
-/// Plays the injections and keeps what became of them; checks the books at every instant.
+/// Plays the injections and keeps what became of them; checks the books at every instant, and that
+/// packets of one source, destination and lane arrive in their order.
 class NetworkPlay {
   public:
     NetworkPlay(const FabricConfig& config, std::vector<reference::Injection> injections)
@@ -32,7 +35,9 @@ class NetworkPlay {
         std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
             return injections_[a].at < injections_[b].at;
         });
+        rank_.resize(order.size());
         for (const std::uint32_t index : order) {
+            rank_[index] = ++injected_;
             events_.push({injections_[index].at, Network::kFirstOtherEvent, index});
         }
         run();
@@ -40,6 +45,12 @@ class NetworkPlay {
 
     void on_delivered(const Packet& packet, base::Time now) {
         deliveries[packet.tag] = {true, now};
+        const reference::Injection& one = injections_[packet.tag];
+        std::uint64_t& last = last_[{one.source, one.destination, one.lane}];
+        if (rank_[packet.tag] < last) {
+            throw std::runtime_error("packets of one way and lane have changed places");
+        }
+        last = rank_[packet.tag];
     }
     void on_departure(NodeIndex, const Packet&, base::Time) {}
 
@@ -75,6 +86,9 @@ class NetworkPlay {
 
     sim::EventQueue events_;
     std::vector<reference::Injection> injections_;
+    std::uint64_t injected_ = 0;
+    std::vector<std::uint64_t> rank_;  // of the packets, as they are injected
+    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, std::uint64_t> last_;
 
   public:
     std::unique_ptr<Network> network;

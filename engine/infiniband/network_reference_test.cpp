@@ -14,6 +14,7 @@ class AgainstFlits : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
     std::uint64_t discards = 0;
+    std::uint64_t lanes_waited = 0;
     for (std::uint64_t seed = 100 * GetParam(); seed < 100 * GetParam() + 100; ++seed) {
         SCOPED_TRACE(seed);
         const auto given = reference::random_fabric(seed);
@@ -36,10 +37,18 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
             ASSERT_EQ(ours.wait_credits.ps, counters.wait_credits.ps);
             ASSERT_EQ(ours.wait_crossbar.ps, counters.wait_crossbar.ps);
             ASSERT_EQ(ours.discards, counters.discards);
+            for (const auto& [lane, bytes] : counters.lane_bytes) {
+                ASSERT_EQ(play.network->counters({port.first, port.second}, lane).bytes, bytes);
+            }
+            for (const auto& [lane, wait] : counters.lane_wait) {
+                ASSERT_EQ(play.network->counters({port.first, port.second}, lane).wait.ps, wait.ps);
+                lanes_waited += lane > 0 ? 1U : 0U;
+            }
             discards += counters.discards;
         }
     }
     EXPECT_GT(discards, 0U);
+    EXPECT_GT(lanes_waited, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AgainstFlits, ::testing::Range<std::uint64_t>(0, 10));

@@ -77,6 +77,25 @@ TEST(Network, AFlowThatOutrunsItsCreditsWaitsForThem) {
     EXPECT_EQ(play.network->counters({2, 2}).wait_credits, Time::zero());
 }
 
+TEST(Network, BytesAndWaitingAreCountedLaneByLane) {
+    FabricConfig config = star(2, base::gigabits_per_second(100), base::microseconds(1));
+    config.buffer_blocks = kFullBlocks;
+    config.lanes = 3;
+    config.arbitration.low = {{0, 65}, {1, 65}, {2, 65}};
+    // Both lanes' packets go one behind the other, then both lack credits until the first is back.
+    const NetworkPlay play(config, joined(flow(0, 1, 100, kFull, 1), flow(0, 1, 100, kFull, 2)));
+    const std::int64_t loop =
+        2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
+    const std::int64_t both_idle = loop - 2 * kFull * 80;
+    EXPECT_EQ(play.network->counters({0, 1}).wait_credits.ps, 99 * both_idle);
+    for (const VirtualLane lane : {1, 2}) {
+        EXPECT_EQ(play.network->counters({0, 1}, lane).bytes, 100 * kFull);
+        EXPECT_EQ(play.network->counters({0, 1}, lane).wait.ps, 99 * both_idle);
+    }
+    EXPECT_EQ(play.network->counters({0, 1}, 0).bytes, 0);
+    EXPECT_EQ(play.network->counters({0, 1}, 0).wait, Time::zero());
+}
+
 TEST(Network, FlowsIntoOneOutputShareItInTurn) {
     const NetworkPlay play(star(4),
                            joined(joined(flow(0, 3, 300), flow(1, 3, 300)), flow(2, 3, 300)));

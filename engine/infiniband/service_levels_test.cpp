@@ -92,8 +92,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     std::vector<base::Bytes> sent(3, 0);
     for (NodeIndex host = 0; host < kUnits; ++host) {
         for (VirtualLane lane = 0; lane < 3; ++lane) {
-            sent[lane] +=
-                static_cast<base::Bytes>((*system)->network().lane_bytes({host, 1}, lane));
+            sent[lane] += (*system)->network().counters({host, 1}, lane).bytes;
         }
     }
     // One of four MFPs stays on its node. Headers: 26 B a packet, 16 and 4 B; an acknowledge 30 B.

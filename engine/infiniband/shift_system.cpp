@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -20,6 +21,23 @@ using protocol::PushWrite;
 using protocol::ReadoutIndex;
 using protocol::ShiftStage;
 using protocol::StreamIndex;
+
+namespace {
+
+/// Of the cables of some hosts: what bounds a write between any two of them.
+base::BitRate slowest_rate(const FabricConfig& fabric, std::span<const NodeIndex> hosts) {
+    base::BitRate slowest{std::numeric_limits<std::int64_t>::max()};
+    for (const Cable& cable : fabric.cables) {
+        for (const End end : {cable.a, cable.b}) {
+            if (end.node < fabric.hosts && std::ranges::find(hosts, end.node) != hosts.end()) {
+                slowest = std::min(slowest, cable.rate);
+            }
+        }
+    }
+    return slowest;
+}
+
+}  // namespace
 
 struct ShiftSystem::Out {
     ShiftSystem& system;
@@ -149,7 +167,7 @@ base::expected<void> ShiftSystem::build() {
     unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * units : config_.buffered_mfps;
     unit.readout.stream_buffer = config_.stream_buffer;
     unit.readout.largest_mfp = protocol::largest_mfp(sizes, largest);
-    unit.readout.write_rate = config_.fabric.cables.front().rate;
+    unit.readout.write_rate = slowest_rate(config_.fabric, hosts);
     protocol::PushBuilderConfig builder;
     builder.builders = units;
     builder.streams.assign(units, config_.streams);

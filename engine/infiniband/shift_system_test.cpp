@@ -502,6 +502,18 @@ TEST(Windows, NoWriteIsUnderWayAtTheEndIfTheGraceCoversItsWayAndTheClocks) {
     EXPECT_EQ(overran(late), 0U);
 }
 
+TEST(Windows, NoWriteIsUnderWayAtTheEndWhereALinkIsSlower) {
+    const Time wire{kMfp * kByte};
+    const Time way = transfer(window_system({}, {})) - wire + updates();
+    // A node of half the rate fills the window with one write; the others have time for no second
+    // to it.
+    ShiftSystemConfig config = window_system(wire * 2 + way * 2 + base::nanoseconds(100), way * 2);
+    config.fabric.cables.back().rate.bps /= 2;
+    const auto system = play(config, base::milliseconds(4));
+    EXPECT_GT(system->report().meps_built, 200U);
+    EXPECT_EQ(system->report().writes_overran, 0U);
+}
+
 TEST(Windows, TheFabricIsEmptyAtTheEndOfEach) {
     // The grace period is long enough for the next sizes and places to be exchanged, too.
     const Time wire{kMfp * kByte};

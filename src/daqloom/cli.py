@@ -173,11 +173,14 @@ def simulate(
             check_writable(trace, "--trace")
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import Scenario, load_system, rack
+        from daqloom.scenario import Scenario, ScenarioError, load_system
 
         system = load_system(scenario, set_ or ())
-        if pcap:
-            rack(system)
+        if pcap and not isinstance(system, Scenario):
+            raise ScenarioError(
+                f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
+                "it out, or take a rack such as laptop"
+            )
         if figure:
             from daqloom.report.result_figure import endings
 

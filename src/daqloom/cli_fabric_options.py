@@ -54,7 +54,9 @@ PARAMETERS = {
     ],
     "rate": Annotated[
         str | None,
-        typer.Option(metavar="RATE", help='clos: data rate of all cables, else "200 Gb/s".'),
+        typer.Option(
+            metavar="RATE", help='clos: data rate of all cables, such as EDR; else "200 Gb/s".'
+        ),
     ],
 }
 """FABRIC and the options of a parametric one; whoever takes it takes them all."""
@@ -133,7 +135,7 @@ def _note(warnings: list[str]) -> None:
 
 
 def _clos(options: dict[str, Any]) -> Fabric:
-    from daqloom.scenario.quantities import RATE
+    from daqloom.scenario.link_rates import PORT_RATE
     from daqloom.topology.clos import folded_clos
     from daqloom.topology.errors import TopologyError
 
@@ -145,7 +147,7 @@ def _clos(options: dict[str, Any]) -> Fabric:
                 f"{CLOS} --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20"
             )
     try:
-        rate_bps = round(RATE.parse(given.pop("rate", "200 Gb/s")))
+        rate_bps = round(PORT_RATE.parse(given.pop("rate", "200 Gb/s")))
     except ValueError as error:
-        raise TopologyError(f"--rate {options['rate']}: {error}") from None
+        raise TopologyError(f"--rate {options['rate']} {error}") from None
     return folded_clos(CLOS, rate_bps=rate_bps, **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json as json_
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -157,6 +158,8 @@ def check(
     """
     from daqloom.report.fabric_console import print_check
     from daqloom.topology.check import check_fabric
+    from daqloom.topology.load import with_lines
+    from daqloom.topology.routing import IMPORTED
 
     if output:
         check_writable(output, "--output")
@@ -164,6 +167,8 @@ def check(
     slots, what = _slots(given.fabric, order, dummies)
     with progress("checking the schedule") as show_progress:
         found = check_fabric(given.fabric, routes, slots, what, show_progress)
+    if given.path and name == IMPORTED:
+        found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))
     if output:
         from daqloom.output import written_whole
         from daqloom.topology.schedule import order_text
@@ -220,6 +225,7 @@ def route(
 
 
 def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
+    from daqloom.scenario.errors import ScenarioError
     from daqloom.topology.schedule import alike, by_name, by_port, read_order, shuffled
     from daqloom.topology.wiring import wire
 
@@ -229,6 +235,8 @@ def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
         slots, what = shuffled(by_name(fabric, wiring), int(seed[1])), f"order {order}"
     elif order == "natural":
         slots, what = by_name(fabric, wiring), "natural order"
+    elif order.startswith("shuffle:"):
+        raise ScenarioError(f"--order {order}: expected a whole number, such as shuffle:1")
     else:
         slots, what = read_order(Path(order), fabric, wiring), f"order of {order}"
     if dummies and order == "natural":

@@ -20,7 +20,7 @@ from daqloom.analyse.fabric_windows import by_clock
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
-from daqloom.topology.system import cabled
+from daqloom.topology.system import cabled, check_paths
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
@@ -80,7 +80,7 @@ def _with_one_rate(scenario: FabricScenario) -> FabricScenario:
     """The same; that of imported cables, where they keep theirs, said. Raises ScenarioError."""
     if scenario.fabric.rate:
         return scenario
-    fabric, _ = cabled(scenario.fabric)
+    fabric, _, _ = cabled(scenario.fabric)
     rates = sorted({cable.rate_bps for cable in fabric.cables})
     if len(rates) > 1:
         raise ScenarioError(
@@ -221,11 +221,7 @@ def _rates_hz(scenario: FabricScenario, events: int, busy: Mapping[str, float]) 
 
 
 def _check_paths(scenario: FabricScenario, traffic: Traffic) -> None:
-    if lost := traffic.lost():
-        raise ScenarioError(
-            f"{scenario.name}: {lost} pairs of nodes have no path, so that no event is ever built; "
-            "`daqloom topology check` says where routes end"
-        )
+    check_paths(scenario.name, traffic.paths, traffic.hosts, traffic.hosts)
 
 
 def _validity(conditions: list[Condition]) -> dict[str, Any]:

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
 
 SHAPE = (
-    *("shape", "dumps", "leaves", "spines", "links", "hosts_per_leaf", "pods", "cores", "radix"),
+    *(
+        "shape",
+        "dumps",
+        "leaves",
+        "spines",
+        "links",
+        "hosts_per_leaf",
+        "pods",
+        "cores",
+        "core_links",
+        "radix",
+    ),
     "routing",
 )
 """Keys of [fabric] that decide over cables and routes."""
@@ -78,10 +89,6 @@ class Traffic:
         """Switches on the longest way between two nodes."""
         leaves = np.unique(self.paths.wiring.leaf[self.hosts])
         return int(self.switches[np.ix_(leaves, self.hosts)].max(initial=0))
-
-    def lost(self) -> int:
-        """Pairs of nodes without a path."""
-        return int(self.paths.broken(self.hosts[:, None], self.hosts[None, :]).sum())
 
     def phases(self, flow_s: Times) -> Iterator[Phases]:
         """All phases of linear shift; `flow_s`, shape (nodes,): what each node's flow takes of a
@@ -144,7 +151,7 @@ def traffic(scenario: FabricScenario) -> Traffic:
 
 @functools.lru_cache(maxsize=8)
 def _traffic(shape: InfinibandFabric, _digest: str, nodes: Nodes, seed: int) -> Traffic:
-    fabric, routes = cabled(shape)
+    fabric, routes, _ = cabled(shape)
     slots = node_slots(nodes, fabric, seed)
     paths = trace(fabric, routes)
     return Traffic(paths, slots, (paths.rest != NONE).sum(axis=0, dtype=np.int32))

@@ -126,6 +126,9 @@ class InfinibandFabric(Part):
         le=1024,
         description="fat-tree: core switches above each spine of every pod",
     )
+    core_links: int = Field(
+        default=1, ge=1, le=64, description="fat-tree: cables between a spine and each of its cores"
+    )
     switch: Literal["sb7700", "hdr-40"] = Field(
         default="hdr-40",
         description=(

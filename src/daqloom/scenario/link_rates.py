@@ -36,10 +36,15 @@ def data_rate(width: str, speed: str) -> int | None:
 class _PortRate(Dimension):
     """A rate, or the name of a speed, such as EDR, for a port of four lanes."""
 
+    @property
+    def _expected(self) -> str:
+        return f"{super()._expected}, or by the name of a speed: {', '.join(LANE_BPS)}"
+
     def parse(self, text: object) -> int | float:
         rate = data_rate("4", text) if isinstance(text, str) else None
         return super().parse(text) if rate is None else rate
 
 
-PortRate = Annotated[int, *reading(_PortRate(**vars(RATE)))]
+PORT_RATE = _PortRate(**vars(RATE))
+PortRate = Annotated[int, *reading(PORT_RATE)]
 """b/s; 0 where cables have rates of their own."""

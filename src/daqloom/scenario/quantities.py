@@ -41,7 +41,10 @@ class Dimension:
             if isinstance(text, (int, float)) and not isinstance(text, bool):
                 raise ValueError(f"has no unit; write it as a {self._expected}")
             raise ValueError(f"is no quantity; write it as a {self._expected}")
-        value, unit = _read(text)
+        try:
+            value, unit = _read(text)
+        except InvalidNumber:
+            raise ValueError(f"is no quantity; write it as a {self._expected}") from None
         if unit == "":
             raise ValueError(f"has no unit; write it as a {self._expected}")
         if unit not in self.scale:
@@ -79,16 +82,16 @@ class Dimension:
 
 
 def _read(text: str) -> tuple[float, str]:
-    """Number and unit, with the prefix applied; quantiphy leaves it alone after an exponent."""
+    """Number and unit, with the prefix applied; quantiphy leaves it alone after an exponent.
+
+    Raises InvalidNumber.
+    """
     if len(text) > LONGEST_QUANTITY:
         raise ValueError("is too long for a quantity")
-    try:
-        quantity = Quantity(text.strip(), binary=True)
-        if "e" in text.lower() and quantity.units and quantity.units not in _UNITS:
-            prefixed = Quantity(f"1 {quantity.units}", binary=True)
-            return float(quantity) * float(prefixed), str(prefixed.units)
-    except InvalidNumber:
-        raise ValueError('is no quantity; write a number and a unit, such as "5 MB"') from None
+    quantity = Quantity(text.strip(), binary=True)
+    if "e" in text.lower() and quantity.units and quantity.units not in _UNITS:
+        prefixed = Quantity(f"1 {quantity.units}", binary=True)
+        return float(quantity) * float(prefixed), str(prefixed.units)
     return float(quantity), str(quantity.units)
 
 

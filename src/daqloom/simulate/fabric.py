@@ -51,10 +51,10 @@ def simulate_fabric(
     the fraction done, 0 to 1, some ten times a second.
 
     The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
-    for credits or the crossbar, over the whole run, and packets discarded; and
-    `series.write_latency` (`lowest_s`, `width_s`, `count`), after the warm-up. With `timeline` it
-    carries what figures draw of it, `series.phases` of linear shifting and `series.events` of
-    DAQPIPE; see `daqloom.simulate.phases`.
+    for credits or the crossbar, over the whole run, packets discarded, and bytes and waiting (for
+    either) of each virtual lane; and `series.write_latency` (`lowest_s`, `width_s`, `count`),
+    after the warm-up. With `timeline` it carries what figures draw of it, `series.phases` of linear
+    shifting and `series.events` of DAQPIPE; see `daqloom.simulate.phases`.
 
     Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
     what the engine refuses, a deadlock among it. Losses that leave the event builder waiting for
@@ -66,6 +66,7 @@ def simulate_fabric(
     started_s = time.perf_counter()
     duration_s = scenario.run.duration
     system = fabric_system(scenario)
+    _check_paths(scenario, system)
     try:
         run = _protocol_run(scenario, system, seed)
     except ValueError as error:
@@ -86,13 +87,27 @@ def simulate_fabric(
         seed=seed,
         metrics=run.metrics(counted) | _metrics(scenario, system, counted),
         engine=cost(started_s, cpu_s, duration_s, counted),
-        warnings=run.warnings(counted) + _warnings(scenario, counted),
+        warnings=system.warnings + run.warnings(counted) + _warnings(scenario, counted),
         series={
             "ports": _ports(system, counted),
             "write_latency": counted["write_latency_histogram"],
         }
         | (run.timeline() if timeline else {}),
     )
+
+
+def _check_paths(scenario: FabricScenario, system: FabricSystem) -> None:
+    """Raises ScenarioError where a node cannot reach another; flows look for themselves."""
+    from daqloom.topology.load import with_lines
+    from daqloom.topology.routes import trace
+    from daqloom.topology.routing import IMPORTED
+    from daqloom.topology.system import check_paths
+
+    if scenario.nodes.protocol != "flows":
+        paths = trace(system.fabric, system.routes)
+        if scenario.fabric.shape == "imported" and scenario.fabric.routing in ("", IMPORTED):
+            paths = with_lines(scenario.fabric.folder, system.fabric, paths)
+        check_paths(scenario.name, paths, system.hosts, system.hosts)
 
 
 def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> ProtocolRun:
@@ -182,7 +197,14 @@ def _ports(system: FabricSystem, counted: Counted) -> dict[str, list[Any]]:
 
     ports = counted["ports"]
     names = [system.fabric.end_name(End(port["node"], port["port"])) for port in ports]
-    keys = ("bytes", "wait_credits_s", "wait_crossbar_s", "discards")
+    keys = (
+        "bytes",
+        "wait_credits_s",
+        "wait_crossbar_s",
+        "discards",
+        "lane_bytes",
+        "lane_wait_s",
+    )
     return {"name": names} | {key: [port[key] for port in ports] for key in keys}
 
 

@@ -10,6 +10,8 @@ from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.infiniband import BLOCK_BYTES
+from daqloom.topology.routes import trace
+from daqloom.topology.system import check_paths
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
@@ -78,6 +80,8 @@ def flows_config(
     config.hosts = system.hosts
     named = {system.fabric.hosts[host].name: node for node, host in enumerate(system.hosts)}
     sources: dict[str, list[int]] = {}
+    paths = trace(system.fabric, system.routes)
+    hosts = np.array(system.hosts)
     for name, given in sorted(scenario.flows.items()):
         flow = _engine.Flow()
         flow.name = name
@@ -94,6 +98,10 @@ def flows_config(
                 "source or destination, or take more nodes"
             )
         flow.sources = sources[name] = nodes
+        targets = hosts if given.destination == RANDOM else hosts[[flow.destination]]
+        check_paths(f"flows.{name}", paths, hosts[nodes], targets)
+        if scenario.nodes.connection == "reliable":  # acknowledges go the other way
+            check_paths(f"flows.{name}", paths, targets, hosts[nodes])
         flow.service_level = given.service_level
         flow.bytes = given.size
         flow.messages = given.messages

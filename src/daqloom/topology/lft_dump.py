@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.routes import no_routes
+from daqloom.topology.routes import Defect, no_routes
 from daqloom.topology.survey import LONGEST_DESCRIPTION
 
 _SWITCH = re.compile(r"Unicast lids \[.*\] of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16}) \((.*)\):?")
@@ -133,7 +134,6 @@ def _tables(path: Path) -> Iterator[_Table]:
 
 def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.int16]:
     """One switch's ports by host."""
-    by_guid: dict[int, dict[int, _Entry]] = {}
     switch = fabric.switches[place]
     for lid, entry in table.entries.items():
         if entry.port > switch.ports:
@@ -143,18 +143,47 @@ def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.in
                 f'switch "{switch.name}" sends LID {lid} by port {entry.port}; '
                 f"it has ports 1 to {switch.ports}",
             )
+    return np.array([entry.port if entry else 0 for entry in _of_hosts(fabric, table)], np.int16)
+
+
+def _of_hosts(fabric: Fabric, table: _Table) -> list[_Entry | None]:
+    """One switch's entries by host."""
+    by_guid: dict[int, dict[int, _Entry]] = {}
+    for lid, entry in table.entries.items():
         if entry.guid:
             by_guid.setdefault(entry.guid, {})[lid] = entry
-    row = np.zeros(len(fabric.hosts), np.int16)
-    for host, node in enumerate(fabric.hosts):
+    entries: list[_Entry | None] = []
+    for node in fabric.hosts:
         own = by_guid.get(node.guid, {}) if node.guid else {}
         found = own.get(node.lid) or (own[min(own)] if own else None)
         if found is None and node.lid:
             found = table.entries.get(node.lid)
             if found is not None and found.guid and node.guid:
                 found = None  # the LID is another's in this dump
-        row[host] = found.port if found else 0
-    return row
+        entries.append(found)
+    return entries
+
+
+def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple[Defect, ...]:
+    """The same defects of a dump's tables; sentences begin with the line to look at.
+
+    That is the entry for the first destination, of a loop in its first switch; where there is no
+    entry, the beginning of the switch's table.
+    """
+    lines: dict[tuple[int, int], int] = {}
+    for table in _tables(path):
+        here = [each for each in defects if each.switch >= 0]
+        here = [each for each in here if fabric.switches[each.switch].guid == table.guid]
+        entries = _of_hosts(fabric, table) if here else []
+        for each in here:
+            entry = entries[each.destinations[0]]
+            lines[each.switch, each.port] = entry.line if entry else table.line
+    return tuple(
+        replace(each, sentence=f"{path.name}, line {lines[at]}: {each.sentence}")
+        if (at := (each.switch, each.port)) in lines
+        else each
+        for each in defects
+    )
 
 
 def _without_route(

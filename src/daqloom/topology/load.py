@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.scenario.dumps import CABLES, TABLES, first
+from daqloom.topology import lft_dump
 from daqloom.topology.as_json import read_json
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
+from daqloom.topology.routes import Paths
 from daqloom.topology.subnet_list import read_subnet_list
 
 
@@ -51,6 +54,15 @@ def load_tables(
     place = Path(path)
     tables = first(place, TABLES) if _is_folder(place) else None
     return (None, []) if tables is None else read_lft_dump(tables, fabric)
+
+
+def with_lines(path: str | PathLike[str], fabric: Fabric, paths: Paths) -> Paths:
+    """Paths by the folder's own tables: what is wrong with them names file and line, too."""
+    place = Path(path)
+    tables = first(place, TABLES) if paths.defects and _is_folder(place) else None
+    if tables is None:
+        return paths
+    return replace(paths, defects=lft_dump.with_lines(tables, fabric, paths.defects))
 
 
 def _is_folder(path: Path) -> bool:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric, with_rate
 from daqloom.topology.load import load_fabric
-from daqloom.topology.routes import Routes
+from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.routing import routing
 from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
 from daqloom.topology.wiring import NONE, Wiring, wire
@@ -31,6 +32,8 @@ class FabricSystem:
     slots: Slots
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
+    warnings: list[str]
+    """What the import of dumps had to take for granted."""
 
     @property
     def hosts(self) -> list[int]:
@@ -46,17 +49,19 @@ class FabricSystem:
 
 def fabric_system(scenario: FabricScenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes = cabled(scenario.fabric)
+    fabric, routes, warnings = cabled(scenario.fabric)
     slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
-    return FabricSystem(fabric, routes, slots, mfp_bytes(scenario, int((slots != DUMMY).sum())))
+    sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
+    return FabricSystem(fabric, routes, slots, sizes, warnings)
 
 
-def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
-    """Cables and forwarding tables. Raises TopologyError where there are none such."""
+def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes, list[str]]:
+    """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
+    none such."""
     if given.shape == "imported":
-        fabric, tables, _ = load_fabric(given.folder)
+        fabric, tables, warnings = load_fabric(given.folder)
     else:
-        tables = None
+        tables, warnings = None, []
         fabric = folded_clos(
             "fat-tree",
             leaves=given.leaves,
@@ -65,11 +70,12 @@ def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes]:
             links=given.links,
             pods=given.pods or None,
             cores=given.cores or None,
+            core_links=given.core_links if given.pods else None,
             radix=given.radix,
             rate_bps=given.rate,
         )
     fabric = with_rate(fabric, given.rate) if given.rate else fabric
-    return fabric, routing(fabric, tables, given.routing or None)
+    return fabric, routing(fabric, tables, given.routing or None), warnings
 
 
 def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
@@ -88,6 +94,21 @@ def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
     else:
         slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
     return shuffled(slots, seed) if nodes.order == "shuffled" else slots
+
+
+def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
+    """Raises ScenarioError where the tables do not lead from every source to every destination."""
+    targets = np.asarray(destinations)
+    broken = paths.broken(np.asarray(sources)[:, None], targets[None, :])
+    if not (lost := int(broken.sum())):
+        return
+    unreached = set(targets[broken.any(axis=0)].tolist())
+    where = next((d.sentence for d in paths.defects if unreached & set(d.destinations)), "")
+    raise ScenarioError(
+        f"{name}: {lost} {'pairs of nodes have' if lost > 1 else 'pair of nodes has'} no path and "
+        f"would wait for ever: {where or 'they are not cabled'}; `daqloom topology check` names "
+        "all such places"
+    )
 
 
 def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
