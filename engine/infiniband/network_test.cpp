@@ -88,7 +88,7 @@ TEST(Network, BytesAndWaitingAreCountedLaneByLane) {
         2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
     const std::int64_t both_idle = loop - 2 * kFull * 80;
     EXPECT_EQ(play.network->counters({0, 1}).wait_credits.ps, 99 * both_idle);
-    for (const VirtualLane lane : {1, 2}) {
+    for (const VirtualLane lane : {VirtualLane{1}, VirtualLane{2}}) {
         EXPECT_EQ(play.network->counters({0, 1}, lane).bytes, 100 * kFull);
         EXPECT_EQ(play.network->counters({0, 1}, lane).wait.ps, 99 * both_idle);
     }
