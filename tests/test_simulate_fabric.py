@@ -91,7 +91,7 @@ def test_a_run_too_short_for_its_rate_says_so() -> None:
     result = short.simulate(seed=1)
     (warning,) = result.warnings
     assert "after 0.00328 s only" in warning
-    rates = {"event_rate_hz", "throughput_bps", "node_throughput_bps"}
+    rates = {"event_rate_hz", "throughput_bps", "node_throughput_bps", "phase_s"}
     assert not rates & result.metrics.keys()
     long_enough = small(fragments__rate="20 MHz").simulate(seed=1)
     assert long_enough.warnings == []

@@ -43,7 +43,14 @@ class ShiftRun:
         packing = self.scenario.fragments.packing
         spent_s = nodes * window_s
         written = counted["mfps_written"] / (nodes * self.scenario.nodes.streams)
-        metrics: dict[str, Any] = {
+        metrics: dict[str, Any] = {}
+        if not self._ends_before_a_round:
+            metrics |= {
+                "event_rate_hz": packing * written / window_s,
+                "throughput_bps": 8 * counted["bytes_written"] / window_s,
+                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
+            }
+        metrics |= {
             "events_built": packing * counted["meps_built"],
             "events_discarded": packing * counted["meps_discarded"],
             "phases": counted["steps"],
@@ -54,13 +61,7 @@ class ShiftRun:
             "control_messages": counted["control_messages"],
             "source_buffer_full": counted["mfps_blocked"],
         }
-        if not self._ends_before_a_round:
-            metrics |= {
-                "event_rate_hz": packing * written / window_s,
-                "throughput_bps": 8 * counted["bytes_written"] / window_s,
-                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
-            }
-        if counted["steps"]:
+        if counted["steps"] and not self._ends_before_a_round:
             metrics["phase_s"] = spent_s / counted["steps"]
         if counted["barriers"]:
             entries = counted["barriers"] * nodes
