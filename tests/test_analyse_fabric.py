@@ -14,6 +14,7 @@ from daqloom.analyse.fabric_slowest import Chance, Delay
 from daqloom.analyse.fabric_traffic import traffic
 from daqloom.scenario import FabricScenario, ScenarioError, load_system, presets
 from daqloom.topology.shift_check import check_shift
+from daqloom.topology.system import fabric_system
 
 MFP_WIRE = 100 * (4096 + 26) + 16 + 4
 """Bytes of an MFP of 100 packets: a header each, the address, immediate data."""
@@ -367,3 +368,14 @@ def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
     lost.write_text(lost.read_text().replace("0x000c 002", "0x000c 000"))
     with pytest.raises(ScenarioError, match="pairs of nodes have no path"):
         scenario.analyse()
+
+
+def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
+    tmp_path: Path,
+) -> None:
+    scenario = ring(tmp_path)
+    cabling = tmp_path / "ibnetdiscover.txt"
+    cabling.write_text(cabling.read_text().replace("lid 11 4xHDR", "lid 11 4xEDR"))
+    notes = fabric_system(scenario).warnings
+    assert any("the ends of 1 cable tell different speeds; the slower counts" in n for n in notes)
+    assert scenario.with_overrides({"fabric.rate": "HDR"}).analyse().warnings[: len(notes)] == notes

@@ -129,7 +129,7 @@ def test_help_explains_every_command(command):
         (["analyse", "atlas-lab", "--set", "event.size=5 kHz"], "is not in B"),
         (["show", "laptop", "--set", "builders.count=0"], "at least 1"),
         (["simulate", "laptop", "--set", "event.rate=0 Hz"], "is zero"),
-        (["simulate", "laptop", "--seed", "-1"], "run.seed = -1 is too small"),
+        (["simulate", "laptop", "--seed", "-1"], "--seed: run.seed = -1 is too small"),
         (["simulate", "lhcb-10-percent", "--pcap", "a=b"], "--pcap records Ethernet frames"),
         (["simulate", "laptop", "--pcap", "access.0"], "expected LINK=FILE"),
         (["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),

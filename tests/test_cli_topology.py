@@ -239,11 +239,11 @@ def test_route_names_each_node_and_its_ports():
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "dot", "json"])
 def test_draw_writes_what_the_ending_says(tmp_path, ending):
-    file = tmp_path / f"fabric.{ending}"
-    assert printed("draw", "cluster64", "-o", file) == ""
+    file = tmp_path / "new" / f"fabric.{ending}"
+    assert printed("draw", "cluster64", "-o", file) == f"{file}\n"
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "dot": b"graph", "json": b"{"}
     assert file.read_bytes().startswith(begins[ending])
-    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
 def test_a_drawing_as_json_is_a_fabric_again(tmp_path):

@@ -302,6 +302,7 @@ def test_the_histogram_has_the_shares_of_its_buckets() -> None:
     write_latency.draw(axes, LATENCY)
     [steps] = axes.patches
     assert steps.get_data().values.sum() == pytest.approx(1)
+    assert axes.get_ylim()[1] == 1
     assert axes.get_xscale() == "linear"
     assert "median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs" in texts(axes.figure)
 

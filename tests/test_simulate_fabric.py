@@ -88,9 +88,14 @@ def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
 
 def test_a_run_too_short_for_its_rate_says_so() -> None:
     short = small(fragments__rate="5 MHz")
-    (warning,) = short.simulate(seed=1).warnings
+    result = short.simulate(seed=1)
+    (warning,) = result.warnings
     assert "after 0.00328 s only" in warning
-    assert small(fragments__rate="20 MHz").simulate(seed=1).warnings == []
+    rates = {"event_rate_hz", "throughput_bps", "node_throughput_bps", "phase_s"}
+    assert not rates & result.metrics.keys()
+    long_enough = small(fragments__rate="20 MHz").simulate(seed=1)
+    assert long_enough.warnings == []
+    assert rates <= long_enough.metrics.keys()
 
 
 def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:

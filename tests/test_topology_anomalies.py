@@ -349,7 +349,7 @@ def test_without_a_pattern_only_numbers_of_links_are_compared():
     victim = next(c for c in cabling.cables if c["to"][0] == "spine01" and c["from"][0] == "leaf02")
     cabling.cables.remove(victim)
     [found] = [a for a in anomalies(cabling.fabric()) if a.kind == "uneven links"]
-    assert found.sentence == "leaf02 and spine01 share 1 links; most such pairs have 2"
+    assert found.sentence == "leaf02 and spine01 share 1 link; most such pairs have 2"
 
 
 def test_a_leaf_that_is_cabled_the_other_way_round_is_named():

@@ -147,16 +147,16 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
     ("old", "new", "words"),
     [
         # An unknown vendor's lines, marks of a chassis.
-        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 lines of an unknown kind"),
-        ("4xEDR", "4x???", "taken for 4xHDR"),
+        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line of an unknown kind"),
+        ("4xEDR", "4x???", "the speed of 1 cable has no name there; taken for 4xHDR"),
         ("4xEDR", "??EDR", "taken for 4xHDR"),
         (
             '21) 		# "other HCA-1" lid 6 4xEDR',
             '21) 		# "other HCA-1" lid 6 4xDDR',
-            "the slower counts",
+            "the ends of 1 cable tell different speeds; the slower counts",
         ),
         ('"other HCA-1"', '"Mellanox Technologies Aggregation Node"', "internal adapter"),
-        ('"leaf1"', '"leaf0"', "1 names are not unique"),
+        ('"leaf1"', '"leaf0"', "1 name is not unique"),
     ],
 )
 def test_what_is_strange_is_kept_with_a_warning(dump, old, new, words):
@@ -273,7 +273,7 @@ def test_links_that_are_down_are_left_out(dump):
     # The first two lines tell H00-00's cable from both ends.
     text = SUBNET_LIST.read_text().replace("LOG=ACT", "LOG=INI", 1)
     fabric, [warning] = read_subnet_list(dump(text, "x.lst"))
-    assert "1 cables whose link is not active" in warning
+    assert "1 cable whose link is not active" in warning
     assert len(fabric.hosts) == 63
     assert "H00-00" not in [host.name for host in fabric.hosts]
 
@@ -344,7 +344,7 @@ def test_hosts_without_route_are_kept_and_told(dump):
     expected = ports.copy()
     expected[0, host] = 0
     assert np.array_equal(found, expected)
-    assert 'line 1: switch "leaf00" has no route to H03-00 (LID 55); 1 routes' in warning
+    assert 'line 1: switch "leaf00" has no route to H03-00 (LID 55); 1 route is missing' in warning
 
 
 @pytest.mark.parametrize(

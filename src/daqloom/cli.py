@@ -186,7 +186,10 @@ def simulate(
 
             check_writable(figure, "--figure", endings(system))
         if seed is not None:
-            system = system.with_overrides({"run.seed": seed})
+            try:
+                system = system.with_overrides({"run.seed": seed})
+            except ScenarioError as error:
+                raise ScenarioError(f"--seed: {error}") from None
         with progress(f"simulating {system.name}") as show_progress:
             if isinstance(system, Scenario):
                 captures = _captures(pcap or [], system)

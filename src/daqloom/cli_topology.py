@@ -90,7 +90,7 @@ def draw(
 ) -> None:
     """Draw the fabric, as a picture with irregular cables in colour, for Graphviz, or as JSON.
 
-    The JSON can be edited and read again in the place of dumps.
+    The JSON can be edited and read again in the place of dumps. What was written is named.
 
     \b
     Examples:
@@ -115,6 +115,7 @@ def draw(
             scratch.write_text(text, encoding="utf-8")
     else:
         fabric_figure.write(output, given.fabric, each_host=each_host)
+    print(output)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_shift import Schedule, by_count, fence, schedule
-from daqloom.analyse.fabric_traffic import Traffic
+from daqloom.analyse.fabric_traffic import Traffic, traffic
 from daqloom.analyse.fabric_windows import by_clock
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
@@ -54,7 +54,8 @@ def analyse_fabric(scenario: FabricScenario) -> Result:
             for name, entry in answer.analysis.items()
         },
         engine={"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu},
-        warnings=[
+        warnings=traffic(scenario).warnings
+        + [
             f"analysis.{name}: {condition.sentence}"
             for name, conditions in answer.conditions.items()
             for condition in conditions

@@ -73,6 +73,8 @@ class Traffic:
     slots: Slots
     switches: NDArray[np.int32]
     """(switches, hosts): how many switches a path has that begins at this one."""
+    warnings: list[str]
+    """What the import of dumps had to take for granted."""
 
     @property
     def hosts(self) -> NDArray[np.int32]:
@@ -151,7 +153,8 @@ def traffic(scenario: FabricScenario) -> Traffic:
 
 @functools.lru_cache(maxsize=8)
 def _traffic(shape: InfinibandFabric, _digest: str, nodes: Nodes, seed: int) -> Traffic:
-    fabric, routes, _ = cabled(shape)
+    fabric, routes, warnings = cabled(shape)
     slots = node_slots(nodes, fabric, seed)
     paths = trace(fabric, routes)
-    return Traffic(paths, slots, (paths.rest != NONE).sum(axis=0, dtype=np.int32))
+    switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)
+    return Traffic(paths, slots, switches, warnings)

@@ -93,7 +93,9 @@ def _about(scenario: FabricScenario, system: FabricSystem) -> str:
     if protocol == "daqpipe":
         how = f"DAQPIPE, {daqpipe.credits} credits, {daqpipe.parallel_sends} parallel sends"
     switches = Counter(map(level_label, tree(system.fabric).level))
-    levels = ", ".join(f"{count} {plural(level)}" for level, count in switches.items())
+    levels = ", ".join(
+        f"{count} {level if count == 1 else plural(level)}" for level, count in switches.items()
+    )
     return f"{system.nodes} nodes, {levels}; {how}"
 
 

@@ -34,11 +34,11 @@ def draw(axes: Axes, histogram: Histogram) -> None:
     share = np.diff(reached(edges, lowest, highest, count)) / count.sum()
     axes.stairs(share, edges, fill=True, color=style.SKY)
     axes.set(xscale="log" if wide else "linear", yscale="log")
-    axes.set_ylim(0.5 / count.sum(), min(20 * share.max(), 20))
+    axes.set_ylim(0.5 / count.sum(), min(10 * share.max(), 1))
     axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
     axes.xaxis.set_minor_formatter("")
     axes.yaxis.set_minor_formatter("")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %" if value <= 1 else "")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     if not wide:
         axes.locator_params(axis="x", nbins=5)
     axes.tick_params(labelsize=FONT + 0.5)

@@ -17,26 +17,30 @@ def sentence(
     error: ValidationError,
     source: str,
     overridden: Container[str],
+    option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> str:
-    """The first thing that `error` says: where (`source`, or --set), key, value, what to do."""
+    """The first thing that `error` says: where, key, value, what to do.
+
+    Where: `source`, or `option` for a key in `overridden`.
+    """
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
-    where = "--set" if path in overridden else f"{source}:"
+    where = option if path in overridden else f"{source}: "
     if kind == "extra_forbidden":
-        return f'{where} unknown key "{path[:80]}"{nearest(path, system)}'
+        return f'{where}unknown key "{path[:80]}"{nearest(path, system)}'
     if kind == "value_error":
         message = str(context["error"])
         if isinstance(first["input"], dict | BaseModel):
-            return f"{where} {path}: {message}" if path else f"{where} {message}"
-        return f"{where} {path} = {_quote(first['input'])} {message}"
+            return f"{where}{path}: {message}" if path else f"{where}{message}"
+        return f"{where}{path} = {_quote(first['input'])} {message}"
     value, dimension = first["input"], dimension_at(first["loc"], system)
     if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
         value = dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
-    return f"{where} {path} = {_quote(value)} {expected}"
+    return f"{where}{path} = {_quote(value)} {expected}"
 
 
 def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:

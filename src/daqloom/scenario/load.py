@@ -16,7 +16,7 @@ from daqloom.scenario.explain import sentence
 from daqloom.scenario.fabric import FabricScenario
 from daqloom.scenario.inputs import read_text
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.overrides import Overrides, merge, parse
+from daqloom.scenario.overrides import Overrides, merge, option_of, parse
 from daqloom.scenario.shipped import shipped
 from daqloom.scenario.system import System
 
@@ -105,7 +105,7 @@ def _build(
         merge(document, changes)
         return kind.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        raise ScenarioError(sentence(error, source, changes, kind)) from None
+        raise ScenarioError(sentence(error, source, changes, option_of(overrides), kind)) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None
 

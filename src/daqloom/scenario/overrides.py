@@ -30,8 +30,14 @@ FILE_KEYS = frozenset(
 Overrides = Iterable[str] | Mapping[str, Any]
 
 
+def option_of(overrides: Overrides) -> str:
+    """How a sentence about one of the keys begins: only texts are typed after --set."""
+    return "" if isinstance(overrides, Mapping) else "--set "
+
+
 def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
     """Dotted path → value; raises ScenarioError for a path that is not known."""
+    option = option_of(overrides)
     if isinstance(overrides, str):
         overrides = [overrides]
     if not isinstance(overrides, Mapping):
@@ -43,9 +49,10 @@ def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
         inside = [name for name in known if name.startswith(path + ".")]
         if inside:
             raise ScenarioError(
-                f'--set {path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
+                f'{option}{path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
             )
-        raise ScenarioError(f'--set {path[:80]}: unknown key "{path[:80]}"{nearest(path, system)}')
+        shown = path[:80]
+        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path, system)}')
     return {path: _from_here(path, value) for path, value in overrides.items()}
 
 

@@ -43,10 +43,14 @@ class ShiftRun:
         packing = self.scenario.fragments.packing
         spent_s = nodes * window_s
         written = counted["mfps_written"] / (nodes * self.scenario.nodes.streams)
-        metrics: dict[str, Any] = {
-            "event_rate_hz": packing * written / window_s,
-            "throughput_bps": 8 * counted["bytes_written"] / window_s,
-            "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
+        metrics: dict[str, Any] = {}
+        if not self._ends_before_a_round:
+            metrics |= {
+                "event_rate_hz": packing * written / window_s,
+                "throughput_bps": 8 * counted["bytes_written"] / window_s,
+                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
+            }
+        metrics |= {
             "events_built": packing * counted["meps_built"],
             "events_discarded": packing * counted["meps_discarded"],
             "phases": counted["steps"],
@@ -57,7 +61,7 @@ class ShiftRun:
             "control_messages": counted["control_messages"],
             "source_buffer_full": counted["mfps_blocked"],
         }
-        if counted["steps"]:
+        if counted["steps"] and not self._ends_before_a_round:
             metrics["phase_s"] = spent_s / counted["steps"]
         if counted["barriers"]:
             entries = counted["barriers"] * nodes
@@ -81,10 +85,14 @@ class ShiftRun:
         fragments = self.scenario.fragments
         return self.system.nodes * fragments.packing / fragments.rate
 
+    @property
+    def _ends_before_a_round(self) -> bool:
+        """Whether the run is too short for a rate at `fragments.rate`."""
+        return self.scenario.fragments.rate > 0 and self.scenario.run.duration < self._round_s
+
     def warnings(self, counted: Counted) -> list[str]:
         """What a reader of the numbers should know."""
-        run, fragments = self.scenario.run, self.scenario.fragments
-        if fragments.rate and run.duration < self._round_s:
+        if self._ends_before_a_round:
             return [
                 f"at fragments.rate the MFPs of a whole round, one for each node, are there after "
                 f"{self._round_s:.3g} s only, and run.duration ends before: no phase is measured "

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 from typing import Literal, get_args
 
+from daqloom.topology.counted import counted
 from daqloom.topology.fabric import Cable, End, Fabric
 from daqloom.topology.levels import UNREACHED, switch_links, tree
 from daqloom.topology.pattern import UNKNOWN, agrees, fit, groups
@@ -215,7 +216,8 @@ def _uneven(fabric: Fabric, uplinks: dict[int, dict[int, End]]) -> Iterator[Anom
             yield Anomaly(
                 "uneven links",
                 (End(switch, UNKNOWN), End(upper, UNKNOWN)),
-                f"{names[0]} and {names[1]} share {links} links; most such pairs have {usual}",
+                f"{names[0]} and {names[1]} share {counted(links, 'link')}; most such pairs have "
+                f"{usual}",
             )
 
 

@@ -17,6 +17,7 @@ import re
 from pathlib import Path
 
 from daqloom.scenario.link_rates import data_rate
+from daqloom.topology.counted import counted
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
@@ -60,7 +61,8 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
         raise TopologyError(f"{path} is no output of ibnetdiscover: no Switch and no Ca in it")
     if strange:
         survey.warnings.append(
-            f"{path}, line {strange[0]}: {len(strange)} lines of an unknown kind passed over"
+            f"{path}, line {strange[0]}: {counted(len(strange), 'line')} of an "
+            "unknown kind passed over"
         )
     return survey.fabric(), survey.warnings
 

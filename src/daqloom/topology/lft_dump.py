@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.topology.counted import counted
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
@@ -85,7 +86,8 @@ def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[s
             )
     if strangers:
         warnings.append(
-            f"{stranger} passed over; {strangers} are of switches that {fabric.name} lacks"
+            f"{stranger} passed over; {counted(strangers, 'is of a switch', 'are of switches')} "
+            f"that {fabric.name} lacks"
         )
     warnings += _without_route(path, fabric, ports, first_line)
     return ports, warnings
@@ -197,7 +199,8 @@ def _without_route(
     node = fabric.hosts[host]
     return [
         f'{path}, line {lines[int(switch)]}: switch "{fabric.switches[switch].name}" has no route '
-        f"to {node.name} (LID {node.lid}); {len(missing)} routes are missing in all"
+        f"to {node.name} (LID {node.lid}); "
+        f"{counted(len(missing), 'route is', 'routes are')} missing in all"
     ]
 
 

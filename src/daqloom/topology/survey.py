@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
 from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN
+from daqloom.topology.counted import counted
 from daqloom.topology.dump_lines import printable
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import (
@@ -231,9 +232,10 @@ class Survey:
         down = {p for p, told in self.told.items() if p in self.idle or told.there in self.idle}
         if down:
             first_plug = min(down, key=lambda plug: self.told[plug].line)
+            cables = counted(len(down) // 2, "cable")
             self.warnings.append(
-                f"{self.path}, line {self.told[first_plug].line}: {len(down) // 2} cables whose "
-                f"link is not active left out, first that of {self.name(first_plug)}"
+                f"{self.path}, line {self.told[first_plug].line}: {cables} whose link is not "
+                f"active left out, first that of {self.name(first_plug)}"
             )
             self.told = {here: told for here, told in self.told.items() if here not in down}
 
@@ -279,7 +281,7 @@ class Survey:
         shared = sorted(name for name, times in often.items() if times > 1 or not name)
         if shared:
             self.warnings.append(
-                f"{self.path}: {len(shared)} names are not unique, first "
+                f"{self.path}: {counted(len(shared), 'name is', 'names are')} not unique, first "
                 f'"{shared[0]}"; their GUID is added'
             )
         unique = [
@@ -306,12 +308,12 @@ class Survey:
             cables.append(Cable(ends[here], ends[told.there], rate))
         if assumed:
             self.warnings.append(
-                f"{self.path}, line {min(assumed)}: the speed of {len(assumed)} cables has no name "
-                f"there; taken for 4x{NEWER_THAN_KNOWN}"
+                f"{self.path}, line {min(assumed)}: the speed of {counted(len(assumed), 'cable')} "
+                f"has no name there; taken for 4x{NEWER_THAN_KNOWN}"
             )
         if differing:
             self.warnings.append(
-                f"{self.path}, line {min(differing)}: the ends of {len(differing)} cables tell "
-                "different speeds; the slower counts"
+                f"{self.path}, line {min(differing)}: the ends of "
+                f"{counted(len(differing), 'cable')} tell different speeds; the slower counts"
             )
         return sorted(cables, key=lambda cable: (cable.a, cable.b))
