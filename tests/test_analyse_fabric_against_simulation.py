@@ -124,7 +124,7 @@ def test_windows_let_through_what_fits(window: str, grace: str, streams: int) ->
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.02)
 
 
-PIPE = {"nodes__protocol": "daqpipe", "daqpipe__folded": False, "run__duration": "4 ms"} | COSTS
+PIPE = {"nodes__protocol": "daqpipe", "nodes__folded": False, "run__duration": "4 ms"} | COSTS
 
 
 def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
@@ -144,7 +144,7 @@ def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
 def test_daqpipe_stays_below_its_bounds(
     mode: str, folded: bool, credits: int, sends: int, slot: str
 ) -> None:
-    options = {"daqpipe__mode": mode, "daqpipe__folded": folded, "daqpipe__credits": credits}
+    options = {"daqpipe__mode": mode, "nodes__folded": folded, "daqpipe__credits": credits}
     more = {"daqpipe__parallel_sends": sends, "daqpipe__slot": slot}
     scenario = eight(**(PIPE | options | more | {"fragments__packing": 4096}))
     formula, found = metrics(scenario.analyse()), metrics(scenario.simulate(seed=1))
