@@ -94,8 +94,8 @@ class ShiftRun:
             return [
                 "at fragments.rate the MFPs of a whole round, for each builder unit, are there "
                 f"after {self._round_s:.3g} s only, and run.duration ends before: no phase is "
-                'measured at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate the '
-                "network bears"
+                'measured at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate '
+                "the network bears"
             ]
         if counted["steps"] == 0:
             return ["no phase ended after the warm-up; lengthen run.duration or make MFPs smaller"]
