@@ -113,6 +113,6 @@ def daqpipe(**changes: object) -> FabricScenario:
         "nodes__polling_delay": "300 ns",
         "daqpipe__credits": 1,
         "daqpipe__parallel_sends": 1,
-        "daqpipe__folded": False,
+        "nodes__folded": False,
     }
     return small(**(fixed | changes))

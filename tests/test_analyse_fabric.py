@@ -308,7 +308,7 @@ def test_more_credits_are_bound_by_the_link() -> None:
 
 
 def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
-    found = daqpipe(daqpipe__slot="50 us", daqpipe__folded=True).analyse()
+    found = daqpipe(daqpipe__slot="50 us", nodes__folded=True).analyse()
     assert found.metric("event_rate_hz") == pytest.approx(4 * 4096 / (3 * 50e-6))
     assert found.analysis["event"]["limit"] == "time_slots"
 

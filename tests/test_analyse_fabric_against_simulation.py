@@ -43,9 +43,14 @@ def both(scenario: FabricScenario) -> tuple[dict[str, float], dict[str, float]]:
         {"shift__barrier": "ideal", "nodes__memory_rate": "400 Gb/s"},
         {"shift__barrier": "ideal", "nodes__local_rate": "100 Gb/s"},
         {"shift__barrier": "ideal", "fragments__sizes": "poisson"},
+        {"shift__barrier": "ideal", "shift__meps_per_phase": 3},
+        {"shift__barrier": "ideal", "shift__meps_per_phase": 2, "nodes__streams": 2},
+        {"shift__barrier": "ideal", "shift__meps_per_phase": 2, "nodes__pcie_rate": "100 Gb/s"},
+        {"shift__barrier": "ideal", "shift__meps_per_phase": 2, "nodes__local_rate": "100 Gb/s"},
         {"shift__barrier": "ideal", "fabric__spines": 1},  # up to four flows on a link
         {"shift__barrier": "tournament"} | COSTS,
         {"shift__barrier": "tournament", "fabric__delay": "1 us"} | COSTS,
+        {"shift__barrier": "tournament", "shift__meps_per_phase": 2} | COSTS,
         {"shift__barrier": "centralised"} | COSTS,
         {"shift__barrier": "dissemination"} | COSTS,
     ],
@@ -124,7 +129,7 @@ def test_windows_let_through_what_fits(window: str, grace: str, streams: int) ->
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.02)
 
 
-PIPE = {"nodes__protocol": "daqpipe", "daqpipe__folded": False, "run__duration": "4 ms"} | COSTS
+PIPE = {"nodes__protocol": "daqpipe", "nodes__folded": False, "run__duration": "4 ms"} | COSTS
 
 
 def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
@@ -144,7 +149,7 @@ def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
 def test_daqpipe_stays_below_its_bounds(
     mode: str, folded: bool, credits: int, sends: int, slot: str
 ) -> None:
-    options = {"daqpipe__mode": mode, "daqpipe__folded": folded, "daqpipe__credits": credits}
+    options = {"daqpipe__mode": mode, "nodes__folded": folded, "daqpipe__credits": credits}
     more = {"daqpipe__parallel_sends": sends, "daqpipe__slot": slot}
     scenario = eight(**(PIPE | options | more | {"fragments__packing": 4096}))
     formula, found = metrics(scenario.analyse()), metrics(scenario.simulate(seed=1))

@@ -61,7 +61,7 @@ def test_every_variant_builds_events_of_all_their_fragments(
     scenario = daqpipe(
         daqpipe__mode=mode,
         daqpipe__slot=slot,
-        daqpipe__folded=folded,
+        nodes__folded=folded,
         daqpipe__credits=2,
         fragments__sizes="poisson",
         nodes__latency="exponential",
@@ -136,7 +136,7 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
         ({"daqpipe.parallel_sends": "four"}, "is no whole number"),
         ({"daqpipe.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
         ({"daqpipe.slots": "1 us"}, 'did you mean "daqpipe.slot"'),
-        ({"daqpipe.folded": 1}, "is neither true nor false"),
+        ({"nodes.folded": 1}, "is neither true nor false"),
         ({"nodes.protocol": "barrel"}, "expected 'shift', 'daqpipe' or 'flows'"),
         ({"nodes.clock_drift": 0.5}, "is too large"),
     ],

@@ -399,3 +399,137 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
     for nodes in (7, 6):
         assert node_bps(nodes, "kept") == pytest.approx(alone * nodes / 8, rel=0.01)
         assert node_bps(nodes, "skipped") > 1.05 * alone * nodes / 8
+
+
+def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
+    # Two leaves of two hosts; every phase but the local one crosses the spines, and its writes
+    # follow each other on the wire.
+    costs = {"nodes__message_cost": "1 us", "fabric__crossbar_speedup": 2}
+    for meps in (1, 2, 4):
+        runs = {
+            barrier: metrics(
+                small(
+                    shift__barrier=barrier,
+                    shift__meps_per_phase=meps,
+                    run__duration="6 ms",
+                    **(costs if barrier == "centralised" else {}),
+                ).simulate(seed=1)
+            )
+            for barrier in ("ideal", "centralised")
+        }
+        ideal, paid = runs["ideal"], runs["centralised"]
+        there_and_back = wire_s() * meps + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
+        assert 4 / 3 * ideal["phase_s"] == pytest.approx(there_and_back, rel=0.02)
+        payload = 8 * 100 * 4096 * meps
+        assert ideal["node_throughput_bps"] == pytest.approx(payload / ideal["phase_s"], rel=0.01)
+        assert ideal["event_rate_hz"] == pytest.approx(4096 * meps / ideal["phase_s"], rel=0.02)
+        # What a barrier costs, it costs once a phase: 1/meps for each packet.
+        assert paid["barrier_rate_hz"] == pytest.approx(1 / paid["phase_s"], rel=0.02)
+        assert paid["event_rate_hz"] == pytest.approx(
+            4096 * meps * paid["barrier_rate_hz"], rel=0.02
+        )
+        assert paid["phase_s"] - ideal["phase_s"] == pytest.approx(12e-6, abs=4e-6)
+
+
+def test_a_window_has_no_number_of_multi_event_packets() -> None:
+    with pytest.raises(ScenarioError, match=r"meps_per_phase above 1 needs change = \"count\""):
+        small(shift__change="window", shift__meps_per_phase=2)
+    with pytest.raises(SimulationError, match=r"a round takes 12 MFPs, and room for 13"):
+        small(shift__meps_per_phase=3, nodes__source_buffer="4 MB").simulate()
+
+
+def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
+    scenario = small(
+        fabric__hosts_per_leaf=4,
+        fabric__spines=4,
+        fabric__radix=8,
+        shift__barrier="ideal",
+        nodes__folded=False,
+        run__duration="6 ms",
+    )
+    result = scenario.simulate(seed=1, timeline=True)  # books that do not balance are refused
+    found = metrics(result)
+    # Of four phases one goes to the neighbour, over one switch.
+    ways = [
+        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
+        for switches in (1, 3, 3, 3)
+    ]
+    assert found["phase_s"] == pytest.approx(sum(ways) / 4, rel=0.01)
+    payload = 8 * 100 * 4096
+    assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=0.01)
+    assert found["throughput_bps"] == pytest.approx(4 * found["node_throughput_bps"])
+    assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.01)
+    assert found["events_built"] == pytest.approx(found["event_rate_hz"] * 5.5e-3, abs=4 * 4096)
+    assert found["dummy_share"] == 0
+    hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
+    ports = result.series["ports"]
+    sent = {
+        name.split()[0]: count
+        for name, count in zip(ports["name"], ports["bytes"], strict=True)
+        if name.split()[0] in hosts
+    }
+    most = max(sent.values())
+    assert all(sent[name] > 0.99 * most for name in hosts[0::2])
+    assert all(sent[name] < 0.02 * most for name in hosts[1::2])
+    # In phase n the readout unit of slot i writes to the builder unit of slot i + n.
+    phases = result.series["phases"]
+    assert set(phases["node"]) == set(hosts[0::2])
+    met = {
+        (phases["node"][i], phases["step"][i] % 4): phases["to"][i]
+        for i in range(len(phases["node"]))
+        if phases["what"][i] == "sending"
+    }
+    assert met == {
+        (hosts[2 * slot], n): hosts[2 * ((slot + n) % 4) + 1] for slot in range(4) for n in range(4)
+    }
+
+
+def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> None:
+    def in_step(**changes: object) -> float:
+        scenario = small(
+            fabric__leaves=4,
+            fabric__spines=4,
+            fabric__hosts_per_leaf=4,
+            fabric__radix=8,
+            nodes__folded=False,
+            shift__barrier="ideal",
+            run__duration="4 ms",
+            **changes,
+        )
+        return metrics(scenario.simulate(seed=1))["phase_s"]
+
+    far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
+    assert in_step() == pytest.approx(far, rel=0.02)
+    # Three nodes of each leaf: every second pair of slots lacks one, but no phase has a conflict.
+    assert in_step(nodes__count=12, nodes__placement="spread") < 1.02 * far
+    assert in_step(nodes__count=15) < 1.02 * far
+    assert in_step(nodes__order="shuffled") > 1.3 * far
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 7])
+@pytest.mark.parametrize("change", ["count", "window"])
+def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: str) -> None:
+    scenario = small(
+        fabric__hosts_per_leaf=4,
+        fabric__spines=4,
+        fabric__radix=8,
+        nodes__count=nodes,
+        nodes__folded=False,
+        shift__change=change,
+        shift__window="50 us",
+        shift__grace="5 us",
+    )
+    found = metrics(scenario.simulate(seed=1))
+    readouts, builders = (nodes + 1) // 2, nodes // 2
+    assert found["events_built"] > 0
+    assert found["node_throughput_bps"] == pytest.approx(found["throughput_bps"] / readouts)
+    system = fabric_system(scenario)
+    assert len(system.mfp_bytes) == readouts
+    assert found["dummy_share"] == pytest.approx(1 - builders / len(system.builders))
+
+
+def test_unfolded_needs_a_node_to_build() -> None:
+    with pytest.raises(SimulationError, match=r"no builder unit; give at least one"):
+        small(nodes__count=1, nodes__folded=False).simulate()
+    with pytest.raises(ScenarioError, match=r"nodes.folded = false has no closed form"):
+        small(nodes__folded=False).analyse()

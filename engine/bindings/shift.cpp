@@ -21,6 +21,25 @@ using namespace infiniband;
 
 namespace {
 
+/// Of hosts; -1 is a dummy's.
+using Numbers = std::vector<std::int64_t>;
+
+Numbers numbers(const std::vector<NodeIndex>& slots) {
+    Numbers hosts;
+    for (const NodeIndex host : slots) {
+        hosts.push_back(host == protocol::LinearShift::nobody ? -1 : host);
+    }
+    return hosts;
+}
+
+std::vector<NodeIndex> slots(const Numbers& hosts) {
+    std::vector<NodeIndex> slots;
+    for (const std::int64_t host : hosts) {
+        slots.push_back(host < 0 ? protocol::LinearShift::nobody : static_cast<NodeIndex>(host));
+    }
+    return slots;
+}
+
 void bind_config(nb::module_& module) {
     using protocol::PhaseChange;
     using protocol::ShiftBarrier;
@@ -42,23 +61,14 @@ void bind_config(nb::module_& module) {
     auto cls = nb::class_<Config, ClusterConfig>(module, "ShiftConfig");
     cls.def(nb::init<>())
         .def_prop_rw(
-            "slots",
-            [](const Config& self) {
-                std::vector<std::int64_t> slots;
-                for (const NodeIndex host : self.slots) {
-                    slots.push_back(host == protocol::LinearShift::nobody ? -1 : host);
-                }
-                return slots;
-            },
-            [](Config& self, const std::vector<std::int64_t>& slots) {
-                self.slots.clear();
-                for (const std::int64_t host : slots) {
-                    self.slots.push_back(host < 0 ? protocol::LinearShift::nobody
-                                                  : static_cast<NodeIndex>(host));
-                }
-            })
+            "slots", [](const Config& self) { return numbers(self.slots); },
+            [](Config& self, const Numbers& hosts) { self.slots = slots(hosts); })
+        .def_prop_rw(
+            "builder_slots", [](const Config& self) { return numbers(self.builder_slots); },
+            [](Config& self, const Numbers& hosts) { self.builder_slots = slots(hosts); })
         .def_rw("change", &Config::change)
         .def_rw("barrier", &Config::barrier)
+        .def_rw("meps_per_phase", &Config::meps_per_phase)
         .def_rw("phases_per_barrier", &Config::phases_per_barrier)
         .def_rw("phases_under_way", &Config::phases_under_way)
         .def_rw("keeps_dummies", &Config::keeps_dummies)

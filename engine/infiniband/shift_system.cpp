@@ -41,7 +41,7 @@ base::BitRate slowest_rate(const FabricConfig& fabric, std::span<const NodeIndex
 
 struct ShiftSystem::Out {
     ShiftSystem& system;
-    std::uint32_t unit;
+    std::uint32_t unit;  // readout or builder, by who asks
     Time now;
 
     // A readout unit's.
@@ -49,10 +49,11 @@ struct ShiftSystem::Out {
         system.taken_from_card(unit * system.config_.streams + stream, now);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
-        tell_sizes(builder, Do::announce, mep, sizes);
+        tell_sizes(readout_node(), builder_node(builder), Do::announce, mep, sizes);
     }
     void write(const PushWrite& write) {
-        send(write.builder, {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
+        send(readout_node(), builder_node(write.builder),
+             {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
     }
     void acknowledge(StreamIndex stream, MepId) {
         const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
@@ -65,9 +66,10 @@ struct ShiftSystem::Out {
         system.cluster_->events().push({at, kCard, stream});
     }
 
-    // A unit's under linear shifting.
+    // A readout unit's under linear shifting.
     void send_barrier(Participant participant, BarrierMessage message) {
-        send(participant, {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
+        send(readout_node(), system.readout_places_.node_of[participant],
+             {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
     }
     void enter_barrier(std::uint64_t generation) {
         if (++system.gathering(generation).waiting == system.units_.size()) {
@@ -83,16 +85,19 @@ struct ShiftSystem::Out {
     void set_timer(Time at) {
         const Time after = system.config_.phase_jitter.draw(system.jitter_);
         system.cluster_->events().push(
-            {std::max(now, system.cluster_->clock(unit).global(at)) + after, kTimer, unit});
+            {std::max(now, system.cluster_->clock(readout_node()).global(at)) + after, kTimer,
+             unit});
     }
     void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(unit, step, stage, now); }
 
     // A builder unit's.
     void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
-        tell_sizes(readout, Do::grant, mep, offsets);
+        tell_sizes(builder_node(unit), system.readout_places_.node_of[readout], Do::grant, mep,
+                   offsets);
     }
     void discard(ReadoutIndex readout, MepId mep) {
-        send(readout, {.what = Do::discard, .mep = mep}, system.config_.control_bytes);
+        send(builder_node(unit), system.readout_places_.node_of[readout],
+             {.what = Do::discard, .mep = mep}, system.config_.control_bytes);
     }
     void built(MepId mep, base::Bytes, base::Bytes) {
         const std::uint32_t place = system.built_.put({unit, mep});
@@ -100,13 +105,20 @@ struct ShiftSystem::Out {
         system.cluster_->events().push({now + after, kProcessed, place});
     }
 
-    void tell_sizes(std::uint32_t to, Do what, MepId mep, std::span<const base::Bytes> sizes) {
+    [[nodiscard]] std::uint32_t readout_node() const {
+        return system.readout_places_.node_of[unit];
+    }
+    [[nodiscard]] std::uint32_t builder_node(BuilderIndex builder) const {
+        return system.builder_places_.node_of[builder];
+    }
+    void tell_sizes(std::uint32_t from, std::uint32_t to, Do what, MepId mep,
+                    std::span<const base::Bytes> sizes) {
         Note note{.what = what, .mep = mep};
         std::ranges::copy(sizes, note.sizes.begin());
-        send(to, note, system.config_.control_bytes + kOffsetBytes * system.config_.streams);
+        send(from, to, note, system.config_.control_bytes + kOffsetBytes * system.config_.streams);
     }
-    void send(std::uint32_t to, const Note& note, base::Bytes bytes) {
-        system.cluster_->send({unit, to, bytes, note.what == Do::write, note}, now);
+    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes) {
+        system.cluster_->send({from, to, bytes, note.what == Do::write, note}, now);
     }
 };
 
@@ -124,14 +136,59 @@ base::expected<std::unique_ptr<ShiftSystem>> ShiftSystem::make(const ShiftSystem
     return system;
 }
 
+void ShiftSystem::Places::add(std::uint32_t node) {
+    unit_on.resize(node + std::size_t{1}, LinearShift::nobody);
+    unit_on[node] = static_cast<std::uint32_t>(node_of.size());
+    node_of.push_back(node);
+}
+
 base::expected<void> ShiftSystem::build() {
-    std::vector<ReadoutIndex> in_slot;
+    auto shift = place_units();
+    if (!shift) {
+        return tl::unexpected(shift.error());
+    }
+    if (auto made = make_units(*shift); !made) {
+        return made;
+    }
+    if (auto placed = place_cards(); !placed) {
+        return placed;
+    }
+    cluster_->events().push({config_.warmup, kWarm, 0});
+    for (std::uint32_t i = 0; i < units_.size(); ++i) {
+        Out out{*this, i, Time::zero()};
+        units_[i].on_start(Time::zero(), out);
+    }
+    return {};
+}
+
+/// Units and nodes in the order of the slots; of each, the readout unit's node comes first.
+base::expected<LinearShift> ShiftSystem::place_units() {
+    const auto& builder_slots =
+        config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
+    if (builder_slots.size() != config_.slots.size()) {
+        return base::failure(
+            fmt::format("{} slots of readout and {} of builder units; give as many",
+                        config_.slots.size(), builder_slots.size()));
+    }
+    std::vector<ReadoutIndex> readout_in;
+    std::vector<BuilderIndex> builder_in;
     std::vector<NodeIndex> hosts;
-    for (const NodeIndex host : config_.slots) {
-        in_slot.push_back(host == LinearShift::nobody ? LinearShift::nobody
-                                                      : static_cast<ReadoutIndex>(hosts.size()));
-        if (host != LinearShift::nobody) {
-            hosts.push_back(host);
+    for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
+        const NodeIndex reads = config_.slots[slot];
+        const NodeIndex builds = builder_slots[slot];
+        readout_in.push_back(LinearShift::nobody);
+        builder_in.push_back(LinearShift::nobody);
+        if (reads != LinearShift::nobody) {
+            readout_in.back() = static_cast<ReadoutIndex>(readout_places_.node_of.size());
+            hosts.push_back(reads);
+            readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+        }
+        if (builds != LinearShift::nobody) {
+            builder_in.back() = static_cast<BuilderIndex>(builder_places_.node_of.size());
+            if (builds != reads) {
+                hosts.push_back(builds);
+            }
+            builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
     }
     auto cluster = Nodes::make(config_, hosts);
@@ -139,23 +196,33 @@ base::expected<void> ShiftSystem::build() {
         return tl::unexpected(cluster.error());
     }
     cluster_ = std::move(*cluster);
-    const auto units = static_cast<std::uint32_t>(hosts.size());
+    slowest_rate_ = slowest_rate(config_.fabric, hosts);
+    return LinearShift::make(std::move(readout_in), std::move(builder_in));
+}
+
+base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
+    const std::uint32_t units = shift.readouts();
     doing_.resize(units);
-    if (units == 0 || config_.streams < 1 || config_.streams > kMostStreams ||
+    if (config_.streams < 1 || config_.streams > kMostStreams ||
         config_.mfp_bytes.size() != std::size_t{units} * config_.streams) {
         return base::failure(fmt::format(
-            "{} units with {} streams and {} sizes of MFPs; expected a unit at least, 1 to {} "
-            "streams, and a size for each",
+            "{} units with {} streams and {} sizes of MFPs; expected 1 to {} streams, and a size "
+            "for each",
             units, config_.streams, config_.mfp_bytes.size(), kMostStreams));
     }
-    auto shift = LinearShift::make(in_slot, in_slot);
-    if (!shift) {
-        return tl::unexpected(shift.error());
+    const std::uint64_t mfps =
+        std::uint64_t{units} * shift.builders() * config_.streams * config_.meps_per_phase;
+    if (config_.meps_per_phase > kMostMeps || mfps > kMostMfps) {
+        return base::failure(fmt::format(
+            "{} MEPs per phase are {} MFPs in a round; give at most {} MEPs and {} MFPs",
+            config_.meps_per_phase, mfps, kMostMeps, kMostMfps));
     }
     const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     const base::Bytes largest = *std::ranges::max_element(config_.mfp_bytes);
+    const std::uint32_t round = config_.meps_per_phase * shift.builders();
     protocol::ShiftUnitConfig unit;
     unit.change = config_.change;
+    unit.meps_per_phase = config_.meps_per_phase;
     unit.barrier = config_.barrier;
     unit.phases_per_barrier = config_.phases_per_barrier;
     unit.phases_under_way = config_.phases_under_way;
@@ -163,24 +230,24 @@ base::expected<void> ShiftSystem::build() {
     unit.window = config_.window;
     unit.grace = config_.grace;
     unit.readout.streams = config_.streams;
-    unit.readout.builders = units;
-    unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * units : config_.buffered_mfps;
+    unit.readout.builders = shift.builders();
+    unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * round : config_.buffered_mfps;
     unit.readout.stream_buffer = config_.stream_buffer;
     unit.readout.largest_mfp = protocol::largest_mfp(sizes, largest);
-    unit.readout.write_rate = slowest_rate(config_.fabric, hosts);
+    unit.readout.announced_meps = config_.meps_per_phase;
+    unit.readout.write_rate = slowest_rate_;
     protocol::PushBuilderConfig builder;
-    builder.builders = units;
+    builder.builders = shift.builders();
     builder.streams.assign(units, config_.streams);
+    builder.concurrent_meps = 2 * config_.meps_per_phase;  // of this round and of the next
+    builder.announced_meps = config_.meps_per_phase;
     builder.output_buffer = config_.output_buffer;
-    for (std::uint32_t i = 0; i < units; ++i) {
-        unit.self = builder.self = i;
-        auto made = protocol::ShiftUnit::make(unit, *shift);
-        auto built = protocol::PushBuilder::make(builder);
-        if (!made || !built) {
-            return tl::unexpected(made ? built.error() : made.error());
+    for (unit.self = 0; unit.self < units; ++unit.self) {
+        auto made = protocol::ShiftUnit::make(unit, shift);
+        if (!made) {
+            return tl::unexpected(made.error());
         }
         units_.push_back(std::move(*made));
-        builders_.push_back(std::move(*built));
         for (StreamIndex s = 0; s < config_.streams; ++s) {
             const auto index = static_cast<std::uint32_t>(streams_.size());
             base::RandomStream random(config_.seed, fmt::format("mfp {}", index));
@@ -188,13 +255,12 @@ base::expected<void> ShiftSystem::build() {
                 {{sizes, config_.mfp_bytes[index], std::move(random)}, Time::zero()});
         }
     }
-    if (auto placed = place_cards(); !placed) {
-        return placed;
-    }
-    cluster_->events().push({config_.warmup, kWarm, 0});
-    for (std::uint32_t i = 0; i < units; ++i) {
-        Out out{*this, i, Time::zero()};
-        units_[i].on_start(Time::zero(), out);
+    for (builder.self = 0; builder.self < builder.builders; ++builder.self) {
+        auto made = protocol::PushBuilder::make(builder);
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        builders_.push_back(std::move(*made));
     }
     return {};
 }
@@ -242,7 +308,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             units_[event.index].on_idle_over(now, out);
             break;
         case kTimer:
-            units_[event.index].on_timer(cluster_->clock(event.index).local(now), out);
+            units_[event.index].on_timer(cluster_->clock(out.readout_node()).local(now), out);
             break;
         case kCard:
             if (cards_.on_timer(event.index, now, out)) {
@@ -278,32 +344,33 @@ void ShiftSystem::on_event(const sim::Event& event) {
 
 void ShiftSystem::on_letter(const Nodes::Letter& letter, Time now) {
     const Note& note = letter.content;
-    Out out{*this, letter.to, now};
     const std::span<const base::Bytes> sizes(note.sizes.data(), config_.streams);
-    switch (note.what) {
-        case Do::announce:
-            builders_[letter.to].on_sizes(letter.from, note.mep, sizes, out);
-            break;
-        case Do::grant:
-            units_[letter.to].on_grant(note.mep, sizes, now, out);
-            break;
-        case Do::discard:
-            units_[letter.to].on_discard(note.mep, now, out);
-            break;
-        case Do::barrier:
-            units_[letter.to].on_barrier_message(letter.from, note.barrier, out);
-            break;
-        case Do::write:
-            builders_[letter.to].on_written(letter.from, note.write.stream, note.mep, out);
-            break;
+    if (note.what == Do::announce || note.what == Do::write) {  // to a builder unit
+        Out out{*this, builder_places_.unit_on[letter.to], now};
+        const ReadoutIndex from = readout_places_.unit_on[letter.from];
+        if (note.what == Do::announce) {
+            builders_[out.unit].on_sizes(from, note.mep, sizes, out);
+        } else {
+            builders_[out.unit].on_written(from, note.write.stream, note.mep, out);
+        }
+        return;
+    }
+    Out out{*this, readout_places_.unit_on[letter.to], now};
+    if (note.what == Do::grant) {
+        units_[out.unit].on_grant(note.mep, sizes, now, out);
+    } else if (note.what == Do::discard) {
+        units_[out.unit].on_discard(note.mep, now, out);
+    } else {
+        units_[out.unit].on_barrier_message(readout_places_.unit_on[letter.from], note.barrier,
+                                            out);
     }
 }
 
 void ShiftSystem::on_written(const Nodes::Letter& letter, Time now) {
     ++counted_.mfps_written;
     counted_.bytes_written += letter.bytes;
-    Out out{*this, letter.from, now};
-    units_[letter.from].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
+    Out out{*this, readout_places_.unit_on[letter.from], now};
+    units_[out.unit].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
 }
 
 void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage stage, Time now) {
@@ -369,22 +436,24 @@ ShiftReport ShiftSystem::sums() const {
     all.stopped_for_memory = cards_.stopped(now()).memory;
     all.processor = cluster_->processor_used();
     all.control_messages = cluster_->control_messages();
-    for (std::uint32_t i = 0; i < units_.size(); ++i) {
-        const auto& unit = units_[i].counters();
-        const auto& readout = units_[i].readout().counters();
-        const auto& builder = builders_[i].counters();
-        all.meps_built += builder.built;
-        all.bytes_built += builder.built_bytes;
-        all.meps_discarded += builder.discarded;
+    for (const protocol::ShiftUnit& each : units_) {
+        const auto& unit = each.counters();
+        const auto& readout = each.readout().counters();
         all.mfps_blocked += readout.blocked;
         all.steps += unit.steps;
         all.idle_steps += unit.idle_steps;
         all.skipped_steps += unit.skipped_steps;
         all.writes_overran += readout.overran;
         all.unexpected += unit.unexpected + readout.unexpected_mfps + readout.unexpected_answers +
-                          readout.unexpected_completions + readout.unexpected_acknowledgements +
-                          builder.unexpected_sizes + builder.unexpected_mfps +
-                          builder.unexpected_processed;
+                          readout.unexpected_completions + readout.unexpected_acknowledgements;
+    }
+    for (const protocol::PushBuilder& each : builders_) {
+        const auto& builder = each.counters();
+        all.meps_built += builder.built;
+        all.bytes_built += builder.built_bytes;
+        all.meps_discarded += builder.discarded;
+        all.unexpected +=
+            builder.unexpected_sizes + builder.unexpected_mfps + builder.unexpected_processed;
     }
     return all;
 }

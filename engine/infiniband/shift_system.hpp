@@ -1,8 +1,8 @@
 // An event builder under linear shifting on a simulated fabric: drives the readout and builder
 // units of protocol/ in virtual time.
 //
-// Every node has a readout unit and a builder unit. What they tell each other goes as letters
-// (cluster.hpp).
+// A node has a readout unit, a builder unit, or one of each. What they tell each other goes as
+// letters (cluster.hpp).
 #pragma once
 
 #include <array>
@@ -27,8 +27,12 @@ namespace daqloom::infiniband {
 struct ShiftSystemConfig : ClusterConfig {
     /// The host in each slot of the schedule, or protocol::LinearShift::nobody for a dummy.
     std::vector<NodeIndex> slots;
+    /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
+    /// Empty: folded, a builder unit beside each readout unit.
+    std::vector<NodeIndex> builder_slots;
     protocol::PhaseChange change = protocol::PhaseChange::by_count;
     protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
+    std::uint32_t meps_per_phase = 1;  ///< by count
     std::uint32_t phases_per_barrier = 1;
     std::uint32_t phases_under_way = 1;
     bool keeps_dummies = true;
@@ -37,7 +41,7 @@ struct ShiftSystemConfig : ClusterConfig {
     /// From being told to go on, or from the opening of its window, until the unit does.
     base::DelayDistribution phase_jitter;
 
-    /// Mean size of an MFP, by node and stream; the nodes in the order of their slots.
+    /// Mean size of an MFP, by readout unit and stream; the units in the order of their slots.
     std::vector<base::Bytes> mfp_bytes;
     std::uint32_t streams = 1;
     bool is_poissonian = false;  ///< else always the mean
@@ -56,7 +60,7 @@ struct ShiftSystemConfig : ClusterConfig {
     protocol::SpikyDelay card_acknowledge;
 };
 
-/// After the warm-up, all nodes together; times are sums over the nodes.
+/// After the warm-up, all nodes together; times are sums over the readout units.
 struct ShiftReport {
     base::Time window;
     std::uint64_t meps_built = 0;
@@ -76,7 +80,7 @@ struct ShiftReport {
     std::uint64_t barriers = 0;
     base::Time waiting_for_slowest;  ///< from entering a barrier until the last one has
     base::Time releasing;            ///< from then on until being released
-    base::Time processor;            ///< spent on messages
+    base::Time processor;            ///< spent on messages, by all nodes
     std::uint64_t control_messages = 0;
     base::Time stopped_for_acknowledge;  ///< the trigger, once for all nodes
     base::Time stopped_for_memory;       ///< the same
@@ -146,6 +150,9 @@ class ShiftSystem {
 
   private:
     static constexpr std::uint32_t kMostStreams = 8;
+    static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
+    /// Of all units in a round; each takes some 100 B of books.
+    static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
 
     enum class Do : std::uint8_t {
         announce,
@@ -163,13 +170,13 @@ class ShiftSystem {
         protocol::PushWrite write{};
         std::array<base::Bytes, kMostStreams> sizes{};
     };
-    using Nodes = Cluster<Note>;  // unit n is on node n
+    using Nodes = Cluster<Note>;
 
     enum EventKind : std::uint32_t {
-        kPhase = Nodes::kFirstOtherEvent,  // index: unit
-        kTimer,                            // index: unit
-        kIdleOver,                         // index: unit
-        kCard,                             // index: unit · streams + stream
+        kPhase = Nodes::kFirstOtherEvent,  // index: readout unit
+        kTimer,                            // the same
+        kIdleOver,                         // the same
+        kCard,                             // index: readout unit · streams + stream
         kCardKnows,                        // the same
         kFreed,                            // the same
         kProcessed,                        // index: what was built
@@ -177,7 +184,7 @@ class ShiftSystem {
         kWarm,
     };
     struct Built {
-        std::uint32_t unit = 0;
+        std::uint32_t unit = 0;  // builder
         protocol::MepId mep{};
     };
     /// What a unit is at.
@@ -199,6 +206,14 @@ class ShiftSystem {
         base::Time releases;  // sum
     };
 
+    /// Units of one kind and their nodes, each by the other's number.
+    struct Places {
+        std::vector<std::uint32_t> node_of;
+        std::vector<std::uint32_t> unit_on;
+
+        void add(std::uint32_t node);
+    };
+
     /// What units ask for.
     struct Out;
     friend struct Out;
@@ -206,6 +221,8 @@ class ShiftSystem {
 
     explicit ShiftSystem(const ShiftSystemConfig& config);
     base::expected<void> build();
+    base::expected<protocol::LinearShift> place_units();
+    base::expected<void> make_units(const protocol::LinearShift& shift);
 
     void on_event(const sim::Event& event);
     void on_letter(const Nodes::Letter& letter, base::Time now);
@@ -221,12 +238,15 @@ class ShiftSystem {
 
     ShiftSystemConfig config_;
     std::unique_ptr<Nodes> cluster_;
+    Places readout_places_;
+    Places builder_places_;
+    base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;
     std::vector<protocol::PushBuilder> builders_;
-    std::vector<Doing> doing_;  // by unit
+    std::vector<Doing> doing_;  // by readout unit
     std::vector<Stream> streams_;
     protocol::SourceCards cards_;
-    std::vector<base::RandomStream> card_delays_;  // by unit
+    std::vector<base::RandomStream> card_delays_;  // by readout unit
     base::Pool<Built> built_;
     std::array<Gathering, 4> gatherings_{};
     base::RandomStream jitter_;

@@ -259,6 +259,20 @@ TEST(Barriers, OnceInSeveralPhasesCostAsMuchLess) {
     EXPECT_LE(found.ps, (paper + updates() * 8).ps);
 }
 
+TEST(Barriers, OfPhasesWithSeveralMepsCostAsMuchLessForEach) {
+    for (const std::uint32_t meps : {2U, 4U}) {
+        ShiftSystemConfig config = barrier_system(ShiftBarrier::dissemination, 16);
+        config.meps_per_phase = meps;
+        const Steps steps(*play(config, base::milliseconds(20)));
+        // Behind the first MFP the others follow on the wire.
+        const Time alone{(kMfp + kPackets * 26 + 16 + 4) * kByte};
+        const Time paper = transfer(config) + alone * (meps - 1) + cost_on_paper(config);
+        const Time found = steps.begun(28) - steps.begun(24);
+        EXPECT_GE(found.ps, (paper * 4).ps);
+        EXPECT_LE(found.ps, (paper * 4 + updates() * (8 * meps)).ps);
+    }
+}
+
 // ---- conflicts
 // -----------------------------------------------------------------------------------
 
@@ -402,6 +416,140 @@ TEST(Dummies, CostTheirShareOfTheEvents) {
             EXPECT_GT(with_dummies, without);
         }
     }
+}
+
+// ---- several MEPs a phase, units on nodes of their own
+// ------------------------------------------------------------------------------------
+
+/// MFPs that a readout unit writes per second in the steady state.
+double push_rate(ShiftSystemConfig config) {
+    config.warmup = base::microseconds(400);
+    const ShiftReport report = play(config, base::milliseconds(3))->report();
+    return static_cast<double>(report.mfps_written) / report.window.seconds() /
+           static_cast<double>(config.mfp_bytes.size());
+}
+
+TEST(MepsPerPhase, FollowEachOtherOnTheWire) {
+    ShiftSystemConfig config = system_on(fat_tree(4, 4, 4));
+    for (const std::uint32_t meps : {1U, 3U}) {
+        config.meps_per_phase = meps;
+        const Time phase = transfer(config, 3) + kAlone * (meps - 1);
+        const double rate = 16 * meps / (15 * phase.seconds());  // one phase stays on the nodes
+        EXPECT_NEAR(push_rate(config), rate, 0.01 * rate);
+    }
+}
+
+TEST(MepsPerPhase, NeedBuffersForARound) {
+    ShiftSystemConfig config = system_on(star_200(4));
+    config.meps_per_phase = 3;
+    config.buffered_mfps = 11;
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "linear shift: buffers of 11 MFPs and 1099511627776 bytes; a round takes 12 MFPs, "
+              "and room for 13 of 65536 bytes");
+    config.buffered_mfps = 0;
+    config.meps_per_phase = 1'001;
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "1001 MEPs per phase are 16016 MFPs in a round; give at most 1000 MEPs and 268435456 "
+              "MFPs");
+}
+
+/// Readout units on the even hosts, builder units on the odd ones.
+ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
+    ShiftSystemConfig config = system_on(fabric);
+    config.slots.clear();
+    for (NodeIndex host = 0; host < fabric.hosts; ++host) {
+        (host % 2 == 0 ? config.slots : config.builder_slots).push_back(host);
+    }
+    config.slots.resize(config.builder_slots.size(), LinearShift::nobody);
+    config.mfp_bytes.assign(fabric.hosts / 2, kMfp);
+    return config;
+}
+
+TEST(Unfolded, EachReadoutUnitSendsAtTheRateOfItsLinkWithoutConflicts) {
+    const FabricConfig fabric = fat_tree(4, 4, 4);
+    const ShiftSystemConfig config = unfolded_on(fabric);
+    const Time near = transfer(config, 1);
+    const Time far = transfer(config, 3);
+    ShiftSystemConfig finite = config;
+    finite.source_acknowledge.mean = base::seconds(1);  // two rounds
+    const auto system = play(finite, base::milliseconds(1));
+    const Steps steps(*system);
+    for (std::uint32_t step = 9; step < 16; ++step) {
+        const Time took = steps.through(step) - steps.begun(step);
+        EXPECT_GE(took.ps, far.ps) << step;
+        EXPECT_LE(took.ps, (far + updates(3)).ps) << step;
+    }
+    // Phase 0 goes to the neighbour on the leaf.
+    const Time first = steps.through(8) - steps.begun(8);
+    EXPECT_LE(first.ps, (near + updates(1)).ps);
+
+    // Every MFP at its builder: 8 readout units, two rounds of 8 builder units.
+    const ShiftReport report = system->report();
+    EXPECT_EQ(report.mfps_written, 8U * 16U);
+    EXPECT_EQ(report.meps_built, 16U);
+    EXPECT_EQ(report.bytes_built, 8 * 16 * kMfp);
+    EXPECT_EQ(report.bytes_written, report.bytes_built);
+
+    const double rate = 8 / (near + far * 7).seconds();
+    EXPECT_NEAR(push_rate(config), rate, 0.01 * rate);
+}
+
+TEST(Unfolded, WithAReadoutUnitTooManyIsADummysPhaseForEach) {
+    const ShiftSystemConfig config = [] {
+        ShiftSystemConfig odd = system_on(star_200(5));
+        odd.slots = {0, 2, 4};
+        odd.builder_slots = {1, 3, LinearShift::nobody};
+        odd.mfp_bytes.assign(3, kMfp);
+        return odd;
+    }();
+    const double rate = 2 / (3 * transfer(config).seconds());
+    EXPECT_NEAR(push_rate(config), rate, 0.01 * rate);
+}
+
+TEST(Unfolded, AnyBarrierIsAmongTheReadoutUnits) {
+    for (const auto& [barrier, messages] :
+         {std::pair{ShiftBarrier::centralised, 14.0}, std::pair{ShiftBarrier::tournament, 14.0},
+          std::pair{ShiftBarrier::dissemination, 24.0}}) {
+        ShiftSystemConfig config = unfolded_on(star_200(16));
+        config.barrier = barrier;
+        config.source_acknowledge.mean = base::seconds(1);
+        // From step to step of the second round, when nothing is announced any more.
+        EXPECT_NEAR(PerBarrier(config, 9, 15).messages, messages, 1);
+    }
+}
+
+TEST(Unfolded, ByWindowsOrWithSeveralMepsBooksBalance) {
+    for (const bool by_time : {false, true}) {
+        ShiftSystemConfig config = unfolded_on(fat_tree(3, 3, 3));  // five hosts read, four build
+        config.slots = {0, 2, 4, 6, 8};
+        config.builder_slots = {1, 3, 5, 7, LinearShift::nobody};
+        config.mfp_bytes.assign(10, kMfp);
+        config.streams = 2;
+        config.is_poissonian = true;
+        config.clock_offset = base::nanoseconds(100);
+        if (by_time) {
+            config.change = PhaseChange::by_time;
+            config.window = base::microseconds(20);
+            config.grace = base::microseconds(5);
+        } else {
+            config.meps_per_phase = 3;
+            config.phases_per_barrier = 5;
+            config.barrier = ShiftBarrier::tournament;
+        }
+        const auto system = play(config, base::milliseconds(2));
+        EXPECT_GT(system->report().meps_built, 100U);
+        EXPECT_EQ(system->report().meps_discarded, 0U);
+    }
+}
+
+TEST(Unfolded, NeedsAsManySlotsOfBothKindsAndABuilderUnit) {
+    ShiftSystemConfig config = unfolded_on(star_200(4));
+    config.builder_slots.push_back(LinearShift::nobody);
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "2 slots of readout and 3 of builder units; give as many");
+    config.builder_slots.assign(2, LinearShift::nobody);
+    EXPECT_EQ(ShiftSystem::make(config).error().message,
+              "linear shift: no builder unit; give at least one");
 }
 
 // ---- jitter: in step or not

@@ -73,6 +73,11 @@ def _answer(scenario: FabricScenario) -> Answer:
     scenario = _with_one_rate(scenario)
     if scenario.nodes.protocol == "daqpipe":
         return _daqpipe(Pipe(scenario))
+    if not scenario.nodes.folded:
+        raise ScenarioError(
+            f"{scenario.name}: linear shifting with nodes.folded = false has no closed form; "
+            "simulate it, or leave readout and builder units on the same nodes"
+        )
     push = Push(scenario)
     return _by_clock(push) if scenario.shift.change == "window" else _by_count(push)
 

@@ -31,5 +31,6 @@ def busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
         busy["source"] = push.events / scenario.fragments.rate
     room = nodes.output_buffer // int(push.mfps.sum())
     if nodes.processing_mean or not room:
-        busy["output_buffer"] = nodes.processing_mean / room if room else float("inf")
+        processing_s = push.meps * nodes.processing_mean
+        busy["output_buffer"] = processing_s / room if room else float("inf")
     return busy

@@ -36,9 +36,10 @@ def of_phases(push: Push, plan: Schedule) -> list[Condition]:
         ),
         Condition(
             "room for what is built",
-            push.scenario.nodes.output_buffer >= 2 * int(push.mfps.sum()),
-            "nodes.output_buffer holds less than the two multi-event packets that a builder unit "
-            "has places for: it discards, and phases are shorter where nothing is sent",
+            push.scenario.nodes.output_buffer >= 2 * push.meps * int(push.mfps.sum()),
+            f"nodes.output_buffer holds less than the {2 * push.meps} multi-event packets that a "
+            "builder unit has places for: it discards, and phases are shorter where nothing is "
+            "sent",
         ),
         Condition(
             "credits for the line rate",

@@ -36,7 +36,7 @@ class Pipe(View):
     @property
     def folded(self) -> bool:
         """Whether a node has both units."""
-        return self.scenario.daqpipe.folded
+        return self.scenario.nodes.folded
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
@@ -49,7 +49,7 @@ class Pipe(View):
         hosts = self.traffic.hosts if self.folded else self.traffic.hosts[1::2]
         if not len(hosts):
             raise ScenarioError(
-                f"{self.scenario.name} has one node and daqpipe.folded = false; expected two at "
+                f"{self.scenario.name} has one node and nodes.folded = false; expected two at "
                 "least, one to read out and one to build"
             )
         return hosts
@@ -182,8 +182,7 @@ class Pipe(View):
     def _of_hosts(self, fragment_s: Times) -> Times:
         """(hosts): time of each host in an event, both ways together."""
         up_s, down_s = self._ways(fragment_s)
-        folded = self.scenario.daqpipe.folded
-        return up_s + down_s if folded else np.concatenate([up_s, down_s])
+        return up_s + down_s if self.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
         """Of fragments sent by each readout unit, and had by each builder unit, in an event."""

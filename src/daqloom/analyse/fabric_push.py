@@ -48,11 +48,21 @@ class Push(View):
         sizes = np.array(mfp_bytes(self.scenario, self.nodes), np.int64)
         return sizes.reshape(self.nodes, self.scenario.nodes.streams)
 
+    @property
+    def meps(self) -> int:
+        """Multi-event packets of a phase."""
+        return self.scenario.shift.meps_per_phase
+
+    @property
+    def writes(self) -> int:
+        """Of a node in a phase: an MFP of each stream, of each multi-event packet."""
+        return self.scenario.nodes.streams * self.meps
+
     @cached_property
     def wire_s(self) -> Times:
         """Time of a node's MFPs of one phase on a link of their own, while as many come the other
-        way. Of all streams but the last the acknowledges go there, too, and credits for them."""
-        others = (self.mfps.shape[1] - 1) * (ACKNOWLEDGE_BYTES + self.link.update)
+        way. Of all of them but the last the acknowledges go there, too, and credits for these."""
+        others = (self.writes - 1) * (ACKNOWLEDGE_BYTES + self.link.update)
         return self._sum(self.link.wire_s) + self.link.bytes_s(others)
 
     @cached_property
@@ -63,13 +73,13 @@ class Push(View):
     @cached_property
     def pcie_s(self) -> Times:
         """Time of them through the network card, as many the other way at once; 0 without limit."""
-        return self._at(self.scenario.nodes.pcie_rate, self.mfps.sum(axis=1))
+        return self._at(self.scenario.nodes.pcie_rate, self.meps * self.mfps.sum(axis=1))
 
     @cached_property
     def memory_s(self) -> Times:
         """Time in which a node's memory has them and, of the mean size, those that come meanwhile,
         each as often as it crosses memory; 0 without limit."""
-        sent = self.mfps.sum(axis=1)
+        sent = self.meps * self.mfps.sum(axis=1)
         nodes = self.scenario.nodes
         return nodes.memory_passes * self._at(nodes.memory_rate, sent + sent.mean())
 
@@ -81,7 +91,7 @@ class Push(View):
 
     @cached_property
     def copy_s(self) -> Times:
-        """Time of the copies that stay within a node, all streams at once."""
+        """Time of the copies that stay within a node, all at once."""
         return self._at(self.scenario.nodes.local_rate, self.mfps.max(axis=1))
 
     def transfer_s(self, flow_s: Times, switches: NDArray[np.int32]) -> Times:
@@ -90,10 +100,9 @@ class Push(View):
 
         What is random about it, latency and jitter, is not in it: see `chance`.
         """
-        streams = self.mfps.shape[1]
         largest = self.link.message(int(self.mfps.max()))
         ways_s = self.messages.known_s(largest, switches.astype(np.float64))
-        posts_s = (streams - 1) * self.messages.cost_s + self.wire_s / streams
+        posts_s = (self.writes - 1) * self.messages.cost_s + self.wire_s / self.writes
         time_s: Times = np.maximum(flow_s, posts_s) + ways_s  # short MFPs wait for their posts
         return time_s
 
@@ -113,7 +122,7 @@ class Push(View):
         Poissonian sizes, so Poissonian themselves, with the variance of their mean in bytes."""
         if self.scenario.fragments.sizes == "fixed":
             return 0.0
-        return self.link.bytes_s(float(np.sqrt(self.mfps.sum(axis=1).max())))
+        return self.link.bytes_s(float(np.sqrt(self.meps * self.mfps.sum(axis=1).max())))
 
     @property
     def barrier(self) -> str:
@@ -134,25 +143,25 @@ class Push(View):
 
     @property
     def events(self) -> int:
-        """In a round: each node builds a multi-event packet."""
-        return self.packing * self.nodes
+        """In a round: each node builds as many multi-event packets as a phase has."""
+        return self.packing * self.nodes * self.meps
 
     @property
     def bytes_a_round(self) -> int:
         """Payload that all nodes push in a round: each its MFPs to each node, itself included."""
-        return int(self.mfps.sum()) * self.nodes
+        return int(self.mfps.sum()) * self.nodes * self.meps
 
     @property
     def processor_s(self) -> float:
         """Of a node in a round without barriers: writes and exchanges, sent and received."""
-        streams = self.mfps.shape[1]
-        return float((2 * streams + EXCHANGES) * (self.nodes - 1) * self.messages.cost_s)
+        messages = 2 * self.writes + EXCHANGES * self.meps
+        return float(messages * (self.nodes - 1) * self.messages.cost_s)
 
     def _sum(self, time_s: Callable[[OnWire], float]) -> Times:
-        """Over the streams of each node."""
+        """Over the writes of each node in a phase."""
         sizes, where = np.unique(self.mfps, return_inverse=True)
         each = np.array([time_s(self.link.message(int(size))) for size in sizes])
-        total: Times = each[where.reshape(self.mfps.shape)].sum(axis=1)
+        total: Times = self.meps * each[where.reshape(self.mfps.shape)].sum(axis=1)
         return total
 
     def _at(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:

@@ -33,10 +33,3 @@ class Daqpipe(Part):
             'alone (the timed variant); "0 s": fragments go as soon as they may (s)'
         ),
     )
-    folded: bool = Field(
-        default=True,
-        description=(
-            "a readout and a builder unit on every node; else one or the other, by turns in the "
-            "order of the nodes"
-        ),
-    )

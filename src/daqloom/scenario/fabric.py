@@ -123,8 +123,7 @@ class FabricScenario(System):
 
     def readouts(self, nodes: int) -> int:
         """How many of `nodes` nodes have a readout unit."""
-        unfolded = self.nodes.protocol == "daqpipe" and not self.daqpipe.folded
-        return -(-nodes // 2) if unfolded else nodes
+        return nodes if self.nodes.folded or self.nodes.protocol == "flows" else -(-nodes // 2)
 
     def check_groups(self, nodes: int) -> None:
         """Raises ValueError where `nodes` nodes have other sources than `fragments.groups`."""

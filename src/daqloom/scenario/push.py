@@ -90,7 +90,7 @@ class Card(Part):
 
 
 class Nodes(Part):
-    """[nodes]: hosts with a readout unit and a builder unit each."""
+    """[nodes]: hosts with readout and builder units."""
 
     protocol: Literal["shift", "daqpipe", "flows"] = Field(
         default="shift",
@@ -102,6 +102,13 @@ class Nodes(Part):
         description="unreliable: no acknowledges travel; a write is complete when it has arrived",
     )
     count: int = Field(default=0, ge=0, le=8192, description="nodes; 0: all hosts of the fabric")
+    folded: bool = Field(
+        default=True,
+        description=(
+            "shift, daqpipe: a readout and a builder unit on every node; else one or the other, by "
+            "turns in the order of the nodes"
+        ),
+    )
     placement: Literal["fill", "spread"] = Field(
         default="fill",
         description="leaf after leaf, or as many nodes on each leaf as on any other",
@@ -255,6 +262,14 @@ class Shift(Part):
     barrier: Literal["none", "centralised", "tournament", "dissemination", "ideal"] = Field(
         default="tournament", description="count: how nodes keep in step"
     )
+    meps_per_phase: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description=(
+            "count: multi-event packets that a node writes to its builder before the phase changes"
+        ),
+    )
     phases_per_barrier: int = Field(
         default=1, ge=1, le=1_000_000, description="count: phases from one barrier to the next"
     )
@@ -290,4 +305,8 @@ class Shift(Part):
     def _check(self) -> Self:
         if self.change == "window" and self.grace >= self.window:
             raise ValueError("grace is as long as window; nothing would ever be sent")
+        if self.change == "window" and self.meps_per_phase > 1:
+            raise ValueError(
+                'meps_per_phase above 1 needs change = "count"; a window has as many as fit'
+            )
         return self

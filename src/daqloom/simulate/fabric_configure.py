@@ -11,6 +11,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.infiniband import BLOCK_BYTES
 from daqloom.topology.routes import trace
+from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import check_paths
 
 if TYPE_CHECKING:
@@ -25,10 +26,12 @@ def shift_config(scenario: FabricScenario, system: FabricSystem, seed: int) -> _
     nodes, shift, fragments = scenario.nodes, scenario.shift, scenario.fragments
     config = _engine.ShiftConfig()
     _set_cluster(config, scenario, system, seed)
-    config.slots = system.slots.tolist()
+    config.slots = system.readouts.tolist()
+    config.builder_slots = system.builders.tolist()
     changes = {"count": _engine.PhaseChange.by_count, "window": _engine.PhaseChange.by_time}
     config.change = changes[shift.change]
     config.barrier = getattr(_engine.ShiftBarrier, shift.barrier)
+    config.meps_per_phase = shift.meps_per_phase
     config.phases_per_barrier = shift.phases_per_barrier
     config.phases_under_way = shift.phases_under_way
     config.keeps_dummies = shift.dummy_phases == "kept"
@@ -53,9 +56,8 @@ def daqpipe_config(
     daqpipe, streams = scenario.daqpipe, scenario.nodes.streams
     config = _engine.DaqpipeConfig()
     _set_cluster(config, scenario, system, seed)
-    hosts = system.hosts
-    config.readouts = hosts if daqpipe.folded else hosts[0::2]
-    config.builders = hosts if daqpipe.folded else hosts[1::2]
+    config.readouts = hosts_of(system.readouts)
+    config.builders = hosts_of(system.builders)
     config.is_push = daqpipe.mode == "push"
     config.credits = daqpipe.credits
     config.parallel_sends = daqpipe.parallel_sends

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from daqloom.output import OutputError, written_whole
 from daqloom.simulate.run import SimulationError
-from daqloom.topology.schedule import DUMMY
+from daqloom.topology.schedule import DUMMY, hosts_of
 
 if TYPE_CHECKING:
     from daqloom.topology.system import FabricSystem
@@ -32,7 +32,7 @@ class Span(NamedTuple):
     """What a node did from `begin_s` to `end_s`."""
 
     node: int
-    """Among the nodes, in the order of their slots."""
+    """Among those with a readout unit, in the order of their slots."""
     step: int
     """Phases since the start, through all rounds."""
     what: str
@@ -46,14 +46,14 @@ class Span(NamedTuple):
 
 def spans(stages: list[Stage], end_s: float, system: FabricSystem) -> list[Span]:
     """What every node does in which phase, by the time at which it is over."""
-    slot_of = [slot for slot, host in enumerate(system.slots.tolist()) if host != DUMMY]
+    slot_of = [slot for slot, host in enumerate(system.readouts.tolist()) if host != DUMMY]
     full_s = _full_barriers(stages, len(slot_of))
     found: list[Span] = []
     last: dict[int, Stage] = {}
     for stage in [*stages, *((end_s, 0, node, "finished") for node in range(len(slot_of)))]:
         if stage[2] in last and last[stage[2]][3] not in _SILENT:
             begin_s, step, node, what = last[stage[2]]
-            to = int(system.slots[(slot_of[node] + step) % len(system.slots)])
+            to = int(system.builders[(slot_of[node] + step) % len(system.builders)])
             if what == "in_barrier":
                 full = min(full_s.get(step, end_s), stage[0])
                 found.append(Span(node, step, "waiting", to, begin_s, full))
@@ -76,7 +76,7 @@ def _full_barriers(stages: list[Stage], nodes: int) -> dict[int, float]:
 
 def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:
     """The series `phases`: names of the node and of its partner, and the rest of `Span`."""
-    names = _names(system.hosts, system)
+    names = _names(hosts_of(system.readouts), system)
     kept = found[-MOST_KEPT:]
     return {
         "node": [names[span.node] for span in kept],
@@ -108,7 +108,7 @@ def event_columns(
 def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
     """Linear shifting: what every node does in which phase. Raises SimulationError where the file
     cannot be written."""
-    events = _tracks(_names(system.hosts, system))
+    events = _tracks(_names(hosts_of(system.readouts), system))
     events += [_slice(span, system) for span in found]
     _write(path, events)
 
@@ -167,5 +167,5 @@ def _slice(span: Span, system: FabricSystem) -> dict[str, object]:
         "tid": span.node,
         "ts": 1e6 * span.begin_s,
         "dur": 1e6 * (span.end_s - span.begin_s),
-        "args": {"phase": span.step % len(system.slots), "step": span.step},
+        "args": {"phase": span.step % len(system.readouts), "step": span.step},
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import shift_config
 from daqloom.simulate.phases import Span, phase_columns, spans, write_phases
+from daqloom.topology.schedule import hosts_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario
@@ -40,31 +41,31 @@ class ShiftRun:
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Of the protocol."""
         window_s, nodes = counted["window_s"], self.system.nodes
-        packing = self.scenario.fragments.packing
-        spent_s = nodes * window_s
-        written = counted["mfps_written"] / (nodes * self.scenario.nodes.streams)
+        readouts, packing = self.scenario.readouts(nodes), self.scenario.fragments.packing
+        spent_s = readouts * window_s
+        written = counted["mfps_written"] / (readouts * self.scenario.nodes.streams)
         metrics: dict[str, Any] = {}
         if not self._ends_before_a_round:
             metrics |= {
                 "event_rate_hz": packing * written / window_s,
                 "throughput_bps": 8 * counted["bytes_written"] / window_s,
-                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / nodes,
+                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / readouts,
             }
         metrics |= {
             "events_built": packing * counted["meps_built"],
             "events_discarded": packing * counted["meps_discarded"],
             "phases": counted["steps"],
-            "dummy_share": 1 - nodes / len(self.system.slots),
+            "dummy_share": 1 - self._builders / len(self.system.builders),
             "barrier_share": counted["in_barrier_s"] / spent_s,
             "idle_share": counted["idle_s"] / spent_s,
-            "processor_share": counted["processor_s"] / spent_s,
+            "processor_share": counted["processor_s"] / (nodes * window_s),
             "control_messages": counted["control_messages"],
             "source_buffer_full": counted["mfps_blocked"],
         }
         if counted["steps"] and not self._ends_before_a_round:
             metrics["phase_s"] = spent_s / counted["steps"]
         if counted["barriers"]:
-            entries = counted["barriers"] * nodes
+            entries = counted["barriers"] * readouts
             metrics["barrier_rate_hz"] = counted["barriers"] / window_s
             metrics["barrier_s"] = {
                 "waiting": counted["waiting_for_slowest_s"] / entries,
@@ -80,10 +81,15 @@ class ShiftRun:
         return metrics
 
     @property
+    def _builders(self) -> int:
+        """Builder units."""
+        return len(hosts_of(self.system.builders))
+
+    @property
     def _round_s(self) -> float:
-        """In which the sources fill an MFP for each node; for a rate above 0."""
-        fragments = self.scenario.fragments
-        return self.system.nodes * fragments.packing / fragments.rate
+        """In which the sources fill the MFPs of a round; for a rate above 0."""
+        fragments, meps = self.scenario.fragments, self.scenario.shift.meps_per_phase
+        return self._builders * meps * fragments.packing / fragments.rate
 
     @property
     def _ends_before_a_round(self) -> bool:
@@ -94,10 +100,10 @@ class ShiftRun:
         """What a reader of the numbers should know."""
         if self._ends_before_a_round:
             return [
-                f"at fragments.rate the MFPs of a whole round, one for each node, are there after "
-                f"{self._round_s:.3g} s only, and run.duration ends before: no phase is measured "
-                'at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate the '
-                "network bears"
+                "at fragments.rate the MFPs of a whole round, for each builder unit, are there "
+                f"after {self._round_s:.3g} s only, and run.duration ends before: no phase is "
+                'measured at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate '
+                "the network bears"
             ]
         if counted["steps"] == 0:
             return ["no phase ended after the warm-up; lengthen run.duration or make MFPs smaller"]

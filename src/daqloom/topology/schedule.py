@@ -31,6 +31,12 @@ def slots_of(hosts: Iterable[int]) -> Slots:
     return np.fromiter(hosts, np.int32)
 
 
+def hosts_of(slots: Slots) -> list[int]:
+    """Those that are no dummies, in their order."""
+    hosts: list[int] = slots[slots != DUMMY].tolist()
+    return hosts
+
+
 def by_name(fabric: Fabric, wiring: Wiring) -> Slots:
     """All hosts that are cabled to a switch, in the order of their names."""
     return slots_of(host for host in natural_order(fabric.hosts) if wiring.leaf[host] != NONE)
@@ -75,6 +81,20 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
     ports = sorted(set(wiring.leaf_port[slots[slots != DUMMY]].tolist()))
     whole: Slots = _rows(wiring, slots, in_order, ports).reshape(-1)
     return whole
+
+
+def unfolded(slots: Slots) -> tuple[Slots, Slots]:
+    """The slots of readout units and those of builder units, by turns in the order of the nodes.
+
+    Two neighbouring slots become one, of a readout and a builder unit. With as many nodes, or
+    dummies for them, as slots, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1:
+    part of what happens in phase 2n + 1 with units of both kinds on all nodes, so that no link gets
+    more flows than there.
+    """
+    places = np.flatnonzero(slots != DUMMY)
+    units = np.full((2, -(-len(slots) // 2)), DUMMY, np.int32)
+    units[np.arange(len(places)) % 2, places // 2] = slots[places]
+    return units[0], units[1]
 
 
 def _grid(

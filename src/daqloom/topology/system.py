@@ -14,7 +14,7 @@ from daqloom.topology.fabric import Fabric, with_rate
 from daqloom.topology.load import load_fabric
 from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.routing import routing
-from daqloom.topology.schedule import DUMMY, Slots, by_port, shuffled, slots_of
+from daqloom.topology.schedule import DUMMY, Slots, by_port, hosts_of, shuffled, slots_of, unfolded
 from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ class FabricSystem:
     fabric: Fabric
     routes: Routes
     slots: Slots
+    readouts: Slots
+    """Of the schedule: the hosts of readout units; folded, `slots`."""
+    builders: Slots
+    """Those of builder units; as many."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
     warnings: list[str]
@@ -38,8 +42,7 @@ class FabricSystem:
     @property
     def hosts(self) -> list[int]:
         """Of the nodes, in the order of the slots."""
-        hosts: list[int] = self.slots[self.slots != DUMMY].tolist()
-        return hosts
+        return hosts_of(self.slots)
 
     @property
     def nodes(self) -> int:
@@ -52,7 +55,8 @@ def fabric_system(scenario: FabricScenario) -> FabricSystem:
     fabric, routes, warnings = cabled(scenario.fabric)
     slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
     sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
-    return FabricSystem(fabric, routes, slots, sizes, warnings)
+    readouts, builders = (slots, slots) if scenario.nodes.folded else unfolded(slots)
+    return FabricSystem(fabric, routes, slots, readouts, builders, sizes, warnings)
 
 
 def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes, list[str]]:
