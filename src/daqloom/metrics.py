@@ -152,7 +152,8 @@ METRICS: tuple[Metric, ...] = (
         "node_throughput_bps",
         "bit/s",
         _FORMULA,
-        "On a fabric: payload that a node pushes per second, copies to itself included, mean.",
+        "On a fabric: payload that a node with a readout unit pushes per second, copies to "
+        "itself included, mean.",
     ),
     Metric(
         "events_discarded",
@@ -162,7 +163,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("phases", "phases", _SIMULATE, "Of linear shifting, all nodes together."),
     Metric("phase_s", "s", _FORMULA, "Length of a phase, mean."),
-    Metric("dummy_share", "1", _FORMULA, "Share of the schedule's slots that are dummies."),
+    Metric(
+        "dummy_share",
+        "1",
+        _FORMULA,
+        "Share of the schedule's slots without a builder unit, dummies mostly.",
+    ),
     Metric(
         "barrier_share",
         "1",

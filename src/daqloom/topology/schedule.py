@@ -86,10 +86,10 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
 def unfolded(slots: Slots) -> tuple[Slots, Slots]:
     """The slots of readout units and those of builder units, by turns in the order of the nodes.
 
-    Two neighbouring slots become one, of a readout and a builder unit. With as many nodes, or
-    dummies for them, as slots, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1:
-    part of what happens in phase 2n + 1 with units of both kinds on all nodes, so that no link gets
-    more flows than there.
+    Two neighbouring slots become one, of a readout and a builder unit. Of an even number of slots
+    without dummies, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1: part of what
+    happens in phase 2n + 1 with units of both kinds on all nodes, so that no link gets more flows
+    than there.
     """
     places = np.flatnonzero(slots != DUMMY)
     units = np.full((2, -(-len(slots) // 2)), DUMMY, np.int32)
