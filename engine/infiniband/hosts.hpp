@@ -26,16 +26,16 @@
 namespace daqloom::infiniband {
 
 struct HostConfig {
-    base::Bytes mtu = 4096;     ///< payload of a packet
-    base::BitRate pcie_rate;    ///< of the adapter, each way; 0: no limit
-    base::BitRate memory_rate;  ///< of a host's memory, all traffic together; 0: no limit
+    base::Bytes mtu = 4096;          ///< payload of a packet
+    base::BitRate pcie_rate = {};    ///< of the adapter, each way; 0: no limit
+    base::BitRate memory_rate = {};  ///< of a host's memory, all traffic together; 0: no limit
     /// How often what is sent crosses memory, and what is received: written by its source and
     /// fetched; delivered and read by what comes next.
     std::uint32_t memory_passes = 2;
     bool acknowledge = true;  ///< else a message is complete when it has been received
     /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
     /// sent again, and a connection that has lost a packet delivers nothing more.
-    base::Time retry_timeout;
+    base::Time retry_timeout = {};
     std::uint32_t retry_count = 7;  ///< timeouts in a row that a connection bears
 };
 

@@ -56,7 +56,7 @@ void linear_shift(benchmark::State& state) {
     for (auto _ : state) {
         // 18 leaves and 18 spines of 36 ports, HDR.
         const FabricConfig config = fat_tree(18, 18, 18);
-        HostsPlay play(config, {mtu, {}, true});
+        HostsPlay play(config, {.mtu = mtu});
         Shift shift{*play.hosts, config.hosts, state.range(1),
                     std::vector<std::uint32_t>(config.hosts, 0)};
         for (NodeIndex host = 0; host < config.hosts; ++host) {
