@@ -16,6 +16,7 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
+#include "infiniband/on_cluster.hpp"
 #include "protocol/daqpipe.hpp"
 #include "protocol/event_manager.hpp"
 #include "protocol/mfp_sizes.hpp"
@@ -69,7 +70,7 @@ struct DaqpipeReport {
     }
 };
 
-class DaqpipeSystem {
+class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
   public:
     /// An event given to a builder and not yet built.
     struct Assigned {
@@ -87,19 +88,9 @@ class DaqpipeSystem {
 
     static base::expected<std::unique_ptr<DaqpipeSystem>> make(const DaqpipeSystemConfig& config);
 
-    /// Goes on until `until`, or until nothing can happen any more.
-    void run(base::Time until) { cluster_->run(until, *this); }
-
-    [[nodiscard]] base::Time now() const { return cluster_->now(); }
-    [[nodiscard]] const DaqpipeSystemConfig& config() const { return config_; }
-    [[nodiscard]] const Network& network() const { return cluster_->network(); }
     [[nodiscard]] DaqpipeReport report() const;
     /// From the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
-    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
-    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
-    [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
-    [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing but clocks goes on, and messages are under way or events to be built.
     [[nodiscard]] bool stalled() const;
     /// Books of packets and credits, of events and fragments.
@@ -141,6 +132,7 @@ class DaqpipeSystem {
     struct BuilderOut;
     struct ReadoutOut;
     friend Nodes;
+    friend OnCluster<DaqpipeSystem>;
 
     explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
         : config_(config), processing_(config.seed, "processing") {}

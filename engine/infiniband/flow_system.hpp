@@ -15,6 +15,7 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
+#include "infiniband/on_cluster.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
@@ -55,7 +56,7 @@ struct FlowReport {
     base::Time processor;      ///< spent on messages, a sum over the nodes
 };
 
-class FlowSystem {
+class FlowSystem : public OnCluster<FlowSystem> {
   public:
     /// A message that has arrived, for timelines.
     struct Arrival {
@@ -67,20 +68,10 @@ class FlowSystem {
 
     static base::expected<std::unique_ptr<FlowSystem>> make(const FlowSystemConfig& config);
 
-    /// Goes on until `until`, or until nothing can happen any more.
-    void run(base::Time until) { cluster_->run(until, *this); }
-
-    [[nodiscard]] base::Time now() const { return cluster_->now(); }
-    [[nodiscard]] const FlowSystemConfig& config() const { return config_; }
-    [[nodiscard]] const Network& network() const { return cluster_->network(); }
     [[nodiscard]] FlowReport report() const;
     /// From the post of a message until its receiver has it, of those that arrived after the
     /// warm-up.
     [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
-    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
-    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
-    [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
-    [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing but clocks goes on, and messages are under way.
     [[nodiscard]] bool stalled() const;
     /// Books of packets and credits, and of messages.
@@ -114,6 +105,7 @@ class FlowSystem {
         bool is_awaited = false;  // an event will come at `due`
     };
     friend Nodes;
+    friend OnCluster<FlowSystem>;
 
     explicit FlowSystem(const FlowSystemConfig& config) : config_(config) {}
     base::expected<void> check(const Flow& flow) const;

@@ -16,6 +16,7 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
+#include "infiniband/on_cluster.hpp"
 #include "protocol/mfp_sizes.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
@@ -116,7 +117,7 @@ struct ShiftReport {
     }
 };
 
-class ShiftSystem {
+class ShiftSystem : public OnCluster<ShiftSystem> {
   public:
     /// A stage of a unit, for timelines.
     struct StageRecord {
@@ -128,17 +129,7 @@ class ShiftSystem {
 
     static base::expected<std::unique_ptr<ShiftSystem>> make(const ShiftSystemConfig& config);
 
-    /// Goes on until `until`, or until nothing can happen any more.
-    void run(base::Time until) { cluster_->run(until, *this); }
-
-    [[nodiscard]] base::Time now() const { return cluster_->now(); }
-    [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
-    [[nodiscard]] const Network& network() const { return cluster_->network(); }
     [[nodiscard]] ShiftReport report() const;
-    [[nodiscard]] const RetryCounters& retries() const { return cluster_->retries(); }
-    [[nodiscard]] const sim::Histogram& write_latency() const { return cluster_->write_latency(); }
-    [[nodiscard]] std::uint64_t sim_events() const { return cluster_->sim_events(); }
-    [[nodiscard]] std::size_t pending_peak() const { return cluster_->events().peak_size(); }
     /// Nothing can happen any more, yet units are not finished.
     [[nodiscard]] bool stalled() const { return cluster_->events().empty(); }
     /// Books of packets, credits and MFPs.
@@ -218,6 +209,7 @@ class ShiftSystem {
     struct Out;
     friend struct Out;
     friend Nodes;
+    friend OnCluster<ShiftSystem>;
 
     explicit ShiftSystem(const ShiftSystemConfig& config);
     base::expected<void> build();
