@@ -171,8 +171,6 @@ def simulate(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
         from daqloom.scenario import Scenario, ScenarioError, load_system
 
         system = load_system(scenario, set_ or ())
