@@ -1,0 +1,119 @@
+// What units use to reach each other: messages, and writes straight into each other's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/doorbell.hpp"
+#include "live/handover.hpp"
+#include "live/shared_memory.hpp"
+
+namespace daqloom::live {
+
+/// A process of a run, 0 … units − 1: the same numbers in all of them.
+using UnitIndex = std::uint32_t;
+
+/// Of this machine's processor or of its network: how a thread waits.
+enum class Waiting {
+    adaptive,  ///< polls a little, then sleeps
+    blocking,  ///< sleeps at once
+    spinning,  ///< never sleeps: for a core of its own
+};
+
+struct TransportConfig {
+    UnitIndex self = 0;
+    std::uint32_t units = 1;  ///< of the run, those that are not connected included
+    Token token = {};         ///< what does not know it is refused
+    /// Counts up with every new set of members; what belongs to another one is refused.
+    std::uint32_t epoch = 0;
+    /// Memory that the others write to; none: nobody writes here. Outlives the transport.
+    const SharedMemory* arena = nullptr;
+    /// Memory from which writes are made. Outlives the transport.
+    std::vector<std::span<const std::byte>> sources;
+    /// Rung by whoever has something for this unit. Outlives the transport.
+    const Doorbell* doorbell = nullptr;
+    Waiting waiting = Waiting::adaptive;
+    base::Time polling = base::microseconds(20);  ///< adaptive: before it sleeps
+};
+
+struct Write {
+    UnitIndex to = 0;
+    std::span<const std::byte> bytes;  ///< in one of the sources; untouched until it is done
+    base::Bytes offset = 0;            ///< in the other's arena
+    std::uint32_t immediate = 0;       ///< what the other side is told when all is there
+    std::uint64_t context = 0;         ///< what we are told when it is done
+};
+
+/// What a transport tells its unit, from within `poll` only. These may call `send` and `write`.
+class TransportEvents {
+  public:
+    virtual ~TransportEvents() = default;
+    /// Valid during the call only. Its content is the other unit's word: to be checked.
+    virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
+    /// Somebody's write has all its bytes here.
+    virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
+    /// Our write is done: its source may be used again, and the other side has been told or will
+    /// be.
+    virtual void on_write_done(std::uint64_t context) = 0;
+    /// Nothing reaches this unit any more (told once). Writes to it are not done any more.
+    virtual void on_unreachable(UnitIndex unit) = 0;
+};
+
+struct TransportCounters {
+    std::uint64_t messages_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t writes = 0;
+    base::Bytes written_bytes = 0;
+    std::uint64_t writes_received = 0;
+    std::uint64_t refused_strangers = 0;  ///< connections or messages without the token
+    std::uint64_t refused_epoch = 0;      ///< of another epoch
+    std::uint64_t refused_malformed = 0;  ///< of an impossible length, source or kind
+    std::uint64_t sleeps = 0;
+};
+
+/// One thread uses a transport: whoever calls `poll`. An epoch has a transport of its own: what a
+/// lost unit could still write or say goes to one that is not there any more.
+///
+/// Between two units messages arrive in order, and each once. Writes and messages may overtake each
+/// other. Nothing is lost silently: a unit that cannot be reached is told of.
+class Transport {
+  public:
+    static constexpr std::size_t most_message = 16'384;  ///< bytes
+
+    virtual ~Transport() = default;
+
+    /// What another unit needs to connect to this one, up to 1 KiB.
+    [[nodiscard]] virtual std::vector<std::byte> address() const = 0;
+
+    struct Peer {
+        UnitIndex unit = 0;
+        std::vector<std::byte> address;
+    };
+    /// To all others of the epoch, who do the same at the same time; afterwards each can send and
+    /// write to each, without a first time that is slow. Called once. Returns those that did not
+    /// answer by then. Fails if this unit itself cannot take part.
+    [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
+        std::span<const Peer> peers, base::Time until) = 0;
+
+    /// False: there is no room now, ask again after a poll. To a connected unit, up to
+    /// `most_message` bytes.
+    [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
+    /// The same. A write outside of the other's arena makes that unit unreachable.
+    [[nodiscard]] virtual bool write(const Write& write) = 0;
+
+    /// Tells what has happened, and makes some progress with what is under way: a bounded amount of
+    /// work. False: nothing happened and nothing was done.
+    virtual bool poll(TransportEvents& events) = 0;
+    /// Until a poll may have something, the doorbell is rung, or `until`, as `waiting` says.
+    virtual void wait(base::Time until) = 0;
+
+    [[nodiscard]] virtual const TransportCounters& counters() const = 0;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,38 @@
+// The 32 bits that come with a write: what has been written, so that the builder can count it.
+//
+//     31 … 26  epoch mod 64
+//     25 … 16  slot: the MEP's turn at its builder, mod 1024
+//     15 … 0   source: number of the stream among those of all readout units
+#pragma once
+
+#include <cstdint>
+
+namespace daqloom::protocol {
+
+struct Immediate {
+    static constexpr std::uint32_t epochs = 64;
+    static constexpr std::uint32_t slots = 1024;
+    static constexpr std::uint32_t sources = 65'536;
+
+    std::uint32_t epoch = 0;   ///< mod `epochs`
+    std::uint32_t slot = 0;    ///< mod `slots`
+    std::uint32_t source = 0;  ///< below `sources`
+
+    [[nodiscard]] constexpr std::uint32_t encode() const {
+        return epoch % epochs << 26 | slot % slots << 16 | source % sources;
+    }
+    static constexpr Immediate decode(std::uint32_t bits) {
+        return {
+            .epoch = bits >> 26, .slot = bits >> 16 & (slots - 1), .source = bits & (sources - 1)};
+    }
+
+    friend constexpr bool operator==(const Immediate&, const Immediate&) = default;
+};
+
+/// The number of the MEP's turn that a slot stands for: the one in [oldest, oldest + slots).
+constexpr std::uint64_t turn_in_slot(std::uint32_t slot, std::uint64_t oldest) {
+    const auto ahead = (slot + Immediate::slots - oldest % Immediate::slots) % Immediate::slots;
+    return oldest + ahead;
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,79 @@
+// The multi-event packet (MEP): the MFPs of all sources for the same events, as a table with their
+// offsets. Little-endian:
+//
+//      0  magic u32 "MEP1" | sources u32
+//      8  MEP number u64
+//     16  first event id u64
+//     24  events u32 | flags u32 (bit 0: incomplete)
+//     32  bytes u64, of all of it, header and padding included
+//     40  per source: offset u64 | bytes u32 | source id u16 | state u16
+//         the MFPs, each at its offset
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+enum class MepState : std::uint16_t {
+    complete = 0,
+    missing = 1,  ///< its readout unit was lost before it had written the MFP
+    empty = 2,    ///< the source had no MFP for these events
+};
+
+struct MepEntry {
+    base::Bytes offset = 0;  ///< from the MEP's first byte
+    base::Bytes bytes = 0;
+    std::uint16_t source_id = 0;
+    MepState state = MepState::complete;
+
+    friend constexpr bool operator==(const MepEntry&, const MepEntry&) = default;
+};
+
+struct MepHeader {
+    MepId mep{};
+    std::uint64_t event_id = 0;  ///< of the first event
+    std::uint32_t events = 0;    ///< the packing factor
+
+    friend constexpr bool operator==(const MepHeader&, const MepHeader&) = default;
+};
+
+inline constexpr std::uint32_t mep_magic = 0x3150454d;
+inline constexpr std::uint32_t largest_mep_sources = 65'536;
+
+/// What a MEP has in front of its MFPs.
+constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::Bytes{16} * sources; }
+
+/// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP.
+base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
+                                std::span<std::uint8_t> mep);
+
+/// A MEP in memory that somebody else owns.
+class MepView {
+  public:
+    /// Whatever the bytes are: either every MFP of the table lies within `memory`, behind the table
+    /// and without overlap, and the size is that of `memory`, or this fails.
+    static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
+
+    [[nodiscard]] const MepHeader& header() const { return header_; }
+    [[nodiscard]] std::uint32_t sources() const { return sources_; }
+    [[nodiscard]] bool is_complete() const;
+    [[nodiscard]] MepEntry entry(std::uint32_t source) const;
+    /// The bytes of its MFP; none where it is missing or empty.
+    [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t source) const;
+
+  private:
+    MepView(MepHeader header, std::uint32_t sources, std::span<const std::uint8_t> memory)
+        : header_(header), sources_(sources), memory_(memory) {}
+
+    MepHeader header_;
+    std::uint32_t sources_;
+    std::span<const std::uint8_t> memory_;
+};
+
+}  // namespace daqloom::protocol
