@@ -1,0 +1,49 @@
+// What readout and builder units tell each other, as bytes. Little-endian:
+//
+//      0  kind u8 | 0 u8 | count u16 | round u32
+//      8  number u64
+//     16  values i64[count]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/units.hpp"
+
+namespace daqloom::protocol {
+
+struct UnitMessage {
+    enum class Kind : std::uint8_t {
+        announce = 1,     ///< readout to builder: `values` are the sizes of MEP `number`'s MFPs
+        grant = 2,        ///< builder to readout: `values` are offsets in the builder's buffer
+        discard = 3,      ///< builder to readout: MEP `number` is not wanted
+        barrier = 4,      ///< readout to readout: generation `number`, `round`
+        last_answer = 5,  ///< builder to readout: answered are its turns up to but without `number`
+        closed = 6,       ///< readout to builder: `number` MFPs were written to it in this epoch
+        assign = 7,       ///< event manager to builder: event `number`
+        done = 8,         ///< builder to event manager: event `number` needs no credit any more
+        request = 9,      ///< builder to readout: event `number` to the offset in `values`
+    };
+
+    Kind kind = Kind::announce;
+    std::uint32_t round = 0;
+    std::uint64_t number = 0;
+    std::span<const base::Bytes> values;
+};
+
+inline constexpr std::size_t most_message_values = 1'024;
+
+constexpr std::size_t encoded_bytes(const UnitMessage& message) {
+    return 16 + 8 * message.values.size();
+}
+
+/// To the front of `out`. Precondition: as many values as may be, and room for `encoded_bytes`.
+void encode_message(const UnitMessage& message, std::span<std::byte> out);
+
+/// None: no such message. Its values, none of them negative, are put into `values`.
+std::optional<UnitMessage> decode_message(std::span<const std::byte> bytes,
+                                          std::span<base::Bytes> values);
+
+}  // namespace daqloom::protocol
