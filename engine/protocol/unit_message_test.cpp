@@ -57,10 +57,10 @@ TEST(UnitMessage, WhatIsNoMessageIsRefused) {
     auto longer = good;
     longer.push_back(std::byte{0});
     EXPECT_FALSE(decode_message(longer, values));
-    for (const std::uint8_t kind : {0, 10, 255}) {
+    for (const int kind : {0, 10, 255}) {
         auto bad = good;
-        bad[0] = std::byte{kind};
-        EXPECT_FALSE(decode_message(bad, values)) << int{kind};
+        bad[0] = static_cast<std::byte>(kind);
+        EXPECT_FALSE(decode_message(bad, values)) << kind;
     }
     auto negative = good;
     negative[23] = std::byte{0x80};
