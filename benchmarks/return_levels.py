@@ -30,7 +30,7 @@ PART_S = LONG_S / PARTS
 
 def main() -> None:
     started = time.process_time()
-    result = daqloom.load("laptop", RACK).simulate(seed=1)
+    result = daqloom.load("small-rack", RACK).simulate(seed=1)
     simulated_s = time.process_time() - started
     maxima = np.asarray(result.series["tor_occupancy"]["max_bytes"], dtype=float)
     assert maxima.size == 80 * PARTS

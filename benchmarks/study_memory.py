@@ -26,7 +26,7 @@ methods = ["analyse", "simulate"]
 "event.rate" = ["4 kHz", "12 kHz"]
 "event.size" = ["2 MB", "5 MB"]
 """
-IDLE = 'scenario = "laptop"\nmethods = ["analyse"]\n'
+IDLE = 'scenario = "small-rack"\nmethods = ["analyse"]\n'
 
 
 def main() -> None:

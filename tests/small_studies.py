@@ -1,7 +1,7 @@
 """Studies that take a blink, for tests of what drives and keeps them."""
 
 BRIEF = """
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["analyse", "simulate"]
 [set]
 "run.duration" = "30 ms"
@@ -32,7 +32,7 @@ seeds = 2
 def search(low: str, high: str, tolerance: str) -> str:
     """The smallest ring of a drop-tail switch that drops nothing; one search."""
     return f"""
-scenario = "laptop"
+scenario = "small-rack"
 [set]
 "run.duration" = "30 ms"
 "run.warmup" = "10 ms"

@@ -184,7 +184,7 @@ def test_the_margin_of_the_incast_rule_is_buffer_and_pipe_less_windows() -> None
     assert atlas().metric("incast_margin_bytes") is None
 
 
-@pytest.mark.parametrize("name", ["atlas-lab", "atlas-hllhc", "laptop"])
+@pytest.mark.parametrize("name", ["atlas-lab", "atlas-hllhc", "small-rack"])
 def test_every_preset_is_analysed(name: str) -> None:
     result = daqloom.load(name).analyse()
     assert result.method == "analyse"

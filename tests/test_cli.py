@@ -44,7 +44,7 @@ def test_scenarios_lists_each_with_a_line():
     lines = invoke("scenarios").stdout.splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names)
-    assert {"atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lhcb-run3-test"} < set(names)
+    assert {"atlas-hllhc", "atlas-lab", "incast-rack", "small-rack", "lhcb-run3-test"} < set(names)
     assert all(len(line.split()) > 5 for line in lines)
 
 
@@ -127,25 +127,25 @@ def test_help_explains_every_command(command):
         (["analyse", "atlas-lab", "--set", "event.size=5"], "has no unit"),
         (["analyse", "atlas-lab", "--set", "event.size=-5 MB"], "is negative"),
         (["analyse", "atlas-lab", "--set", "event.size=5 kHz"], "is not in B"),
-        (["show", "laptop", "--set", "builders.count=0"], "at least 1"),
-        (["simulate", "laptop", "--set", "event.rate=0 Hz"], "is zero"),
-        (["simulate", "laptop", "--seed", "-1"], "--seed: run.seed = -1 is too small"),
+        (["show", "small-rack", "--set", "builders.count=0"], "at least 1"),
+        (["simulate", "small-rack", "--set", "event.rate=0 Hz"], "is zero"),
+        (["simulate", "small-rack", "--seed", "-1"], "--seed: run.seed = -1 is too small"),
         (["simulate", "lhcb-10-percent", "--pcap", "a=b"], "--pcap records Ethernet frames"),
-        (["simulate", "laptop", "--pcap", "access.0"], "expected LINK=FILE"),
-        (["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),
+        (["simulate", "small-rack", "--pcap", "access.0"], "expected LINK=FILE"),
+        (["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),
         (
-            ["simulate", "laptop", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
+            ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
             "another link's file",
         ),
-        (["simulate", "laptop", "--pcap", "access.4.down=b"], "access.0 to access.3"),
-        (["simulate", "laptop", "--pcap", "core=b"], 'there is no link "core"'),
-        (["simulate", "laptop", "--trace", "/"], "is a folder"),
-        (["simulate", "laptop", "--trace", "x" * 300], "file name too long"),
-        (["simulate", "laptop", "--pcap", f"{LINK}=/dev/null/b"], "cannot be written"),
-        (["simulate", "laptop", "--figure", "figure.docx"], "must end in .png"),
-        (["analyse", "laptop", "--figure", "/dev/null/figure.png"], "cannot be written"),
+        (["simulate", "small-rack", "--pcap", "access.4.down=b"], "access.0 to access.3"),
+        (["simulate", "small-rack", "--pcap", "core=b"], 'there is no link "core"'),
+        (["simulate", "small-rack", "--trace", "/"], "is a folder"),
+        (["simulate", "small-rack", "--trace", "x" * 300], "file name too long"),
+        (["simulate", "small-rack", "--pcap", f"{LINK}=/dev/null/b"], "cannot be written"),
+        (["simulate", "small-rack", "--figure", "figure.docx"], "must end in .png"),
+        (["analyse", "small-rack", "--figure", "/dev/null/figure.png"], "cannot be written"),
         (["demo", "--output", "/dev/null/demo"], "cannot be written"),
-        (["simulate", "laptop", "--trace", "/proc/trace.json"], "cannot be written"),
+        (["simulate", "small-rack", "--trace", "/proc/trace.json"], "cannot be written"),
     ],
 )
 def test_a_users_mistake_is_answered_in_one_sentence(arguments, reason):
@@ -153,7 +153,7 @@ def test_a_users_mistake_is_answered_in_one_sentence(arguments, reason):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["analyse"], ["frobnicate"], ["analyse", "laptop", "--no-such-option"]]
+    "arguments", [["analyse"], ["frobnicate"], ["analyse", "small-rack", "--no-such-option"]]
 )
 def test_a_wrong_command_line_is_refused_with_a_pointer_to_help(arguments):
     done = invoke(*arguments)
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_scenario_is_refused_by_its_name(tmp_path, content):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written_is_refused_before_the_run(tmp_path):
     tmp_path.chmod(0o500)
-    assert "cannot be written" in refused("simulate", "laptop", "--trace", tmp_path / "t.json")
+    assert "cannot be written" in refused("simulate", "small-rack", "--trace", tmp_path / "t.json")
 
 
 def test_an_interrupt_is_one_sentence(monkeypatch):
@@ -181,7 +181,7 @@ def test_an_interrupt_is_one_sentence(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Scenario, "simulate", interrupted)
-    done = invoke("simulate", "laptop")
+    done = invoke("simulate", "small-rack")
     assert done.exit_code == INTERRUPTED
     assert done.stderr == "daqloom: interrupted; nothing was saved\n"
 
@@ -208,7 +208,7 @@ def test_running_out_of_memory_is_one_sentence(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(Scenario, "simulate", exhausted)
-    done = invoke("simulate", "laptop")
+    done = invoke("simulate", "small-rack")
     assert done.exit_code == FAILED
     assert "out of memory" in done.stderr
 
@@ -224,7 +224,7 @@ def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
         )
 
     monkeypatch.setattr(Scenario, "simulate", simulated)
-    assert json.loads(invoke("simulate", "laptop", "--seed", "7", "--json").stdout)["seed"] == 7
+    assert json.loads(invoke("simulate", "small-rack", "--seed", "7", "--json").stdout)["seed"] == 7
 
 
 def test_a_programming_error_keeps_its_traceback(monkeypatch):
@@ -232,10 +232,10 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(Scenario, "analyse", broken)
-    assert isinstance(invoke("analyse", "laptop").exception, ZeroDivisionError)
+    assert isinstance(invoke("analyse", "small-rack").exception, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("arguments", [["show", "laptop"], ["analyse", "laptop", "--json"]])
+@pytest.mark.parametrize("arguments", [["show", "small-rack"], ["analyse", "small-rack", "--json"]])
 def test_a_full_disk_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "daqloom", *arguments]
@@ -248,6 +248,6 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        command = [sys.executable, "-m", "daqloom", "show", "laptop"]
+        command = [sys.executable, "-m", "daqloom", "show", "small-rack"]
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
     assert done.stderr == ""

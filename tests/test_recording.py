@@ -35,13 +35,13 @@ LOSSY = {
 }
 
 
-def laptop(**overrides: Any) -> Scenario:
-    return daqloom.load("laptop").with_overrides(overrides)
+def small_rack(**overrides: Any) -> Scenario:
+    return daqloom.load("small-rack").with_overrides(overrides)
 
 
 def command(overrides: dict[str, Any], *arguments: str) -> list[str]:
     options = [part for key, value in overrides.items() for part in ("--set", f"{key}={value}")]
-    return [sys.executable, "-m", "daqloom", "simulate", "laptop", *options, *arguments]
+    return [sys.executable, "-m", "daqloom", "simulate", "small-rack", *options, *arguments]
 
 
 def tshark(capture: Path, *arguments: str) -> list[str]:
@@ -122,7 +122,7 @@ def test_a_timeline_has_a_slice_for_every_event(recorded: tuple[Path, dict[str, 
 def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Path) -> None:
     files = {LINK: tmp_path / "down", "uplink.0.down": tmp_path / "uplink"}
     trace = tmp_path / "trace.json"
-    metrics = laptop(**LOSSY).simulate(pcap=files, trace=trace).metrics
+    metrics = small_rack(**LOSSY).simulate(pcap=files, trace=trace).metrics
     entries = json.loads(trace.read_text())["traceEvents"]
     kinds = Counter(entry["name"] for entry in entries if entry["ph"] == "i")
     assert kinds["drop"] == metrics["packets_dropped"] > 0
@@ -138,20 +138,20 @@ def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Pat
 
 
 def test_recording_does_not_change_what_happens(tmp_path: Path) -> None:
-    system = laptop(**LOSSLESS)
+    system = small_rack(**LOSSLESS)
     result = system.simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "new" / "b")
     assert result.metrics == system.simulate().metrics
 
 
 def test_a_link_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r'no link "access.9.down".*access.0 to access.3'):
-        laptop().simulate(pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
+        small_rack().simulate(pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_two_recordings_in_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="another recording goes there"):
-        laptop().simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
+        small_rack().simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -178,7 +178,7 @@ def test_an_interrupt_leaves_no_recording_behind(tmp_path: Path) -> None:
         text=True,
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("simulating laptop: ")
+        assert process.stderr.readline().startswith("simulating small-rack: ")
         assert len(list(tmp_path.iterdir())) == 2  # under temporary names
         process.send_signal(signal.SIGINT)
         _, log = process.communicate()

@@ -38,7 +38,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     ],
 )
 def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest):
-    assert f'did you mean "{nearest}"?' in refusal("laptop", [override])
+    assert f'did you mean "{nearest}"?' in refusal("small-rack", [override])
     path, _, value = override.partition("=")
     file = tmp_path / "mine.toml"
     file.write_text(f'{path} = "{value}"\n')
@@ -48,21 +48,21 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest
 
 
 def test_an_override_needs_a_path_and_a_value():
-    assert "expected dotted.path=value" in refusal("laptop", ["event.size"])
-    assert "is a table; set one of its keys" in refusal("laptop", ["event=2"])
-    assert "unknown key" in refusal("laptop", ["=2"])
-    assert "unknown key" in refusal("laptop", ["event.size.x=2"])
+    assert "expected dotted.path=value" in refusal("small-rack", ["event.size"])
+    assert "is a table; set one of its keys" in refusal("small-rack", ["event=2"])
+    assert "unknown key" in refusal("small-rack", ["=2"])
+    assert "unknown key" in refusal("small-rack", ["event.size.x=2"])
 
 
 def test_an_override_takes_toml_or_bare_text_or_python():
     scenario = load(
-        "laptop",
+        "small-rack",
         ["event.size=2 MB", 'event.rate="1 kHz"', "transport.timestamps=false", "run.seed=3"],
     )
     assert (scenario.event.size, scenario.event.rate) == (2_000_000, 1000)
     assert (scenario.transport.timestamps, scenario.run.seed) == (False, 3)
     same = load(
-        "laptop",
+        "small-rack",
         {
             "event.size": "2 MB",
             "event.rate": "1 kHz",
@@ -74,17 +74,17 @@ def test_an_override_takes_toml_or_bare_text_or_python():
 
 
 def test_an_override_cannot_smuggle_in_a_second_key():
-    assert "event.size" in refusal("laptop", ['event.size="2 MB"\nrun.seed=9'])
+    assert "event.size" in refusal("small-rack", ['event.size="2 MB"\nrun.seed=9'])
 
 
 def test_the_last_of_two_overrides_wins():
-    assert load("laptop", ["run.seed=1", "run.seed=2"]).run.seed == 2
+    assert load("small-rack", ["run.seed=1", "run.seed=2"]).run.seed == 2
 
 
 def test_a_file_in_an_override_is_meant_from_the_working_folder(tmp_path, monkeypatch):
     (tmp_path / "arrivals.txt").write_text("0.1\n")
     monkeypatch.chdir(tmp_path)
-    scenario = load("laptop", ["event.arrivals=trace", "event.trace=arrivals.txt"])
+    scenario = load("small-rack", ["event.arrivals=trace", "event.trace=arrivals.txt"])
     assert scenario.event.trace == str(tmp_path / "arrivals.txt")
 
 
@@ -175,7 +175,7 @@ def loads_or_refuses(scenario, overrides=()):
 
 @given(st.lists(st.tuples(st.one_of(KEYS, st.text(max_size=20)), GARBAGE), max_size=4))
 def test_any_override_gives_a_scenario_or_a_sentence(overrides):
-    loads_or_refuses("laptop", [f"{key}={value}" for key, value in overrides])
+    loads_or_refuses("small-rack", [f"{key}={value}" for key, value in overrides])
 
 
 VALUES = st.recursive(
@@ -189,7 +189,7 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_any_python_value_gives_a_scenario_or_a_sentence(overrides):
-    loads_or_refuses("laptop", overrides)
+    loads_or_refuses("small-rack", overrides)
 
 
 @given(st.binary(max_size=300))
@@ -228,6 +228,6 @@ def test_a_valid_file_cut_short_gives_a_scenario_or_a_sentence(tmp_path_factory,
 
 def test_loading_imports_nothing_heavy():
     heavy = ["numpy", "scipy", "pandas", "xarray", "matplotlib", "plotly", "rich"]
-    code = f"import daqloom, sys; daqloom.load('laptop'); print(set({heavy}) & set(sys.modules))"
+    code = f"import daqloom, sys; daqloom.load('small-rack'); print(set({heavy}) & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

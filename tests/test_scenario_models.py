@@ -9,7 +9,7 @@ from strategies import scenarios
 from daqloom import load
 from daqloom.scenario import Scenario, ScenarioError, load_system, presets, to_toml
 
-PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "laptop", "lossless-switch-all-to-one")
+PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "small-rack", "lossless-switch-all-to-one")
 """Racks."""
 
 
@@ -22,8 +22,8 @@ def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
 
 
 def test_a_trace_that_the_arrivals_do_not_use_is_no_part_of_the_system():
-    laptop = load("laptop")
-    assert laptop.with_overrides({"event.trace": "nobody.txt"}).hash() == laptop.hash()
+    small_rack = load("small-rack")
+    assert small_rack.with_overrides({"event.trace": "nobody.txt"}).hash() == small_rack.hash()
 
 
 def test_atlas_lab_carries_the_figures_of_the_paper():
@@ -191,7 +191,7 @@ def test_a_histogram_sets_the_mean_size(tmp_path):
 def test_a_trace_sets_the_mean_rate(tmp_path):
     (tmp_path / "arrivals.txt").write_text("0.1\n0.2\n0.3\n0.5\n")
     scenario = load(
-        "laptop", {"event.arrivals": "trace", "event.trace": str(tmp_path / "arrivals.txt")}
+        "small-rack", {"event.arrivals": "trace", "event.trace": str(tmp_path / "arrivals.txt")}
     )
     assert scenario.event.rate == 8.0
     assert list(scenario.event.arrival_times) == [0.1, 0.2, 0.3, 0.5]
@@ -211,7 +211,7 @@ def test_the_hash_covers_what_files_hold_not_where_they_are(tmp_path):
         file = tmp_path / folder / "arrivals.txt"
         file.parent.mkdir(exist_ok=True)
         file.write_text(content)
-        return load("laptop", {"event.arrivals": "trace", "event.trace": str(file)})
+        return load("small-rack", {"event.arrivals": "trace", "event.trace": str(file)})
 
     assert scenario("a", "0.1\n0.2\n").hash() == scenario("b", "0.1\n2e-1\n").hash()
     assert scenario("a", "0.1\n0.2\n").hash() != scenario("b", "0.15\n0.2\n").hash()
@@ -238,4 +238,4 @@ def test_what_is_shown_loads_as_the_same_system(tmp_path, name):
 
 def test_a_scenario_cannot_be_changed_in_place():
     with pytest.raises(ValueError, match="frozen"):
-        load("laptop").event.size = 3
+        load("small-rack").event.size = 3

@@ -20,14 +20,14 @@ PERIODIC = {"event.arrivals": "deterministic", "event.rate": "500 Hz"}
 SHORT = {"run.duration": "60 ms", "run.warmup": "10 ms"}
 
 
-def laptop(**overrides: Any) -> Scenario:
-    return daqloom.load("laptop").with_overrides(SHORT | overrides)
+def small_rack(**overrides: Any) -> Scenario:
+    return daqloom.load("small-rack").with_overrides(SHORT | overrides)
 
 
 def command(*arguments: str) -> list[str]:
     overrides = [f"{key}={value}" for key, value in SHORT.items()]
     options = [part for override in overrides for part in ("--set", override)]
-    return [sys.executable, "-m", "daqloom", "simulate", "laptop", *options, *arguments]
+    return [sys.executable, "-m", "daqloom", "simulate", "small-rack", *options, *arguments]
 
 
 def in_another_process(*arguments: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def in_another_process(*arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def periodic() -> Result:
-    return laptop(**PERIODIC).simulate()
+    return small_rack(**PERIODIC).simulate()
 
 
 def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
@@ -59,13 +59,13 @@ def test_links_carry_the_events_with_their_framing(periodic: Result) -> None:
 
 
 def test_a_random_system_keeps_its_mean_rate() -> None:
-    result = daqloom.load("laptop").with_overrides({"run.duration": "600 ms"}).simulate()
+    result = daqloom.load("small-rack").with_overrides({"run.duration": "600 ms"}).simulate()
     # Poisson: 2 kHz · 0.5 s ± 5 √1000.
     assert result.metric("events_built") == pytest.approx(1000, abs=160)
 
 
 def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
-    result = laptop().simulate()
+    result = small_rack().simulate()
     occupancy = result.series["tor_occupancy"]
     assert max(occupancy["max_bytes"]) == pytest.approx(
         result.metric("buffer_peak_bytes.tor"), rel=1 / 256
@@ -76,7 +76,7 @@ def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
 
 
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
-    result = laptop(**{"event.rate": "10 kHz", "event.size": "100 kB"}).simulate()
+    result = small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}).simulate()
     course = result.series["course"]
     assert set(course) == {"time_s", *COURSES}
     assert {len(column) for column in course.values()} == {SLICES}
@@ -91,13 +91,13 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
 
 
 def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
-    result = laptop().simulate()
+    result = small_rack().simulate()
     assert 0 in result.series["course"]["event_rate_hz"]
     assert set(result.series["course"]) == {"time_s", *COURSES} - {"collection_latency_s.mean"}
 
 
 def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
-    result = laptop(
+    result = small_rack(
         **{
             "switch.tor.model": "drop-tail",
             "switch.tor.queue_packets": 8,
@@ -113,7 +113,7 @@ def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_in_another_process() -> None:
-    here = json.loads(laptop().simulate(seed=7).to_json())["metrics"]
+    here = json.loads(small_rack().simulate(seed=7).to_json())["metrics"]
     assert in_another_process("--seed", "7") == here
     assert in_another_process("--seed", "8") != here
 
@@ -126,7 +126,7 @@ def test_an_interrupt_leaves_no_file_behind(tmp_path: Any) -> None:
         text=True,
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("simulating laptop: ")
+        assert process.stderr.readline().startswith("simulating small-rack: ")
         process.send_signal(signal.SIGINT)
         output, log = process.communicate()
     assert process.returncode == 130

@@ -43,7 +43,7 @@ def test_a_run_agrees_with_its_own_counts() -> None:
         "run.duration": "200 ms",
         "run.warmup": "0 s",
     }
-    result = daqloom.load("laptop").with_overrides(overrides).simulate()
+    result = daqloom.load("small-rack").with_overrides(overrides).simulate()
     dropped, hops = result.metric("packets_dropped"), result.metric("packet_hops")
     fraction = result.metric("drop_fraction")
     assert dropped is not None

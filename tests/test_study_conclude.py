@@ -369,7 +369,7 @@ def test_the_surface_shows_where_it_is_extrapolated() -> None:
 # --- The commands --------------------------------------------------------------------------------
 
 STUDY = """
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["analyse", "simulate"]
 [set]
 "run.duration" = "0.1 s"
@@ -404,7 +404,7 @@ def test_the_commands_print_one_json_object(computed: list[str]) -> None:
     assert len(told["levels"]["points"]) + len(told["levels"]["left_out"]) == 4
     assert [fit["method"] for fit in told["fit"]["fits"]] == ["analyse", "simulate"]
     [place] = told["fit"]["fits"][0]["predictions"]
-    assert place["at"] == {"event.rate": 2000.0, "event.size": 400000.0}  # the laptop's own
+    assert place["at"] == {"event.rate": 2000.0, "event.size": 400000.0}  # the scenario's own
     assert len(told["compare"]["pairs"][0]["points"]) == 12
 
 

@@ -223,13 +223,13 @@ def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None
 
 def test_a_rack_has_no_metrics_of_fabrics(tmp_path: Path) -> None:
     path = tmp_path / "rack.toml"
-    path.write_text('scenario = "laptop"\n[report]\nshow = ["barrier_share"]\n')
-    with pytest.raises(StudyError, match="no result of laptop has barrier_share"):
+    path.write_text('scenario = "small-rack"\n[report]\nshow = ["barrier_share"]\n')
+    with pytest.raises(StudyError, match="no result of small-rack has barrier_share"):
         load_study(path)
 
 
 def test_kinds_have_model_versions_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    rack, fabric = (Cell(base, {}, "simulate", 1, "same") for base in (load("laptop"), tree()))
+    rack, fabric = (Cell(base, {}, "simulate", 1, "same") for base in (load("small-rack"), tree()))
     before = fabric.key
     monkeypatch.setattr("daqloom.study.racks.Racks.versions", {"analyse": 9, "simulate": 9})
     assert rack.key != Cell(rack.base, {}, "simulate", 2, "same").key

@@ -15,7 +15,7 @@ ATLAS = load("atlas-lab")
 STUDIES = sorted((Path(__file__).parent.parent / "studies").glob("*.toml"))
 
 GRID = """
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["analyse", "simulate"]
 [grid]
 "event.rate" = { from = "1 kHz", to = "3 kHz", step = "1 kHz" }
@@ -90,19 +90,19 @@ def test_decimal_steps_hit_their_values() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('scenario = "laptop"\n[grid]\n"event.rat" = ["1 kHz"]', 'did you mean "event.rate"'),
-        ('scenario = "laptop"\n[grid]\n"event.rate" = [1000]', "has no unit"),
-        ('scenario = "laptop"\n[grid]\n"event.rate" = []', "has no values"),
-        ('scenario = "laptop"\n[grid]\n"event.rate" = ["1 kHz", "1000 Hz"]', "twice"),
-        ('scenario = "laptop"\n[grid]\n"run.seed" = [1, 2]', "[repeat]"),
-        ('scenario = "laptop"\nspeed = 3', 'unknown key "speed"'),
+        ('scenario = "small-rack"\n[grid]\n"event.rat" = ["1 kHz"]', 'did you mean "event.rate"'),
+        ('scenario = "small-rack"\n[grid]\n"event.rate" = [1000]', "has no unit"),
+        ('scenario = "small-rack"\n[grid]\n"event.rate" = []', "has no values"),
+        ('scenario = "small-rack"\n[grid]\n"event.rate" = ["1 kHz", "1000 Hz"]', "twice"),
+        ('scenario = "small-rack"\n[grid]\n"run.seed" = [1, 2]', "[repeat]"),
+        ('scenario = "small-rack"\nspeed = 3', 'unknown key "speed"'),
         ('scenario = "nowhere"', 'there is no scenario "nowhere"'),
-        ('scenario = "laptop"\nmethods = ["guess"]', "methods.0"),
-        ('scenario = "laptop"\n[repeat]\nseeds = 0', "repeat.seeds = 0"),
-        ('scenario = "laptop"\n[[zip]]\n"event.rate" = ["1 kHz"]\n"builders.count" = [1, 2]',
+        ('scenario = "small-rack"\nmethods = ["guess"]', "methods.0"),
+        ('scenario = "small-rack"\n[repeat]\nseeds = 0', "repeat.seeds = 0"),
+        ('scenario = "small-rack"\n[[zip]]\n"event.rate" = ["1 kHz"]\n"builders.count" = [1, 2]',
          "equally long"),
-        ('scenario = "laptop"\n[set]\nevent.size = "5"', 'mine.toml: event.size = "5" has no unit'),
-        ('scenario = "laptop"\n[variants.none]\nbuilders.count = 0',
+        ('scenario = "small-rack"\n[set]\nevent.size = "5"', 'mine.toml: event.size = "5" has no unit'),
+        ('scenario = "small-rack"\n[variants.none]\nbuilders.count = 0',
          "mine.toml: builders.count = 0 is too small"),
         ("", "scenario is missing"),
         ("scenario =", "no valid TOML"),
@@ -116,7 +116,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None
 
 
 SEARCH = """
-scenario = "laptop"
+scenario = "small-rack"
 [search]
 key = "{key}"
 find = "smallest"
@@ -243,6 +243,6 @@ def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
 def test_a_report_shows_metrics_that_the_study_has(
     tmp_path: Path, show: str, sentence: str
 ) -> None:
-    text = f'scenario = "laptop"\nmethods = ["analyse"]\n[report]\nshow = {show}\n'
+    text = f'scenario = "small-rack"\nmethods = ["analyse"]\n[report]\nshow = {show}\n'
     with pytest.raises(StudyError, match=sentence):
         study(tmp_path, text)

@@ -17,7 +17,7 @@ from daqloom.study.file import load_study
 LONGEST_SENTENCE = 600
 MOST_BYTES = 50_000_000
 
-HEAD = 'scenario = "laptop"\n'
+HEAD = 'scenario = "small-rack"\n'
 GRID = HEAD + '[grid]\n"builders.count" = '
 THOUSAND = '{{ from = "1 {unit}", to = "2 {unit}", count = 1000 }}\n'
 SEARCH = """
@@ -106,7 +106,7 @@ def toml(value: Any) -> str:
 TEXTS = st.text(st.characters(codec="ascii", exclude_characters="\x7f"), max_size=20)
 WORDS = st.sampled_from(
     ["1 kHz", "2 MB", "0 B", "-1 kHz", "1e300 s", "inf", "nan", "log", "linear", "smallest",
-     "packets_dropped == 0", "event.rate", "switch.tor.buffer", "analyse", "laptop", ""]
+     "packets_dropped == 0", "event.rate", "switch.tor.buffer", "analyse", "small-rack", ""]
 )  # fmt: skip
 SCALARS = WORDS | TEXTS | st.integers() | st.floats() | st.booleans()
 KEYS = st.sampled_from(

@@ -97,7 +97,7 @@ def test_before_the_first_run_is_done_nobody_knows_how_long_it_takes() -> None:
 
 
 BOUNDED = """
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["analyse"]
 [set]
 "switch.tor.model" = "drop-tail"

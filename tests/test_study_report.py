@@ -218,7 +218,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
 
 STUDY = """
 title = "Formula only"
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["analyse"]
 [grid]
 "event.rate" = ["1 kHz", "2 kHz"]

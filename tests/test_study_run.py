@@ -66,10 +66,10 @@ def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) ->
 
 def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
-    text = GRID.replace('"0.2 kHz", "0.4 kHz"', '"400 Hz"').replace("laptop", "./copy.toml")
+    text = GRID.replace('"0.2 kHz", "0.4 kHz"', '"400 Hz"').replace("small-rack", "./copy.toml")
     from daqloom.scenario import load, to_toml
 
-    (tmp_path / "copy.toml").write_text(to_toml(load("laptop")))  # same system, other text
+    (tmp_path / "copy.toml").write_text(to_toml(load("small-rack")))  # same system, other text
     other = complete(written(tmp_path, text), tmp_path / "store")
     assert (other.finished, other.computed) == (12, 0)
 
@@ -263,7 +263,7 @@ def test_a_point_that_is_no_system_fails_alone(tmp_path: Path) -> None:
 
 
 SEARCH = """
-scenario = "laptop"
+scenario = "small-rack"
 [search]
 key = "switch.tor.buffer"
 find = "smallest"
@@ -291,7 +291,7 @@ class Known(InProcess):
         needed = 20_000_000 + 1_000_000 * (cell.seed or 0)
         drops = int(cell.scenario.switch.tor.buffer < needed)
         return Result(
-            scenario="laptop",
+            scenario="small-rack",
             scenario_hash=cell.scenario_hash,
             method="simulate",
             seed=cell.seed,
@@ -336,7 +336,7 @@ def test_the_dataset_has_units_and_a_table(study: Study, tmp_path: Path) -> None
 
 
 SWITCH = """
-scenario = "laptop"
+scenario = "small-rack"
 methods = ["simulate"]
 [set]
 "run.duration" = "20 ms"

@@ -90,7 +90,7 @@ def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path)
 def test_a_trace_has_its_own_rate(tmp_path: Path) -> None:
     trace = tmp_path / "arrivals.txt"
     trace.write_text("0.001\n0.002\n")
-    scenario = load("laptop", {"event.arrivals": "trace", "event.trace": str(trace)})
+    scenario = load("small-rack", {"event.arrivals": "trace", "event.trace": str(trace)})
     assert Saturation(scenario).excess_hz({"event.rate": "1 GHz"}) == -np.inf
 
 

@@ -46,6 +46,16 @@ constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
     return mfp_header_bytes + padded(fragments) + padded(base::Bytes{2} * fragments);
 }
 
+/// Whether memory begins like an MFP that fills all of it; for its fragments see MfpView.
+constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
+    const auto at = [&](std::size_t place) {
+        return std::to_integer<std::uint32_t>(memory[place]);
+    };
+    return memory.size() >= static_cast<std::size_t>(mfp_header_bytes) &&
+           (at(0) | at(1) << 8) == mfp_magic &&
+           (at(4) | at(5) << 8 | at(6) << 16 | at(7) << 24) == memory.size();
+}
+
 /// Writes an MFP to the front of `out`, with padding of zeros, and returns its size. Fails if there
 /// are too many fragments, one is too long, or `out` is too short.
 base::expected<base::Bytes> encode_mfp(const MfpHeader& header,

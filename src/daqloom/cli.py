@@ -163,9 +163,9 @@ def simulate(
 
     \b
     Examples:
-      daqloom simulate laptop
+      daqloom simulate small-rack
       daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
-      daqloom simulate laptop --pcap access.0.down=builder.pcapng --trace timeline.json
+      daqloom simulate small-rack --pcap access.0.down=builder.pcapng --trace timeline.json
       daqloom simulate lhcb-10-percent --set shift.barrier=none --figure phases.png
     """
     with plain_failures():
@@ -177,7 +177,7 @@ def simulate(
         if pcap and not isinstance(system, Scenario):
             raise ScenarioError(
                 f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
-                "it out, or take a rack such as laptop"
+                "it out, or take a rack such as small-rack"
             )
         if figure:
             from daqloom.report.result_figure import endings

@@ -1,0 +1,105 @@
+// What a unit counts, in memory that other threads and processes read while it runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::live {
+
+/// One thread counts, any read. No locked instruction: only the counting thread ever writes.
+class Counter {
+  public:
+    void add(std::uint64_t more) {
+        value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    }
+    void add(base::Time more) { add(static_cast<std::uint64_t>(more.ps)); }
+    void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::uint64_t> value_ = 0;
+};
+
+/// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds.
+struct NodeCounters {
+    Counter loops;  ///< of the data thread: it lives while this grows, or `sleeps` says so
+    Counter sleeps;
+    // ---- readout unit
+    Counter mfps_taken;  ///< from the streams' buffers
+    Counter mfp_bytes_taken;
+    Counter mfps_written;  ///< to builder units
+    Counter mfp_bytes_written;
+    Counter mfps_stale;      ///< of MEPs that an earlier epoch has finished with
+    Counter mfps_absent;     ///< numbers that the source left out
+    Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
+    Counter phases;
+    Counter idle_phases;
+    Counter sending_time;
+    Counter barrier_time;
+    Counter idle_time;
+    Counter entering_time;
+    Counter waiting_for_source;   ///< asleep while sending: no MFP is there
+    Counter waiting_for_builder;  ///< asleep while sending: no answer to what was announced
+    Counter waiting_for_network;  ///< asleep while sending: writes are under way
+    Counter barriers;
+    Counter messages_sent;
+    // ---- builder unit
+    Counter meps_granted;
+    Counter meps_built;       ///< whole
+    Counter meps_incomplete;  ///< delivered without some MFPs
+    Counter meps_dropped;     ///< not whole, and dropped
+    Counter meps_discarded;   ///< for want of room in the output buffer
+    Counter mfps_received;
+    Counter mfp_bytes_built;  ///< of MEPs delivered
+    Counter mep_bytes_built;  ///< the same with headers and padding
+    Counter meps_processed;
+    Counter output_held;  ///< bytes, now
+    Counter build_time;   ///< from the grant of a MEP until it is built, sum
+    // ---- what was refused
+    Counter refused_messages;  ///< that no unit of this epoch sends
+    Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
+    Counter unreachable;       ///< units lost by the transport
+
+    template <class See>
+    static void each(See see) {
+        using N = NodeCounters;
+        see("loops", &N::loops);
+        see("sleeps", &N::sleeps);
+        see("mfps_taken", &N::mfps_taken);
+        see("mfp_bytes_taken", &N::mfp_bytes_taken);
+        see("mfps_written", &N::mfps_written);
+        see("mfp_bytes_written", &N::mfp_bytes_written);
+        see("mfps_stale", &N::mfps_stale);
+        see("mfps_absent", &N::mfps_absent);
+        see("mfps_malformed", &N::mfps_malformed);
+        see("phases", &N::phases);
+        see("idle_phases", &N::idle_phases);
+        see("sending_time", &N::sending_time);
+        see("barrier_time", &N::barrier_time);
+        see("idle_time", &N::idle_time);
+        see("entering_time", &N::entering_time);
+        see("waiting_for_source", &N::waiting_for_source);
+        see("waiting_for_builder", &N::waiting_for_builder);
+        see("waiting_for_network", &N::waiting_for_network);
+        see("barriers", &N::barriers);
+        see("messages_sent", &N::messages_sent);
+        see("meps_granted", &N::meps_granted);
+        see("meps_built", &N::meps_built);
+        see("meps_incomplete", &N::meps_incomplete);
+        see("meps_dropped", &N::meps_dropped);
+        see("meps_discarded", &N::meps_discarded);
+        see("mfps_received", &N::mfps_received);
+        see("mfp_bytes_built", &N::mfp_bytes_built);
+        see("mep_bytes_built", &N::mep_bytes_built);
+        see("meps_processed", &N::meps_processed);
+        see("output_held", &N::output_held);
+        see("build_time", &N::build_time);
+        see("refused_messages", &N::refused_messages);
+        see("refused_writes", &N::refused_writes);
+        see("unreachable", &N::unreachable);
+    }
+};
+
+}  // namespace daqloom::live

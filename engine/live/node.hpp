@@ -1,0 +1,57 @@
+// A unit's process: its readout unit, its builder unit or both, with their buffers, sources and
+// consumers, through any number of epochs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/counters.hpp"
+#include "live/node_config.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// Called by one thread, the control's; the data thread is the node's own. An epoch is
+///
+///     prepare → connect → start → halt
+///
+/// and may be given up at any point by the next `prepare`.
+class Node {
+  public:
+    static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
+    ~Node();
+
+    /// A new epoch with these members, of which this unit is one: its address for the others.
+    base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
+                                                   std::span<const UnitIndex> members);
+    /// To all others. Returns those that did not answer in time.
+    base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
+                                                   base::Time timeout);
+    /// Data flow from here on. `first_mep`: number in the run of the epoch's first MEP. `start`: of
+    /// the first window, if phases change by time; as `now()` has it.
+    base::expected<void> start(std::uint64_t first_mep, base::Time start);
+
+    struct Halted {
+        bool is_drained = false;
+        std::uint64_t next_mep = 0;       ///< the first that no builder unit has answered
+        std::vector<UnitIndex> waits_for; ///< where it is not drained
+    };
+    /// Drains what was granted; waits so long. May be called again, with more units lost.
+    Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
+
+    /// Units that the transport could not reach in this epoch.
+    [[nodiscard]] std::vector<UnitIndex> suspects() const;
+    [[nodiscard]] const NodeCounters& counters() const;
+
+  private:
+    struct Parts;
+    explicit Node(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,534 @@
+// An epoch under linear shifting: the readout unit, the builder unit or both of a node.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "live/clock.hpp"
+#include "live/epoch.hpp"
+#include "live/outlet.hpp"
+#include "live/post.hpp"
+#include "live/stream_intake.hpp"
+#include "protocol/immediate.hpp"
+#include "protocol/mep.hpp"
+#include "protocol/push_builder.hpp"
+#include "protocol/shift_unit.hpp"
+#include "protocol/unit_message.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+using base::Bytes;
+using base::Time;
+using protocol::BarrierMessage;
+using protocol::BuilderIndex;
+using protocol::Immediate;
+using protocol::MepId;
+using protocol::Participant;
+using protocol::PushBuilder;
+using protocol::PushWrite;
+using protocol::ReadoutIndex;
+using protocol::ShiftStage;
+using protocol::ShiftUnit;
+using protocol::StreamIndex;
+using protocol::UnitMessage;
+using Kind = UnitMessage::Kind;
+
+/// MFPs start on cache lines: non-temporal stores fill them whole.
+constexpr Bytes kMfpAlignment = 64;
+
+std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+
+class ShiftEpoch final : public Epoch {
+  public:
+    ShiftEpoch(const EpochParts& parts, Members members)
+        : parts_(parts),
+          members_(std::move(members)),
+          counters_(*parts.counters),
+          post_(*parts.transport) {}
+
+    base::expected<void> make_units();
+
+    void begin() override;
+    bool step(Time now) override;
+    [[nodiscard]] Time next_timer() const override { return std::min(timer_, idle_until_); }
+    void on_slept(Time duration) override;
+    void on_close(std::span<const UnitIndex> lost) override;
+    [[nodiscard]] bool is_drained() const override;
+    [[nodiscard]] std::uint64_t next_mep() const override;
+    [[nodiscard]] std::vector<UnitIndex> waits_for() const override;
+
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
+    void on_written(UnitIndex from, std::uint32_t immediate) override;
+    void on_write_done(std::uint64_t context) override;
+    void on_unreachable(UnitIndex) override { counters_.unreachable.add(1); }
+
+  private:
+    struct ReadoutOut;
+    struct BuilderOut;
+
+    bool feed_streams();
+    bool give_back_acknowledged();
+    bool fire_timers(Time now);
+    bool take_back_consumed();
+    void for_readout_unit(UnitIndex from, const UnitMessage& message);
+    void for_builder_unit(ReadoutIndex from, const UnitMessage& message);
+    void enter(ShiftStage stage, Time at);
+    void deliver(MepId mep, Bytes place, Bytes bytes);
+    void write_header(MepId mep, Bytes place, Bytes bytes);
+    [[nodiscard]] std::uint32_t builders() const {
+        return static_cast<std::uint32_t>(members_.builders.size());
+    }
+    [[nodiscard]] ReadoutIndex self_readout() const {
+        return members_.readout_of[parts_.config->self];
+    }
+    [[nodiscard]] BuilderIndex self_builder() const {
+        return members_.builder_of[parts_.config->self];
+    }
+    [[nodiscard]] std::uint64_t in_run(MepId mep) const { return parts_.first_mep + number(mep); }
+
+    EpochParts parts_;
+    Members members_;
+    NodeCounters& counters_;
+    Post post_;
+    std::optional<ShiftUnit> readout_;
+    std::optional<PushBuilder> builder_;
+    std::vector<StreamIntake> streams_;
+    std::optional<Outlet> outlet_;
+    std::array<Bytes, most_streams> values_{};
+    std::vector<protocol::MepEntry> entries_;  ///< of the run's sources
+    std::vector<Time> granted_at_;             ///< by slot
+
+    // What the readout unit has asked for and may not be given from within its call.
+    bool is_phase_ready_ = false;
+    std::vector<std::uint32_t> acknowledged_;  ///< MFPs, per stream
+    Time timer_ = Time::never();
+    Time idle_until_ = Time::never();
+
+    ShiftStage stage_ = ShiftStage::finished;
+    Time stage_since_ = Time::zero();
+    bool readout_drained_ = true;
+    bool builder_drained_ = true;
+};
+
+/// See ShiftUnitOut.
+struct ShiftEpoch::ReadoutOut {
+    ShiftEpoch& epoch;
+
+    void admitted(StreamIndex, MepId, Bytes) {}
+    void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
+        send(epoch.members_.builders[builder], {Kind::announce, 0, number(mep), sizes});
+    }
+    void write(const PushWrite& write) {
+        const auto& config = *epoch.parts_.config;
+        const std::uint64_t turn = protocol::turn_of(write.mep, epoch.builders());
+        const Immediate immediate{.epoch = epoch.parts_.epoch,
+                                  .slot = static_cast<std::uint32_t>(turn % Immediate::slots),
+                                  .source = epoch.self_readout() * config.streams + write.stream};
+        epoch.post_.write({.to = epoch.members_.builders[write.builder],
+                           .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
+                           .offset = write.to,
+                           .immediate = immediate.encode(),
+                           .context = number(write.mep) * config.streams + write.stream});
+    }
+    void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
+    void send_barrier(Participant to, BarrierMessage message) {
+        send(epoch.members_.readouts[to], {Kind::barrier, message.round, message.generation, {}});
+    }
+    void enter_barrier(std::uint64_t) {}
+    void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
+    void idle_for(Time length) { epoch.idle_until_ = now() + length; }
+    void set_timer(Time at) { epoch.timer_ = at; }
+    void stage(std::uint64_t, ShiftStage stage) { epoch.enter(stage, now()); }
+    void closed(BuilderIndex builder, std::uint64_t writes) {
+        send(epoch.members_.builders[builder], {Kind::closed, 0, writes, {}});
+    }
+    void drained() { epoch.readout_drained_ = true; }
+
+    void send(UnitIndex to, const UnitMessage& message) {
+        epoch.counters_.messages_sent.add(1);
+        epoch.post_.send(to, message);
+    }
+};
+
+/// See PushBuilderOut.
+struct ShiftEpoch::BuilderOut {
+    ShiftEpoch& epoch;
+
+    void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
+        const std::uint64_t turn = protocol::turn_of(mep, epoch.builders());
+        Time& granted = epoch.granted_at_[turn % Immediate::slots];
+        if (granted == Time::zero()) {
+            granted = now();
+            epoch.counters_.meps_granted.add(1);
+        }
+        send(readout, {Kind::grant, 0, number(mep), offsets});
+    }
+    void discard(ReadoutIndex readout, MepId mep) {
+        send(readout, {Kind::discard, 0, number(mep), {}});
+    }
+    void built(MepId mep, Bytes place, Bytes bytes) {
+        epoch.counters_.meps_built.add(1);
+        epoch.deliver(mep, place, bytes);
+    }
+    void incomplete(MepId mep, Bytes place, Bytes bytes) {
+        epoch.counters_.meps_incomplete.add(1);
+        epoch.deliver(mep, place, bytes);
+    }
+    void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
+        send(readout, {Kind::last_answer, 0, turn_end, {}});
+    }
+    void drained() { epoch.builder_drained_ = true; }
+
+    void send(ReadoutIndex readout, const UnitMessage& message) {
+        epoch.counters_.messages_sent.add(1);
+        epoch.post_.send(epoch.members_.readouts[readout], message);
+    }
+};
+
+base::expected<void> ShiftEpoch::make_units() {
+    const NodeConfig& config = *parts_.config;
+    const auto readouts = static_cast<std::uint32_t>(members_.readouts.size());
+    // Of this round and of the next, as in the simulated event builder.
+    const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
+    if (self_readout() != nobody) {
+        protocol::ShiftUnitConfig unit;
+        unit.self = self_readout();
+        unit.change = config.change;
+        unit.meps_per_phase = config.meps_per_phase;
+        unit.barrier = config.barrier;
+        unit.phases_per_barrier = config.phases_per_barrier;
+        unit.phases_under_way = config.phases_under_way;
+        unit.keeps_dummies = config.keeps_dummies;
+        unit.window = config.window;
+        unit.grace = config.grace;
+        unit.readout.streams = config.streams;
+        unit.readout.builders = builders();
+        unit.readout.buffered_mfps = buffered;
+        unit.readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
+        // What holds MFPs is the stream's buffer, here is only counted.
+        unit.readout.stream_buffer = unit.readout.largest_mfp * (Bytes{buffered} + 2);
+        unit.readout.announced_meps = config.meps_per_phase;
+        unit.readout.write_rate = config.write_rate;
+        auto made = ShiftUnit::make(unit, members_.shift);
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        readout_.emplace(std::move(*made));
+        readout_drained_ = false;
+        for (Buffer& buffer : parts_.streams) {
+            streams_.emplace_back(buffer, parts_.first_mep, buffered + 1, counters_);
+        }
+        acknowledged_.resize(config.streams);
+    }
+    if (self_builder() != nobody) {
+        const std::uint32_t sources = members_.readouts_in_run * config.streams;
+        protocol::PushBuilderConfig builder;
+        builder.self = self_builder();
+        builder.builders = builders();
+        builder.streams.assign(readouts, config.streams);
+        builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
+        builder.announced_meps = config.meps_per_phase;
+        builder.output_buffer = config.output_buffer;
+        builder.when_full = config.when_full;
+        builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
+                                                             : protocol::WhenIncomplete::drop;
+        builder.layout = {.header = protocol::mep_overhead(sources), .alignment = kMfpAlignment};
+        if (builder.concurrent_meps + builder.announced_meps > Immediate::slots ||
+            readouts * config.streams > Immediate::sources) {
+            return base::failure(
+                "more MEPs per phase, or more sources, than the 32 bits that come "
+                "with a write can tell apart; give at most 341 and 65 536");
+        }
+        auto made = PushBuilder::make(std::move(builder));
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        builder_.emplace(std::move(*made));
+        builder_drained_ = false;
+        outlet_.emplace(*parts_.output);
+        entries_.resize(sources);
+        granted_at_.resize(Immediate::slots);
+    }
+    return {};
+}
+
+void ShiftEpoch::begin() {
+    stage_since_ = now();
+    if (readout_) {
+        ReadoutOut out{*this};
+        readout_->on_start(parts_.start, out);
+    }
+}
+
+bool ShiftEpoch::step(Time now) {
+    bool did = post_.retry();
+    if (readout_) {
+        did |= fire_timers(now);
+        did |= give_back_acknowledged();
+        did |= feed_streams();
+    }
+    if (builder_) {
+        did |= take_back_consumed();
+    }
+    return did;
+}
+
+bool ShiftEpoch::fire_timers(Time now) {
+    ReadoutOut out{*this};
+    bool did = false;
+    if (std::exchange(is_phase_ready_, false)) {
+        readout_->on_phase(now, out);
+        did = true;
+    }
+    if (now >= timer_) {
+        timer_ = Time::never();
+        readout_->on_timer(now, out);
+        did = true;
+    }
+    if (now >= idle_until_) {
+        idle_until_ = Time::never();
+        readout_->on_idle_over(now, out);
+        did = true;
+    }
+    return did;
+}
+
+bool ShiftEpoch::give_back_acknowledged() {
+    ReadoutOut out{*this};
+    bool did = false;
+    for (StreamIndex stream = 0; stream < acknowledged_.size(); ++stream) {
+        for (; acknowledged_[stream] > 0; --acknowledged_[stream], did = true) {
+            streams_[stream].give_back();
+            readout_->on_acknowledged(stream, out);
+        }
+    }
+    return did;
+}
+
+bool ShiftEpoch::feed_streams() {
+    ReadoutOut out{*this};
+    bool did = false;
+    for (StreamIndex stream = 0; stream < streams_.size(); ++stream) {
+        StreamIntake& intake = streams_[stream];
+        while (readout_->readout().takes_more(stream) && intake.has_next()) {
+            readout_->on_generated(stream, intake.take(), out);
+            did = true;
+        }
+    }
+    return did;
+}
+
+bool ShiftEpoch::take_back_consumed() {
+    BuilderOut out{*this};
+    const bool did = outlet_->take_back([&](std::uint64_t turn) {
+        counters_.meps_processed.add(1);
+        builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
+    });
+    counters_.output_held.set(static_cast<std::uint64_t>(builder_->output_held()));
+    return did;
+}
+
+void ShiftEpoch::on_slept(Time duration) {
+    counters_.sleeps.add(1);
+    if (!readout_ || stage_ != ShiftStage::sending) {
+        return;
+    }
+    const auto& readout = readout_->readout();
+    const auto& counted = readout.counters();
+    if (readout.writes_under_way() > 0 || !post_.is_empty()) {
+        counters_.waiting_for_network.add(duration);
+    } else if (counted.announced > counted.granted + counted.discarded) {
+        counters_.waiting_for_builder.add(duration);
+    } else {
+        counters_.waiting_for_source.add(duration);
+    }
+}
+
+void ShiftEpoch::enter(ShiftStage stage, Time at) {
+    const Time spent = at - stage_since_;
+    switch (stage_) {
+        case ShiftStage::entering:
+            counters_.entering_time.add(spent);
+            break;
+        case ShiftStage::sending:
+            counters_.sending_time.add(spent);
+            counters_.phases.add(1);
+            break;
+        case ShiftStage::idle:
+            counters_.idle_time.add(spent);
+            counters_.phases.add(1);
+            counters_.idle_phases.add(1);
+            break;
+        case ShiftStage::in_barrier:
+            counters_.barrier_time.add(spent);
+            counters_.barriers.add(1);
+            break;
+        case ShiftStage::finished:
+            break;
+    }
+    stage_ = stage;
+    stage_since_ = at;
+}
+
+// ---- what others tell ---------------------------------------------------------------------------
+
+void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
+    const auto message =
+        protocol::decode_message(bytes, std::span(values_).first(parts_.config->streams));
+    if (!message || from >= members_.readout_of.size()) {
+        counters_.refused_messages.add(1);
+        return;
+    }
+    const bool is_for_builder = message->kind == Kind::announce || message->kind == Kind::closed;
+    const ReadoutIndex readout = members_.readout_of[from];
+    if (is_for_builder && builder_ && readout != nobody) {
+        for_builder_unit(readout, *message);
+    } else if (!is_for_builder && readout_) {
+        for_readout_unit(from, *message);
+    } else {
+        counters_.refused_messages.add(1);
+    }
+}
+
+void ShiftEpoch::for_builder_unit(ReadoutIndex from, const UnitMessage& message) {
+    BuilderOut out{*this};
+    if (message.kind == Kind::announce) {
+        builder_->on_sizes(from, MepId{message.number}, message.values, out);
+    } else {
+        builder_->on_closed(from, message.number, out);
+    }
+}
+
+/// A builder unit speaks of its own MEPs only, a readout unit of the barrier.
+void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
+    ReadoutOut out{*this};
+    const BuilderIndex builder = members_.builder_of[from];
+    const ReadoutIndex readout = members_.readout_of[from];
+    const MepId mep{message.number};
+    const bool is_its_own = builder != nobody && protocol::builder_of(mep, builders()) == builder;
+    if (message.kind == Kind::grant && is_its_own) {
+        readout_->on_grant(mep, message.values, now(), out);
+    } else if (message.kind == Kind::discard && is_its_own) {
+        readout_->on_discard(mep, now(), out);
+    } else if (message.kind == Kind::last_answer && builder != nobody) {
+        readout_->on_last_answer(builder, message.number, now(), out);
+    } else if (message.kind == Kind::barrier && readout != nobody) {
+        readout_->on_barrier_message(readout, {message.number, message.round}, out);
+    } else {
+        counters_.refused_messages.add(1);
+    }
+}
+
+void ShiftEpoch::on_written(UnitIndex, std::uint32_t bits) {
+    const Immediate immediate = Immediate::decode(bits);
+    const std::uint32_t streams = parts_.config->streams;
+    if (!builder_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
+        immediate.source >= members_.readouts.size() * streams) {
+        counters_.refused_writes.add(1);
+        return;
+    }
+    const std::uint64_t turn = protocol::turn_in_slot(immediate.slot, builder_->oldest_turn());
+    BuilderOut out{*this};
+    counters_.mfps_received.add(1);
+    builder_->on_written(immediate.source / streams, immediate.source % streams,
+                         protocol::mep_of(self_builder(), turn, builders()), out);
+}
+
+void ShiftEpoch::on_write_done(std::uint64_t context) {
+    const std::uint32_t streams = parts_.config->streams;
+    const std::uint64_t mep = context / streams;
+    const auto stream = static_cast<StreamIndex>(context % streams);
+    counters_.mfps_written.add(1);
+    counters_.mfp_bytes_written.add(streams_[stream].bytes(mep).size());
+    ReadoutOut out{*this};
+    readout_->on_write_done(MepId{mep}, stream, now(), out);
+}
+
+// ---- MEPs ---------------------------------------------------------------------------------------
+
+void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
+    const std::uint64_t turn = protocol::turn_of(mep, builders());
+    Time& granted = granted_at_[turn % Immediate::slots];
+    counters_.build_time.add(now() - std::exchange(granted, Time::zero()));
+    write_header(mep, place, bytes);
+    outlet_->put(turn, in_run(mep), place, bytes);
+}
+
+/// The table has the sources of the whole run: those of units that are no members are missing.
+void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
+    const NodeConfig& config = *parts_.config;
+    for (std::uint32_t source = 0; source < entries_.size(); ++source) {
+        entries_[source] = {.offset = 0,
+                            .bytes = 0,
+                            .source_id = static_cast<std::uint16_t>(source),
+                            .state = protocol::MepState::missing};
+    }
+    std::uint64_t delivered = 0;
+    for (ReadoutIndex readout = 0; readout < members_.readouts.size(); ++readout) {
+        for (StreamIndex stream = 0; stream < config.streams; ++stream) {
+            const std::uint32_t source = builder_->source_of(readout, stream);
+            protocol::MepEntry& entry =
+                entries_[members_.readout_in_run[readout] * config.streams + stream];
+            if (!builder_->is_written(mep, source)) {
+                continue;
+            }
+            entry.bytes = builder_->size_of(mep, source);
+            entry.offset = entry.bytes > 0 ? builder_->offset_of(mep, source) - place : 0;
+            entry.state =
+                entry.bytes > 0 ? protocol::MepState::complete : protocol::MepState::empty;
+            delivered += static_cast<std::uint64_t>(entry.bytes);
+        }
+    }
+    counters_.mfp_bytes_built.add(delivered);
+    counters_.mep_bytes_built.add(static_cast<std::uint64_t>(bytes));
+    const auto memory = parts_.output->area().bytes().subspan(static_cast<std::size_t>(place),
+                                                              static_cast<std::size_t>(bytes));
+    const protocol::MepHeader header{.mep = MepId{in_run(mep)},
+                                     .event_id = in_run(mep) * config.packing,
+                                     .events = config.packing};
+    [[maybe_unused]] const auto written = protocol::encode_mep(
+        header, entries_, {reinterpret_cast<std::uint8_t*>(memory.data()), memory.size()});
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
+    std::vector<ReadoutIndex> readouts;
+    std::vector<BuilderIndex> builders;
+    for (const UnitIndex unit : lost) {
+        if (unit < members_.readout_of.size() && members_.readout_of[unit] != nobody) {
+            readouts.push_back(members_.readout_of[unit]);
+        }
+        if (unit < members_.builder_of.size() && members_.builder_of[unit] != nobody) {
+            builders.push_back(members_.builder_of[unit]);
+        }
+    }
+    timer_ = idle_until_ = Time::never();
+    is_phase_ready_ = false;
+    if (readout_) {
+        ReadoutOut out{*this};
+        readout_->on_close(builders, now(), out);
+    }
+    if (builder_) {
+        BuilderOut out{*this};
+        builder_->on_close(readouts, out);
+    }
+}
+
+bool ShiftEpoch::is_drained() const {
+    return readout_drained_ && builder_drained_ && post_.is_empty();
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members) {
+    auto epoch = std::make_unique<ShiftEpoch>(parts, std::move(members));
+    if (auto made = epoch->make_units(); !made) {
+        return tl::unexpected(made.error());
+    }
+    return epoch;
+}
+
+}  // namespace daqloom::live
