@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
@@ -62,8 +63,9 @@ class Buffer {
     std::unique_ptr<Parts> parts_;
 };
 
-/// The writing side; one at a time. A new one, in the same or another process, goes on where the
-/// one before it stopped: what that one had reserved and not committed is free again.
+/// The writing side; one at a time, and the buffer outlives it. A new one, in the same or another
+/// process, goes on where the one before it stopped: what that one had reserved and not committed
+/// is free again, and a buffer that it closed is open again.
 class BufferWriter {
   public:
     explicit BufferWriter(Buffer& buffer);
@@ -74,8 +76,8 @@ class BufferWriter {
     /// The first `bytes` of what was reserved are complete.
     void commit(std::uint64_t tag, base::Bytes bytes);
 
-    /// For who manages the area himself: a piece anywhere in it. False: too many are not
-    /// acknowledged.
+    /// For who manages the area himself, and does not reserve: a piece anywhere in it. False: too
+    /// many are not acknowledged.
     [[nodiscard]] bool put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes);
 
     /// Pieces ever committed, and of these ever acknowledged.
@@ -88,12 +90,14 @@ class BufferWriter {
     void wait(std::uint64_t seen, base::Time until) const;
 
   private:
-    Buffer* buffer_;
+    Buffer::Parts* buffer_;
+    std::uint64_t committed_;
     base::Bytes reserved_at_ = 0;
     base::Bytes reserved_ = 0;
 };
 
-/// The reading side; one at a time. A new one reads again what was not acknowledged.
+/// The reading side; one at a time, and the buffer outlives it. A new one reads again what was not
+/// acknowledged.
 class BufferReader {
   public:
     explicit BufferReader(Buffer& buffer);
@@ -111,8 +115,9 @@ class BufferReader {
     void wait(base::Time until) const;
 
   private:
-    Buffer* buffer_;
-    std::uint64_t read_ = 0;
+    Buffer::Parts* buffer_;
+    std::uint64_t acknowledged_;
+    std::uint64_t read_;
     bool broken_ = false;
 };
 

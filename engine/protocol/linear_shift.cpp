@@ -56,19 +56,30 @@ base::expected<LinearShift> LinearShift::folded(std::uint32_t slots,
     if (slots < 1 || slots > most_slots) {
         return wrong_number(slots);
     }
-    std::vector<std::uint32_t> node_in(slots, 0);
+    std::vector<Member> members(slots);
     for (const SlotIndex dummy : dummies) {
-        if (dummy >= slots || node_in[dummy] == nobody) {
+        if (dummy >= slots || !members[dummy].has_readout) {
             return base::failure(fmt::format(
                 "linear shift: dummy in slot {}; give slots 0 to {}, each once", dummy, slots - 1));
         }
-        node_in[dummy] = nobody;
+        members[dummy] = {.has_readout = false, .has_builder = false};
     }
-    std::uint32_t nodes = 0;
-    for (std::uint32_t& node : node_in) {
-        node = node == nobody ? nobody : nodes++;
+    return of_members(members, true);
+}
+
+base::expected<LinearShift> LinearShift::of_members(std::span<const Member> slots,
+                                                    bool keeps_dummies) {
+    std::vector<ReadoutIndex> readout_in;
+    std::vector<BuilderIndex> builder_in;
+    ReadoutIndex readouts = 0;
+    BuilderIndex builders = 0;
+    for (const Member member : slots) {
+        if (keeps_dummies || member.has_readout || member.has_builder) {
+            readout_in.push_back(member.has_readout ? readouts++ : nobody);
+            builder_in.push_back(member.has_builder ? builders++ : nobody);
+        }
     }
-    return make(node_in, node_in);
+    return make(std::move(readout_in), std::move(builder_in));
 }
 
 base::expected<LinearShift> LinearShift::unfolded(std::uint32_t readouts, std::uint32_t builders) {

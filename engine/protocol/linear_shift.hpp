@@ -42,6 +42,16 @@ class LinearShift {
         BuilderIndex builder;
     };
 
+    /// What a slot of a system holds that takes part; neither if it is a dummy, or lost.
+    struct Member {
+        bool has_readout = true;
+        bool has_builder = true;
+    };
+
+    /// The schedule of an epoch: the units that take part, each kind numbered in the order of its
+    /// slots. Slots without any are dummies, or left out if these are not kept.
+    static base::expected<LinearShift> of_members(std::span<const Member> slots,
+                                                  bool keeps_dummies);
     /// Each slot but the dummies is a node with a readout and a builder unit of the same number.
     static base::expected<LinearShift> folded(std::uint32_t slots,
                                               std::span<const SlotIndex> dummies = {});

@@ -97,10 +97,12 @@ PushBuilder::PushBuilder(PushBuilderConfig config)
       offsets_(sources()),
       announced_(meps_.size() * config_.streams.size()),
       written_(meps_.size() * sources()),
-      output_(config_.output_buffer) {}
+      output_(config_.output_buffer),
+      lost_(config_.streams.size()) {}
 
 bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> sizes) const {
-    if (!is_ours(mep) || readout >= readouts() || sizes.size() != config_.streams[readout]) {
+    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+        sizes.size() != config_.streams[readout]) {
         return false;
     }
     // A readout unit announces `announced_meps` beyond what was answered, and what was answered is
@@ -112,6 +114,52 @@ bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> s
     }
     return std::ranges::all_of(sizes,
                                [](Bytes size) { return size >= 0 && size <= largest_mfp_size; });
+}
+
+bool PushBuilder::is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const {
+    const std::uint64_t turn = turn_of(mep, config_.builders);
+    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+        stream >= config_.streams[readout] || turn < oldest_ || turn >= next_to_answer_) {
+        return false;
+    }
+    return meps_[slot_of(turn)].state == State::granted &&
+           !is_written(mep, first_source_[readout] + stream);
+}
+
+std::uint64_t PushBuilder::count_awaited() const {
+    std::uint64_t awaited = 0;
+    for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
+        const MepId mep = mep_of(config_.self, turn, config_.builders);
+        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+            for (StreamIndex stream = 0; stream < config_.streams[readout]; ++stream) {
+                awaited += is_awaited(readout, stream, mep) ? 1 : 0;
+            }
+        }
+    }
+    return awaited;
+}
+
+Bytes PushBuilder::written_bytes(std::uint64_t turn) const {
+    const MepId mep = mep_of(config_.self, turn, config_.builders);
+    const auto sizes = sizes_of(mep);
+    Bytes bytes = 0;
+    for (std::uint32_t source = 0; source < sources(); ++source) {
+        bytes += is_written(mep, source) ? sizes[source] : 0;
+    }
+    return bytes;
+}
+
+std::uint64_t PushBuilder::next_mep() const {
+    return next_to_answer_ == 0 ? 0
+                                : static_cast<std::uint64_t>(
+                                      mep_of(config_.self, next_to_answer_ - 1, config_.builders)) +
+                                      1;
+}
+
+PushBuilder::Stream PushBuilder::stream_of(std::uint32_t source) const {
+    const auto next = std::ranges::upper_bound(first_source_, source);
+    const auto readout = static_cast<ReadoutIndex>(next - first_source_.begin() - 1);
+    return {readout, source - first_source_[readout]};
 }
 
 void PushBuilder::forget_what_is_done() {

@@ -35,6 +35,9 @@ enum class WhenFull {
     wait,     ///< holds it, and with it sooner or later the whole event builder
 };
 
+/// What a builder does with a MEP whose last MFPs are in readout units that were lost.
+enum class WhenIncomplete { deliver, drop };
+
 struct PushBuilderConfig {
     BuilderIndex self = 0;
     std::uint32_t builders = 1;
@@ -46,6 +49,7 @@ struct PushBuilderConfig {
     std::uint32_t announced_meps = 1;
     base::Bytes output_buffer = base::Bytes{1} << 30;
     WhenFull when_full = WhenFull::discard;
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     MepLayout layout = {};
 };
 
@@ -62,6 +66,16 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
     out.built(mep, bytes, bytes);
 };
 
+/// And when an epoch ends.
+template <class Out>
+concept PushBuilderClosingOut =
+    requires(Out& out, ReadoutIndex readout, std::uint64_t turn, MepId mep, base::Bytes bytes) {
+        /// Tell the readout unit that no MEP of this or a later turn will be answered.
+        out.last_answer(readout, turn);
+        /// As `built`, but the MEP lacks the MFPs of sources for which is_written says so.
+        out.incomplete(mep, bytes, bytes);
+    };
+
 /// MEPs are answered in order, each when all readout units have announced it: granted if it has its
 /// place in the output buffer, which it keeps until it has been processed.
 ///
@@ -69,6 +83,11 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
 /// MEP is built once, when the last MFP is there; granted and not yet built are at most
 /// `concurrent_meps`. Messages may overtake each other. Whatever does not fit (sizes that come
 /// twice, an MFP that was not granted, …) is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, every granted MEP has the MFPs of all live readout
+/// units, as these write all that was granted; on_end gives out those that lack others.
+///
+/// Sources are the streams of all readout units, numbered through.
 class PushBuilder {
   public:
     struct Counters {
@@ -78,9 +97,14 @@ class PushBuilder {
         base::Bytes discarded_bytes = 0;
         std::uint64_t mfps = 0;
         std::uint64_t built = 0;
-        base::Bytes built_bytes = 0;  ///< of MFPs, without header and padding
+        base::Bytes built_bytes = 0;       ///< of MFPs, without header and padding
+        std::uint64_t incomplete = 0;      ///< MEPs given out without some MFPs
+        base::Bytes incomplete_bytes = 0;  ///< of the MFPs that they have
+        std::uint64_t dropped = 0;         ///< MEPs that lacked some MFPs
+        base::Bytes dropped_bytes = 0;     ///< of the MFPs that they had
         std::uint64_t processed = 0;
         base::Bytes output_peak = 0;
+        std::uint64_t from_lost = 0;             ///< inputs ignored, as their readout unit was lost
         std::uint64_t unexpected_sizes = 0;      ///< announced before, too early, not ours, …
         std::uint64_t unexpected_mfps = 0;       ///< a duplicate, or never granted
         std::uint64_t unexpected_processed = 0;  ///< the MEP is not here, or not built
@@ -92,7 +116,7 @@ class PushBuilder {
     template <PushBuilderOut Out>
     void on_sizes(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> sizes, Out& out) {
         if (!fits(readout, mep, sizes)) {
-            ++counters_.unexpected_sizes;
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_sizes);
             return;
         }
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
@@ -106,31 +130,24 @@ class PushBuilder {
     /// The MFP of one stream is at its place.
     template <PushBuilderOut Out>
     void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, Out& out) {
-        const std::uint64_t turn = turn_of(mep, config_.builders);
-        if (!is_ours(mep) || readout >= readouts() || stream >= config_.streams[readout] ||
-            turn < oldest_ || turn >= next_to_answer_) {
-            ++counters_.unexpected_mfps;
+        if (!is_awaited(readout, stream, mep)) {
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_mfps);
             return;
         }
-        const std::size_t slot = slot_of(turn);
+        const std::size_t slot = slot_of(turn_of(mep, config_.builders));
         const auto source = at(slot, first_source_[readout] + stream);
         Mep& here = meps_[slot];
-        if (here.state != State::granted || written_[static_cast<std::size_t>(source)]) {
-            ++counters_.unexpected_mfps;
-            return;
-        }
         written_[static_cast<std::size_t>(source)] = true;
         ++counters_.mfps;
+        awaited_ -= is_closing_ ? 1 : 0;
         if (++here.written < sources()) {
             return;
         }
         here.state = State::done;
         ++counters_.built;
         counters_.built_bytes += here.payload;
-        const base::Bytes place = here.place;
-        const base::Bytes bytes = here.bytes;
+        out.built(mep, here.place, here.bytes);
         forget_what_is_done();
-        out.built(mep, place, bytes);
         answer_what_is_complete(out);
     }
 
@@ -148,10 +165,90 @@ class PushBuilder {
         answer_what_is_complete(out);
     }
 
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The epoch is being closed: no more is answered, and nothing comes from lost readout units
+    /// any more. Comes again when more are lost. Precondition: there are such units.
+    template <PushBuilderClosingOut Out>
+    void on_close(std::span<const ReadoutIndex> lost, Out& out) {
+        for (const ReadoutIndex readout : lost) {
+            lost_[readout] = true;
+        }
+        if (!is_closing_) {
+            is_closing_ = true;
+            for_each_readout([&](ReadoutIndex readout) {
+                if (!lost_[readout]) {
+                    out.last_answer(readout, next_to_answer_);
+                }
+            });
+        }
+        awaited_ = count_awaited();
+    }
+
+    /// After on_close: of what was granted, all that the live readout units have is here.
+    [[nodiscard]] bool is_drained() const { return is_closing_ && awaited_ == 0; }
+
+    /// The epoch is over: MEPs that still lack MFPs are given out, or dropped, in order. Those that
+    /// have been given out keep their place until on_processed. Precondition: is_drained.
+    template <PushBuilderClosingOut Out>
+    void on_end(Out& out) {
+        for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
+            Mep& here = meps_[slot_of(turn)];
+            if (here.state != State::granted) {
+                continue;
+            }
+            const base::Bytes bytes = written_bytes(turn);
+            if (config_.when_incomplete == WhenIncomplete::deliver) {
+                ++counters_.incomplete;
+                counters_.incomplete_bytes += bytes;
+                out.incomplete(mep_of(config_.self, turn, config_.builders), here.place,
+                               here.bytes);
+            } else {
+                ++counters_.dropped;
+                counters_.dropped_bytes += bytes;
+                output_.free(turn);
+            }
+            here.state = State::done;
+        }
+        forget_what_is_done();
+    }
+
+    /// The first MEP number beyond all that this builder has answered.
+    [[nodiscard]] std::uint64_t next_mep() const;
+
+    // ---- what is in a MEP: during `built` and `incomplete` -------------------------------------
+
+    /// Of the MEP's MFPs, per source, 0 if a source has none. Offsets follow from it by `lay_out`.
+    [[nodiscard]] std::span<const base::Bytes> sizes_of(MepId mep) const {
+        return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * sources(),
+                                         sources());
+    }
+    /// Is the source's MFP there?
+    [[nodiscard]] bool is_written(MepId mep, std::uint32_t source) const {
+        return written_[slot_of(turn_of(mep, config_.builders)) * sources() + source];
+    }
+
+    // ---- numbers ------------------------------------------------------------------------------
+
+    struct Stream {
+        ReadoutIndex readout;
+        StreamIndex stream;
+        friend constexpr bool operator==(Stream, Stream) = default;
+    };
+
+    [[nodiscard]] std::uint32_t sources() const { return first_source_.back(); }
+    [[nodiscard]] std::uint32_t source_of(Stream stream) const {
+        return first_source_[stream.readout] + stream.stream;
+    }
+    /// Precondition: there is such a source.
+    [[nodiscard]] Stream stream_of(std::uint32_t source) const;
+    /// An MFP that is written is of this or a later turn, by less than `concurrent_meps`.
+    [[nodiscard]] std::uint64_t oldest_turn() const { return oldest_; }
+
     [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// MEPs granted and not yet built.
+    /// MEPs granted and not yet built, nor given out or dropped incomplete.
     [[nodiscard]] std::uint64_t under_construction() const {
-        return counters_.granted - counters_.built;
+        return counters_.granted - counters_.built - counters_.incomplete - counters_.dropped;
     }
     /// Bytes of the output buffer that are taken.
     [[nodiscard]] base::Bytes output_held() const { return output_.held(); }
@@ -172,10 +269,18 @@ class PushBuilder {
 
     [[nodiscard]] bool fits(ReadoutIndex readout, MepId mep,
                             std::span<const base::Bytes> sizes) const;
+    [[nodiscard]] bool is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const;
+    /// MFPs granted to live readout units and not yet here.
+    [[nodiscard]] std::uint64_t count_awaited() const;
+    /// Of a MEP's MFPs, those that are here.
+    [[nodiscard]] base::Bytes written_bytes(std::uint64_t turn) const;
+    [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
+        return readout < readouts() && lost_[readout];
+    }
 
     template <PushBuilderOut Out>
     void answer_what_is_complete(Out& out) {
-        while (next_to_answer_ < oldest_ + config_.concurrent_meps &&
+        while (!is_closing_ && next_to_answer_ < oldest_ + config_.concurrent_meps &&
                meps_[slot_of(next_to_answer_)].announced == readouts()) {
             if (!answer_next(out)) {
                 return;
@@ -241,7 +346,6 @@ class PushBuilder {
     [[nodiscard]] std::uint32_t readouts() const {
         return static_cast<std::uint32_t>(config_.streams.size());
     }
-    [[nodiscard]] std::uint32_t sources() const { return first_source_.back(); }
     /// Turns from `oldest_` on have a slot each, as many as can be granted or announced.
     [[nodiscard]] std::size_t slot_of(std::uint64_t turn) const {
         return static_cast<std::size_t>(turn % meps_.size());
@@ -260,6 +364,9 @@ class PushBuilder {
     ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
     std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
     std::uint64_t next_to_answer_ = 0;         ///< turn
+    std::vector<bool> lost_;                   ///< per readout unit
+    bool is_closing_ = false;
+    std::uint64_t awaited_ = 0;  ///< MFPs, while it is closing
     Counters counters_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace daqloom::protocol {
 
@@ -73,6 +75,50 @@ PushReadout::PushReadout(PushReadoutConfig config)
     for (StreamIndex stream = 0; stream < config.streams; ++stream) {
         streams_.push_back({.buffer = ByteRing(config.stream_buffer)});
     }
+}
+
+void PushReadout::on_last_answer(BuilderIndex index, std::uint64_t turn_end) {
+    if (index >= config_.builders) {
+        ++counters_.unexpected_answers;
+        return;
+    }
+    Builder& builder = builders_[index];
+    if (builder.is_lost || builder.turn_end != without_end || turn_end < builder.answered ||
+        turn_end > builder.announced) {
+        ignore_answer(index);
+        return;
+    }
+    builder.turn_end = turn_end;
+}
+
+void PushReadout::lose(Builder& builder) {
+    under_way_ -= std::exchange(builder.under_way, 0);
+    builder.is_lost = true;
+}
+
+bool PushReadout::is_drained() const {
+    return is_closing_ && std::ranges::all_of(builders_, [](const Builder& builder) {
+               return builder.is_lost ||
+                      (builder.written == builder.turn_end && builder.under_way == 0);
+           });
+}
+
+std::uint64_t PushReadout::next_mep() const {
+    std::uint64_t next = 0;
+    for (BuilderIndex index = 0; index < config_.builders; ++index) {
+        const Builder& builder = builders_[index];
+        const std::uint64_t begun = builder.written + (builder.next_stream == 0 ? 0 : 1);
+        if (begun > 0) {
+            next = std::max(next, number(mep_of(index, begun - 1, config_.builders)) + 1);
+        }
+    }
+    return next;
+}
+
+void PushReadout::count_dropped(std::uint64_t mep, StreamIndex stream) {
+    const bool is_lost = builders_[builder_of(MepId{mep}, config_.builders)].is_lost;
+    ++(is_lost ? counters_.lost_mfps : counters_.unanswered_mfps);
+    (is_lost ? counters_.lost_bytes : counters_.unanswered_bytes) += mfp(mep, stream).bytes;
 }
 
 }  // namespace daqloom::protocol

@@ -72,6 +72,9 @@ concept PushReadoutOut =
 /// waits at the source (back-pressure, counted); no write begins that could not end before the
 /// turn's deadline. Messages may overtake each other. Whatever does not fit is counted and
 /// otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, every MEP that a live builder has answered is
+/// written or discarded, and on_end leaves the others to the next epoch.
 class PushReadout {
   public:
     struct Counters {
@@ -86,8 +89,13 @@ class PushReadout {
         base::Bytes written_bytes = 0;  ///< of completed writes
         std::uint64_t overran = 0;      ///< writes under way when the next turn took over
         base::Bytes buffer_peak = 0;    ///< of the fullest stream
+        std::uint64_t lost_mfps = 0;    ///< dropped: of a builder that was lost
+        base::Bytes lost_bytes = 0;
+        std::uint64_t unanswered_mfps = 0;  ///< dropped: others had answered later MEPs
+        base::Bytes unanswered_bytes = 0;
+        std::uint64_t from_lost = 0;  ///< answers ignored, as their builder was lost
         std::uint64_t unexpected_mfps = 0;
-        std::uint64_t unexpected_answers = 0;  ///< grants and discards
+        std::uint64_t unexpected_answers = 0;  ///< grants, discards and last answers
         std::uint64_t unexpected_completions = 0;
         std::uint64_t unexpected_acknowledgements = 0;
     };
@@ -126,7 +134,7 @@ class PushReadout {
     void on_grant(MepId mep, std::span<const base::Bytes> offsets, base::Time now, Out& out) {
         if (!is_unanswered(mep) || offsets.size() != config_.streams ||
             std::ranges::any_of(offsets, [](base::Bytes offset) { return offset < 0; })) {
-            ++counters_.unexpected_answers;
+            ignore_answer(builder_of(mep, config_.builders));
             return;
         }
         ++counters_.granted;
@@ -142,7 +150,7 @@ class PushReadout {
     template <PushReadoutOut Out>
     void on_discard(MepId mep, base::Time now, Out& out) {
         if (!is_unanswered(mep)) {
-            ++counters_.unexpected_answers;
+            ignore_answer(builder_of(mep, config_.builders));
             return;
         }
         ++counters_.discarded;
@@ -162,8 +170,8 @@ class PushReadout {
                  .until = until,
                  .left_over = left_over,
                  .deadline = deadline,
-                 .is_on = true};
-        write_what_the_turn_permits(now, out);
+                 .is_on = !is_closing_};
+        write_what_is_permitted(now, out);
     }
 
     /// From now on, write to nobody.
@@ -178,13 +186,71 @@ class PushReadout {
             ++counters_.unexpected_completions;
             return;
         }
-        --under_way_;
+        Builder& builder = builders_[builder_of(mep, config_.builders)];
+        if (!builder.is_lost) {
+            --under_way_;
+            --builder.under_way;
+        }
         counters_.written_bytes += mfp(number(mep), stream).bytes;
         complete(number(mep), stream, out);
-        write_what_the_turn_permits(now, out);
+        write_what_is_permitted(now, out);
+    }
+
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// This builder answers its MEPs up to but without number `turn_end` (counted per builder), and
+    /// no more. May come before on_close, and before those answers.
+    void on_last_answer(BuilderIndex builder, std::uint64_t turn_end);
+
+    /// The epoch is being closed: no more is announced, and what the live builders have granted is
+    /// written, whosever turn it would be. Comes again when more are lost. What is being written
+    /// to a lost builder is not waited for, but keeps its space. Precondition: there are such
+    /// builders.
+    template <PushReadoutOut Out>
+    void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
+        is_closing_ = true;
+        turn_.is_on = false;
+        for (const BuilderIndex builder : lost) {
+            lose(builders_[builder]);
+        }
+        write_what_is_permitted(now, out);
+    }
+
+    /// After on_close: all that was granted by the live builders has been written.
+    [[nodiscard]] bool is_drained() const;
+
+    /// From which MEP on the next epoch may take them all, as far as this unit knows: no live
+    /// builder has answered that one or later ones, and no lost one can have built them.
+    /// Precondition: is_drained.
+    [[nodiscard]] std::uint64_t next_mep() const;
+
+    /// The epoch is over: MFPs before `next_mep`, the largest of all live units, are acknowledged.
+    /// Those that were not written or discarded are dropped; those from `next_mep` on are the next
+    /// epoch's. Precondition: is_drained, and nobody reads the streams' buffers any more on behalf
+    /// of a lost builder.
+    template <PushReadoutOut Out>
+    void on_end(std::uint64_t next_mep, Out& out) {
+        for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+            const std::uint64_t end = std::min(next_mep, streams_[stream].admitted);
+            for (std::uint64_t mep = streams_[stream].acknowledged; mep < end; ++mep) {
+                if (mfp(mep, stream).state != State::complete) {
+                    count_dropped(mep, stream);
+                    complete(mep, stream, out);
+                }
+            }
+        }
+    }
+
+    /// How many MFPs of the stream have been: the first so many, in order.
+    [[nodiscard]] std::uint64_t admitted(StreamIndex stream) const {
+        return streams_[stream].admitted;
+    }
+    [[nodiscard]] std::uint64_t acknowledged(StreamIndex stream) const {
+        return streams_[stream].acknowledged;
     }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
+    /// To builders that are not lost.
     [[nodiscard]] std::uint64_t writes_under_way() const { return under_way_; }
     /// Bytes that the stream's buffer holds.
     [[nodiscard]] base::Bytes buffered(StreamIndex stream) const {
@@ -217,6 +283,9 @@ class PushReadout {
         std::uint64_t answered = 0;  ///< without gap
         std::uint64_t written = 0;   ///< or discarded: then comes stream `next_stream` of the next
         StreamIndex next_stream = 0;
+        std::uint64_t under_way = 0;           ///< writes
+        std::uint64_t turn_end = without_end;  ///< as in on_last_answer
+        bool is_lost = false;
     };
     struct Turn {
         BuilderIndex builder = 0;
@@ -252,7 +321,7 @@ class PushReadout {
     template <PushReadoutOut Out>
     void announce_what_is_complete(BuilderIndex index, Out& out) {
         Builder& builder = builders_[index];
-        while (builder.announced - builder.answered < config_.announced_meps) {
+        while (!is_closing_ && builder.announced - builder.answered < config_.announced_meps) {
             const MepId mep = mep_of(index, builder.announced, config_.builders);
             const auto has_it = [&](const Stream& s) { return number(mep) < s.admitted; };
             if (!std::ranges::all_of(streams_, has_it)) {
@@ -278,7 +347,7 @@ class PushReadout {
         }
         drop_what_is_discarded(index, out);
         announce_what_is_complete(index, out);
-        write_what_the_turn_permits(now, out);
+        write_what_is_permitted(now, out);
     }
 
     /// Of the MEPs that come next.
@@ -296,14 +365,35 @@ class PushReadout {
     }
 
     template <PushReadoutOut Out>
-    void write_what_the_turn_permits(base::Time now, Out& out) {
-        if (!turn_.is_on) {
-            return;
+    void write_what_is_permitted(base::Time now, Out& out) {
+        if (turn_.is_on) {
+            write_what_the_turn_permits(now, out);
+        } else if (is_closing_) {
+            write_what_is_granted(out);
         }
-        Builder& builder = builders_[turn_.builder];
+    }
+
+    /// Beginning with the builder whose turn it was: readout units do not all have the same one.
+    template <PushReadoutOut Out>
+    void write_what_is_granted(Out& out) {
+        for (std::uint32_t i = 0; i < config_.builders; ++i) {
+            const auto index =
+                static_cast<BuilderIndex>((std::uint64_t{turn_.builder} + i) % config_.builders);
+            const Builder& builder = builders_[index];
+            while (!builder.is_lost && builder.written < builder.answered &&
+                   under_way_ < most_writes_) {
+                write_next(index, out);
+                drop_what_is_discarded(index, out);
+            }
+        }
+    }
+
+    template <PushReadoutOut Out>
+    void write_what_the_turn_permits(base::Time now, Out& out) {
+        const Builder& builder = builders_[turn_.builder];
         while (builder.written < turn_.until && builder.written < builder.answered &&
                under_way_ < most_writes_ && ends_in_time(next_mfp(builder).bytes, now)) {
-            write_next(builder, out);
+            write_next(turn_.builder, out);
             drop_what_is_discarded(turn_.builder, out);
         }
         if (builder.written >= turn_.until && under_way_ <= turn_.left_over) {
@@ -313,8 +403,9 @@ class PushReadout {
     }
 
     template <PushReadoutOut Out>
-    void write_next(Builder& builder, Out& out) {
-        const MepId mep = mep_of(turn_.builder, builder.written, config_.builders);
+    void write_next(BuilderIndex index, Out& out) {
+        Builder& builder = builders_[index];
+        const MepId mep = mep_of(index, builder.written, config_.builders);
         const StreamIndex stream = builder.next_stream++;
         if (builder.next_stream == config_.streams) {
             builder.next_stream = 0;
@@ -323,8 +414,9 @@ class PushReadout {
         Mfp& next = mfp(number(mep), stream);
         next.state = State::being_written;
         ++under_way_;
+        ++builder.under_way;
         ++counters_.writes;
-        out.write(PushWrite{mep, stream, turn_.builder, next.from, next.to, next.bytes});
+        out.write(PushWrite{mep, stream, index, next.from, next.to, next.bytes});
     }
 
     /// If so, takes the time for it.
@@ -352,11 +444,18 @@ class PushReadout {
     }
 
     [[nodiscard]] bool is_unanswered(MepId mep) const {
-        const BuilderIndex builder = builder_of(mep, config_.builders);
+        const BuilderIndex index = builder_of(mep, config_.builders);
+        const Builder& builder = builders_[index];
         const std::uint64_t turn = turn_of(mep, config_.builders);
-        return turn >= builders_[builder].answered && turn < builders_[builder].announced &&
-               answer(builder, turn) == Answer::pending;
+        return !builder.is_lost && turn >= builder.answered &&
+               turn < std::min(builder.announced, builder.turn_end) &&
+               answer(index, turn) == Answer::pending;
     }
+    void ignore_answer(BuilderIndex builder) {
+        ++(builders_[builder].is_lost ? counters_.from_lost : counters_.unexpected_answers);
+    }
+    void lose(Builder& builder);
+    void count_dropped(std::uint64_t mep, StreamIndex stream);
     [[nodiscard]] bool is_being_written(MepId mep, StreamIndex stream) const {
         return stream < config_.streams && number(mep) >= streams_[stream].acknowledged &&
                number(mep) < streams_[stream].admitted &&
@@ -387,7 +486,8 @@ class PushReadout {
     std::vector<Answer> answers_;     ///< per MEP in the buffers, from its announcement on
     std::vector<base::Bytes> sizes_;  ///< per stream, of the MEP being announced
     Turn turn_;
-    std::uint64_t under_way_ = 0;
+    std::uint64_t under_way_ = 0;  ///< to builders that are not lost
+    bool is_closing_ = false;
     base::Time busy_until_ = base::Time::zero();
     Counters counters_;
 };

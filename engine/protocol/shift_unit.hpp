@@ -100,6 +100,7 @@ class ShiftUnit {
         std::uint64_t idle_steps = 0;     ///< of these, with a dummy
         std::uint64_t skipped_steps = 0;  ///< by time: the timer came more than a window late
         std::uint64_t unexpected = 0;     ///< inputs ignored: out of turn, or of the other kind
+        std::uint64_t late = 0;           ///< inputs ignored: for phases after on_close
     };
 
     static base::expected<ShiftUnit> make(ShiftUnitConfig config, LinearShift shift);
@@ -108,7 +109,7 @@ class ShiftUnit {
     template <ShiftUnitOut Out>
     void on_start(base::Time at, Out& out) {
         if (stage_ != Stage::before) {
-            ++counters_.unexpected;
+            ignore();
             return;
         }
         start_ = at;
@@ -125,7 +126,7 @@ class ShiftUnit {
     template <ShiftUnitOut Out>
     void on_phase(base::Time now, Out& out) {
         if (stage_ != Stage::ready) {
-            ++counters_.unexpected;
+            ignore();
             return;
         }
         now_ = began_ = now;
@@ -145,7 +146,7 @@ class ShiftUnit {
     template <ShiftUnitOut Out>
     void on_idle_over(base::Time now, Out& out) {
         if (stage_ != Stage::idle) {
-            ++counters_.unexpected;
+            ignore();
             return;
         }
         now_ = now;
@@ -155,7 +156,7 @@ class ShiftUnit {
     template <ShiftUnitOut Out>
     void on_timer(base::Time now, Out& out) {
         if (stage_ != Stage::in_window) {
-            ++counters_.unexpected;
+            ignore();
             return;
         }
         const base::Time due = start_ + config_.window * static_cast<std::int64_t>(next_step_);
@@ -173,8 +174,8 @@ class ShiftUnit {
 
     template <ShiftUnitOut Out>
     void on_barrier_message(Participant from, BarrierMessage message, Out& out) {
-        if (!barrier_) {
-            ++counters_.unexpected;
+        if (!barrier_ || stage_ == Stage::closed) {
+            ignore();
             return;
         }
         Inside<Out> inside{*this, out};
@@ -187,14 +188,14 @@ class ShiftUnit {
     void on_released(std::uint64_t generation, Out& out) {
         if (config_.barrier != ShiftBarrier::external || stage_ != Stage::in_barrier ||
             generation != this->generation()) {
-            ++counters_.unexpected;
+            ignore();
             return;
         }
         released_ = true;
         go_on(out);
     }
 
-    // ---- for the readout unit -----------------------------------------------------------------
+    // ---- for the readout unit, as it has them --------------------------------------------------
 
     template <ShiftUnitOut Out>
     void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
@@ -230,12 +231,33 @@ class ShiftUnit {
         go_on(out);
     }
 
+    /// No more phases, barriers and windows: from now on, the readout unit writes what it may.
+    template <ShiftUnitOut Out>
+    void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
+        if (stage_ != Stage::closed && stage_ != Stage::finished) {
+            out.stage(step_, ShiftStage::finished);
+        }
+        stage_ = Stage::closed;
+        Inside<Out> inside{*this, out};
+        readout_.on_close(lost, now, inside);
+    }
+    void on_last_answer(BuilderIndex builder, std::uint64_t turn_end) {
+        readout_.on_last_answer(builder, turn_end);
+    }
+    template <ShiftUnitOut Out>
+    void on_end(std::uint64_t next_mep, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_end(next_mep, inside);
+    }
+
     [[nodiscard]] const Counters& counters() const { return counters_; }
     [[nodiscard]] const PushReadout& readout() const { return readout_; }
     /// None: unsynchronised, by time, or somebody else's.
     [[nodiscard]] const std::optional<Barrier>& barrier() const { return barrier_; }
     [[nodiscard]] std::uint64_t step() const { return step_; }
-    [[nodiscard]] bool is_finished() const { return stage_ == Stage::finished; }
+    [[nodiscard]] bool is_finished() const {
+        return stage_ == Stage::finished || stage_ == Stage::closed;
+    }
 
   private:
     enum class Stage : std::uint8_t {
@@ -245,7 +267,8 @@ class ShiftUnit {
         idle,
         in_barrier,
         in_window,
-        finished
+        finished,
+        closed
     };
 
     /// What the parts ask for goes out; that a turn or a barrier is over is for the unit itself.
@@ -273,6 +296,8 @@ class ShiftUnit {
           shift_(std::move(shift)),
           readout_(std::move(readout)),
           barrier_(std::move(barrier)) {}
+
+    void ignore() { ++(stage_ == Stage::closed ? counters_.late : counters_.unexpected); }
 
     /// Of the builder whose turn it is; a dummy gets nothing, and its turn ends when no more than
     /// may be left over is under way.
