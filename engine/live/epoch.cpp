@@ -1,6 +1,7 @@
 #include "live/epoch.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "live/clock.hpp"
 
@@ -11,28 +12,95 @@ namespace {
 /// So that a data thread with nothing to do still shows that it lives.
 constexpr base::Time kLongestSleep = base::milliseconds(100);
 
-}  // namespace
+/// Of one epoch, as its data thread sees it.
+class Loop {
+  public:
+    Loop(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt)
+        : epoch_(epoch), transport_(transport), counters_(counters), halt_(halt) {}
 
-void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt) {
-    std::uint32_t requests = 0;
-    epoch.begin();
-    while (!halt.is_abandoned()) {
-        if (const std::uint32_t asked = halt.requests(); asked != requests) {
-            requests = asked;
-            epoch.on_close(halt.lost());
-        }
-        const bool heard = transport.poll(epoch);
-        const bool stepped = epoch.step(now());
-        counters.loops.add(1);
-        if (requests > 0 && epoch.is_drained()) {
-            return;
-        }
-        if (!heard && !stepped) {
-            const base::Time from = now();
-            transport.wait(std::min(epoch.next_timer(), from + kLongestSleep));
-            epoch.on_slept(now() - from);
+    void run() {
+        epoch_.begin();
+        while (!halt_.is_abandoned()) {
+            close_if_asked();
+            const bool heard = transport_.poll(epoch_);
+            const bool stepped = epoch_.step(now());
+            counters_.loops.add(1);
+            tell();
+            if (!heard && !stepped) {
+                sleep();
+            }
         }
     }
+
+  private:
+    void close_if_asked() {
+        if (const std::uint32_t asked = halt_.requests(); asked != requests_) {
+            requests_ = asked;
+            epoch_.on_close(halt_.lost());
+        }
+    }
+
+    /// What has changed that the control waits for.
+    void tell() {
+        bool has_news = epoch_.suspects().size() != told_.suspects.size();
+        if (requests_ > 0 && !told_.is_drained && epoch_.is_drained()) {
+            told_.next_mep = epoch_.next_mep();
+            epoch_.end();
+            told_.is_drained = has_news = true;
+        }
+        if (told_.is_drained && epoch_.is_consumed() != told_.is_consumed) {
+            told_.is_consumed = !told_.is_consumed;
+            has_news = true;
+        }
+        if (has_news) {
+            told_.suspects.assign(epoch_.suspects().begin(), epoch_.suspects().end());
+            halt_.publish(told_);
+        }
+    }
+
+    void sleep() {
+        const base::Time from = now();
+        transport_.wait(std::min(epoch_.next_timer(), from + kLongestSleep));
+        epoch_.on_slept(now() - from);
+    }
+
+    Epoch& epoch_;
+    Transport& transport_;
+    NodeCounters& counters_;
+    Halt& halt_;
+    std::uint32_t requests_ = 0;
+    Halt::State told_;
+};
+
+}  // namespace
+
+void Halt::close(std::span<const UnitIndex> lost) {
+    const std::lock_guard lock(mutex_);
+    lost_.insert(lost_.end(), lost.begin(), lost.end());
+    requests_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<UnitIndex> Halt::lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+}
+
+void Halt::publish(const State& state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    changed_.notify_all();
+}
+
+Halt::State Halt::wait(bool consumed, base::Time until) {
+    std::unique_lock lock(mutex_);
+    const auto left = std::chrono::nanoseconds((until - now()).ps / 1'000);
+    changed_.wait_for(lock, left,
+                      [&] { return state_.is_drained && (state_.is_consumed || !consumed); });
+    return state_;
+}
+
+void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt) {
+    Loop(epoch, transport, counters, halt).run();
 }
 
 }  // namespace daqloom::live

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -38,48 +39,62 @@ class Epoch : public TransportEvents {
     virtual bool step(base::Time now) = 0;
     /// The next instant at which `step` has something to do without being told.
     [[nodiscard]] virtual base::Time next_timer() const = 0;
+    /// Units that the transport could not reach.
+    [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
     /// The thread has slept so long.
     virtual void on_slept(base::Time duration) = 0;
     /// The epoch ends; from now on these units are not waited for. May come again, with more.
     virtual void on_close(std::span<const UnitIndex> lost) = 0;
+    /// After on_close: all that the members have of what was granted is written and built.
     [[nodiscard]] virtual bool is_drained() const = 0;
-    /// The number in the run of the first MEP that no builder unit has answered, as far as this
-    /// unit knows.
+    /// Once, when it is drained: MEPs that lack MFPs are delivered, or dropped.
+    virtual void end() = 0;
+    /// Whether the consumer is through with everything.
+    [[nodiscard]] virtual bool is_consumed() const = 0;
+    /// The number in the run of the first MEP that the next epoch may take, as far as this unit
+    /// knows. Precondition: is_drained.
     [[nodiscard]] virtual std::uint64_t next_mep() const = 0;
-    /// Whom it waits for while it closes.
-    [[nodiscard]] virtual std::vector<UnitIndex> waits_for() const = 0;
 };
 
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
 
-/// How other threads tell the data thread to end an epoch.
+/// What the control's thread and the data thread of an epoch tell each other.
 class Halt {
   public:
-    void close(std::span<const UnitIndex> lost) {
-        const std::lock_guard lock(mutex_);
-        lost_.insert(lost_.end(), lost.begin(), lost.end());
-        requests_.fetch_add(1, std::memory_order_release);
-    }
-    /// At once, drained or not.
-    void abandon() { abandoned_.store(true, std::memory_order_release); }
+    struct State {
+        bool is_drained = false;
+        bool is_consumed = false;
+        std::uint64_t next_mep = 0;
+        std::vector<UnitIndex> suspects;
+    };
 
+    // ---- control: to be followed by a ring of the doorbell
+    void close(std::span<const UnitIndex> lost);
+    /// The thread ends at once, drained or not.
+    void abandon() { is_abandoned_.store(true, std::memory_order_release); }
+    /// The state once it is drained and, if asked for, consumed; or as it is then.
+    State wait(bool consumed, base::Time until);
+
+    // ---- data thread
     [[nodiscard]] std::uint32_t requests() const {
         return requests_.load(std::memory_order_acquire);
     }
-    [[nodiscard]] bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire); }
-    [[nodiscard]] std::vector<UnitIndex> lost() {
-        const std::lock_guard lock(mutex_);
-        return lost_;
+    [[nodiscard]] bool is_abandoned() const {
+        return is_abandoned_.load(std::memory_order_acquire);
     }
+    [[nodiscard]] std::vector<UnitIndex> lost();
+    void publish(const State& state);
 
   private:
     std::mutex mutex_;
+    std::condition_variable changed_;
     std::vector<UnitIndex> lost_;
+    State state_;
     std::atomic<std::uint32_t> requests_ = 0;
-    std::atomic<bool> abandoned_ = false;
+    std::atomic<bool> is_abandoned_ = false;
 };
 
-/// The data thread's loop: until the epoch is drained, or abandoned.
+/// The data thread's loop, until it is abandoned: it serves the others for as long as these drain.
 void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt);
 
 }  // namespace daqloom::live

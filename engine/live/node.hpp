@@ -38,8 +38,8 @@ class Node {
 
     struct Halted {
         bool is_drained = false;
-        std::uint64_t next_mep = 0;       ///< the first that no builder unit has answered
-        std::vector<UnitIndex> waits_for; ///< where it is not drained
+        std::uint64_t next_mep = 0;        ///< the first that no builder unit has answered
+        std::vector<UnitIndex> waits_for;  ///< where it is not drained
     };
     /// Drains what was granted; waits so long. May be called again, with more units lost.
     Halted halt(std::span<const UnitIndex> lost, base::Time timeout);

@@ -56,13 +56,18 @@ class ShiftEpoch final : public Epoch {
     void on_slept(Time duration) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override;
+    void end() override;
+    [[nodiscard]] bool is_consumed() const override { return !outlet_ || outlet_->is_empty(); }
     [[nodiscard]] std::uint64_t next_mep() const override;
-    [[nodiscard]] std::vector<UnitIndex> waits_for() const override;
+    [[nodiscard]] std::span<const UnitIndex> suspects() const override { return unreachable_; }
 
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex from, std::uint32_t immediate) override;
     void on_write_done(std::uint64_t context) override;
-    void on_unreachable(UnitIndex) override { counters_.unreachable.add(1); }
+    void on_unreachable(UnitIndex unit) override {
+        counters_.unreachable.add(1);
+        unreachable_.push_back(unit);
+    }
 
   private:
     struct ReadoutOut;
@@ -73,10 +78,14 @@ class ShiftEpoch final : public Epoch {
     bool fire_timers(Time now);
     bool take_back_consumed();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
-    void for_builder_unit(ReadoutIndex from, const UnitMessage& message);
     void enter(ShiftStage stage, Time at);
     void deliver(MepId mep, Bytes place, Bytes bytes);
     void write_header(MepId mep, Bytes place, Bytes bytes);
+    /// The table has the sources of the whole run.
+    [[nodiscard]] protocol::MepLayout layout() const {
+        return {.header = protocol::mep_overhead(members_.readouts_in_run * parts_.config->streams),
+                .alignment = kMfpAlignment};
+    }
     [[nodiscard]] std::uint32_t builders() const {
         return static_cast<std::uint32_t>(members_.builders.size());
     }
@@ -98,6 +107,7 @@ class ShiftEpoch final : public Epoch {
     std::optional<Outlet> outlet_;
     std::array<Bytes, most_streams> values_{};
     std::vector<protocol::MepEntry> entries_;  ///< of the run's sources
+    std::vector<Bytes> offsets_;               ///< of the epoch's sources, in a MEP
     std::vector<Time> granted_at_;             ///< by slot
 
     // What the readout unit has asked for and may not be given from within its call.
@@ -108,8 +118,7 @@ class ShiftEpoch final : public Epoch {
 
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
-    bool readout_drained_ = true;
-    bool builder_drained_ = true;
+    std::vector<UnitIndex> unreachable_;
 };
 
 /// See ShiftUnitOut.
@@ -141,10 +150,6 @@ struct ShiftEpoch::ReadoutOut {
     void idle_for(Time length) { epoch.idle_until_ = now() + length; }
     void set_timer(Time at) { epoch.timer_ = at; }
     void stage(std::uint64_t, ShiftStage stage) { epoch.enter(stage, now()); }
-    void closed(BuilderIndex builder, std::uint64_t writes) {
-        send(epoch.members_.builders[builder], {Kind::closed, 0, writes, {}});
-    }
-    void drained() { epoch.readout_drained_ = true; }
 
     void send(UnitIndex to, const UnitMessage& message) {
         epoch.counters_.messages_sent.add(1);
@@ -179,7 +184,6 @@ struct ShiftEpoch::BuilderOut {
     void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
         send(readout, {Kind::last_answer, 0, turn_end, {}});
     }
-    void drained() { epoch.builder_drained_ = true; }
 
     void send(ReadoutIndex readout, const UnitMessage& message) {
         epoch.counters_.messages_sent.add(1);
@@ -216,7 +220,6 @@ base::expected<void> ShiftEpoch::make_units() {
             return tl::unexpected(made.error());
         }
         readout_.emplace(std::move(*made));
-        readout_drained_ = false;
         for (Buffer& buffer : parts_.streams) {
             streams_.emplace_back(buffer, parts_.first_mep, buffered + 1, counters_);
         }
@@ -234,7 +237,7 @@ base::expected<void> ShiftEpoch::make_units() {
         builder.when_full = config.when_full;
         builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
                                                              : protocol::WhenIncomplete::drop;
-        builder.layout = {.header = protocol::mep_overhead(sources), .alignment = kMfpAlignment};
+        builder.layout = layout();
         if (builder.concurrent_meps + builder.announced_meps > Immediate::slots ||
             readouts * config.streams > Immediate::sources) {
             return base::failure(
@@ -246,9 +249,9 @@ base::expected<void> ShiftEpoch::make_units() {
             return tl::unexpected(made.error());
         }
         builder_.emplace(std::move(*made));
-        builder_drained_ = false;
         outlet_.emplace(*parts_.output);
         entries_.resize(sources);
+        offsets_.resize(std::size_t{readouts} * config.streams);
         granted_at_.resize(Immediate::slots);
     }
     return {};
@@ -381,23 +384,14 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
         counters_.refused_messages.add(1);
         return;
     }
-    const bool is_for_builder = message->kind == Kind::announce || message->kind == Kind::closed;
     const ReadoutIndex readout = members_.readout_of[from];
-    if (is_for_builder && builder_ && readout != nobody) {
-        for_builder_unit(readout, *message);
-    } else if (!is_for_builder && readout_) {
+    if (message->kind != Kind::announce && readout_) {
         for_readout_unit(from, *message);
+    } else if (message->kind == Kind::announce && builder_ && readout != nobody) {
+        BuilderOut out{*this};
+        builder_->on_sizes(readout, MepId{message->number}, message->values, out);
     } else {
         counters_.refused_messages.add(1);
-    }
-}
-
-void ShiftEpoch::for_builder_unit(ReadoutIndex from, const UnitMessage& message) {
-    BuilderOut out{*this};
-    if (message.kind == Kind::announce) {
-        builder_->on_sizes(from, MepId{message.number}, message.values, out);
-    } else {
-        builder_->on_closed(from, message.number, out);
     }
 }
 
@@ -413,7 +407,7 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     } else if (message.kind == Kind::discard && is_its_own) {
         readout_->on_discard(mep, now(), out);
     } else if (message.kind == Kind::last_answer && builder != nobody) {
-        readout_->on_last_answer(builder, message.number, now(), out);
+        readout_->on_last_answer(builder, message.number);
     } else if (message.kind == Kind::barrier && readout != nobody) {
         readout_->on_barrier_message(readout, {message.number, message.round}, out);
     } else {
@@ -465,21 +459,21 @@ void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
                             .source_id = static_cast<std::uint16_t>(source),
                             .state = protocol::MepState::missing};
     }
+    const auto sizes = builder_->sizes_of(mep);
+    protocol::lay_out(layout(), sizes, offsets_);
     std::uint64_t delivered = 0;
-    for (ReadoutIndex readout = 0; readout < members_.readouts.size(); ++readout) {
-        for (StreamIndex stream = 0; stream < config.streams; ++stream) {
-            const std::uint32_t source = builder_->source_of(readout, stream);
-            protocol::MepEntry& entry =
-                entries_[members_.readout_in_run[readout] * config.streams + stream];
-            if (!builder_->is_written(mep, source)) {
-                continue;
-            }
-            entry.bytes = builder_->size_of(mep, source);
-            entry.offset = entry.bytes > 0 ? builder_->offset_of(mep, source) - place : 0;
-            entry.state =
-                entry.bytes > 0 ? protocol::MepState::complete : protocol::MepState::empty;
-            delivered += static_cast<std::uint64_t>(entry.bytes);
+    for (std::uint32_t source = 0; source < sizes.size(); ++source) {
+        const auto [readout, stream] = builder_->stream_of(source);
+        if (!builder_->is_written(mep, source)) {
+            continue;
         }
+        protocol::MepEntry& entry =
+            entries_[members_.readout_in_run[readout] * config.streams + stream];
+        const bool is_empty = sizes[source] == 0;
+        entry.bytes = sizes[source];
+        entry.offset = is_empty ? 0 : offsets_[source];
+        entry.state = is_empty ? protocol::MepState::empty : protocol::MepState::complete;
+        delivered += static_cast<std::uint64_t>(sizes[source]);
     }
     counters_.mfp_bytes_built.add(delivered);
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(bytes));
@@ -518,7 +512,21 @@ void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
 }
 
 bool ShiftEpoch::is_drained() const {
-    return readout_drained_ && builder_drained_ && post_.is_empty();
+    return (!readout_ || readout_->readout().is_drained()) &&
+           (!builder_ || builder_->is_drained()) && post_.is_empty();
+}
+
+void ShiftEpoch::end() {
+    if (builder_) {
+        BuilderOut out{*this};
+        builder_->on_end(out);
+        counters_.meps_dropped.add(builder_->counters().dropped);
+    }
+}
+
+std::uint64_t ShiftEpoch::next_mep() const {
+    return parts_.first_mep + std::max(readout_ ? readout_->readout().next_mep() : 0,
+                                       builder_ ? builder_->next_mep() : 0);
 }
 
 }  // namespace

@@ -118,6 +118,11 @@ class PushReadout {
         counters_.blocked += streams_[stream].waiting == nothing ? 0 : 1;
     }
 
+    /// Whether the source may come with another one.
+    [[nodiscard]] bool takes_more(StreamIndex stream) const {
+        return streams_[stream].waiting == nothing && !is_closing_;
+    }
+
     /// The space of the stream's oldest acknowledged MFP is free.
     template <PushReadoutOut Out>
     void on_acknowledged(StreamIndex stream, Out& out) {

@@ -21,10 +21,9 @@ struct UnitMessage {
         discard = 3,      ///< builder to readout: MEP `number` is not wanted
         barrier = 4,      ///< readout to readout: generation `number`, `round`
         last_answer = 5,  ///< builder to readout: answered are its turns up to but without `number`
-        closed = 6,       ///< readout to builder: `number` MFPs were written to it in this epoch
-        assign = 7,       ///< event manager to builder: event `number`
-        done = 8,         ///< builder to event manager: event `number` needs no credit any more
-        request = 9,      ///< builder to readout: event `number` to the offset in `values`
+        assign = 6,       ///< event manager to builder: event `number`
+        done = 7,         ///< builder to event manager: event `number` needs no credit any more
+        request = 8,      ///< builder to readout: event `number` to the offset in `values`
     };
 
     Kind kind = Kind::announce;

@@ -1,0 +1,248 @@
+// A unit of a real event builder, for Python. Its data thread never enters Python: calls here only
+// tell it what to do, and let other Python threads run while they wait.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bindings/attributes.hpp"
+#include "bindings/systems.hpp"
+#include "live/clock.hpp"
+#include "live/node.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using namespace live;
+
+namespace {
+
+template <class Value>
+using Names = std::initializer_list<std::pair<const char*, Value>>;
+
+/// An attribute of an enumeration, seen from Python as one of these names.
+template <class Value>
+void named(nb::class_<NodeConfig>& cls, const char* attribute, Value NodeConfig::*member,
+           Names<Value> names) {
+    const std::vector<std::pair<std::string, Value>> all(names.begin(), names.end());
+    cls.def_prop_rw(
+        attribute,
+        [all, member](const NodeConfig& self) {
+            const auto is_it = [&](const auto& each) { return each.second == self.*member; };
+            return std::ranges::find_if(all, is_it)->first;
+        },
+        [all, member, attribute](NodeConfig& self, const std::string& name) {
+            const auto found =
+                std::ranges::find(all, name, [](const auto& each) { return each.first; });
+            if (found == all.end()) {
+                throw nb::value_error(fmt::format("{} = '{}' is unknown", attribute, name).c_str());
+            }
+            self.*member = found->second;
+        });
+}
+
+/// Units in slots; -1: nobody.
+using Slots = std::vector<std::int64_t>;
+
+void slots(nb::class_<NodeConfig>& cls, const char* attribute,
+           std::vector<UnitIndex> NodeConfig::*member) {
+    cls.def_prop_rw(
+        attribute,
+        [member](const NodeConfig& self) {
+            Slots units;
+            for (const UnitIndex unit : self.*member) {
+                units.push_back(unit == nobody ? -1 : std::int64_t{unit});
+            }
+            return units;
+        },
+        [member](NodeConfig& self, const Slots& units) {
+            (self.*member).clear();
+            for (const std::int64_t unit : units) {
+                (self.*member).push_back(unit < 0 ? nobody : static_cast<UnitIndex>(unit));
+            }
+        });
+}
+
+nb::bytes as_bytes(std::span<const std::byte> bytes) { return {bytes.data(), bytes.size()}; }
+
+std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
+    const auto* data = static_cast<const std::byte*>(bytes.data());
+    return {data, data + bytes.size()};
+}
+
+void bind_config(nb::module_& module) {
+    using Config = NodeConfig;
+    auto cls = nb::class_<Config>(module, "LiveConfig");
+    cls.def(nb::init<>())
+        .def_rw("unit", &Config::self)
+        .def_rw("run", &Config::run)
+        .def_prop_rw(
+            "token", [](const Config& self) { return as_bytes(self.token); },
+            [](Config& self, const nb::bytes& token) {
+                if (token.size() != self.token.size()) {
+                    throw nb::value_error("a token has 16 bytes");
+                }
+                std::memcpy(self.token.data(), token.data(), token.size());
+            })
+        .def_rw("keeps_lost_slots", &Config::keeps_lost_slots)
+        .def_rw("transport", &Config::transport)
+        .def_rw("bind", &Config::bind)
+        .def_rw("change", &Config::change)
+        .def_rw("barrier", &Config::barrier)
+        .def_rw("meps_per_phase", &Config::meps_per_phase)
+        .def_rw("phases_per_barrier", &Config::phases_per_barrier)
+        .def_rw("phases_under_way", &Config::phases_under_way)
+        .def_rw("keeps_dummies", &Config::keeps_dummies)
+        .def_prop_rw(
+            "discards_when_full",
+            [](const Config& self) { return self.when_full == protocol::WhenFull::discard; },
+            [](Config& self, bool discards) {
+                self.when_full = discards ? protocol::WhenFull::discard : protocol::WhenFull::wait;
+            })
+        .def_rw("delivers_incomplete", &Config::delivers_incomplete)
+        .def_rw("streams", &Config::streams)
+        .def_rw("packing", &Config::packing)
+        .def_prop_rw(
+            "is_poissonian",
+            [](const Config& self) { return self.sizes == protocol::FragmentSizes::poisson; },
+            [](Config& self, bool is) {
+                self.sizes = is ? protocol::FragmentSizes::poisson : protocol::FragmentSizes::fixed;
+            })
+        .def_rw("fragment_bytes", &Config::fragment_bytes)
+        .def_rw("event_rate_hz", &Config::event_rate_hz)
+        .def_rw("seed", &Config::seed)
+        .def_rw("stream_buffer", &Config::stream_buffer)
+        .def_rw("output_buffer", &Config::output_buffer)
+        .def_rw("replay", &Config::replay)
+        .def_rw("replay_loops", &Config::replay_loops)
+        .def_rw("output", &Config::output)
+        .def_rw("output_file", &Config::output_file)
+        .def_rw("trace_stages", &Config::trace_stages);
+    slots(cls, "readout_slots", &Config::readout_in_slot);
+    slots(cls, "builder_slots", &Config::builder_in_slot);
+    named<Waiting>(cls, "waiting", &Config::waiting,
+                   {{"adaptive", Waiting::adaptive},
+                    {"blocking", Waiting::blocking},
+                    {"spinning", Waiting::spinning}});
+    named<Protocol>(cls, "protocol", &Config::protocol,
+                    {{"shift", Protocol::shift}, {"daqpipe", Protocol::daqpipe}});
+    named<SourceKind>(cls, "source", &Config::source,
+                      {{"generator", SourceKind::generator},
+                       {"replay", SourceKind::replay},
+                       {"user", SourceKind::user}});
+    named<Content>(cls, "content", &Config::content,
+                   {{"every", Content::every}, {"once", Content::once}});
+    named<SinkKind>(cls, "sink", &Config::sink,
+                    {{"discard", SinkKind::discard},
+                     {"check", SinkKind::check},
+                     {"file", SinkKind::file},
+                     {"user", SinkKind::user}});
+    seconds(cls, "polling_s", &Config::polling);
+    seconds(cls, "window_s", &Config::window);
+    seconds(cls, "grace_s", &Config::grace);
+    bits_per_second(cls, "write_rate_bps", &Config::write_rate);
+}
+
+[[noreturn]] void fail(const base::Error& error) { throw nb::value_error(error.message.c_str()); }
+
+std::unique_ptr<Node> make_node(const NodeConfig& config) {
+    auto node = [&] {
+        const nb::gil_scoped_release release;
+        return Node::make(config);
+    }();
+    if (!node) {
+        fail(node.error());
+    }
+    return std::move(*node);
+}
+
+nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members) {
+    const auto address = [&] {
+        const nb::gil_scoped_release release;
+        return node.prepare(epoch, members);
+    }();
+    if (!address) {
+        fail(address.error());
+    }
+    return as_bytes(*address);
+}
+
+std::vector<UnitIndex> connect(Node& node,
+                               const std::vector<std::pair<UnitIndex, nb::bytes>>& addresses,
+                               double timeout_s) {
+    std::vector<Transport::Peer> peers;
+    for (const auto& [unit, address] : addresses) {
+        peers.push_back({unit, from_bytes(address)});
+    }
+    auto silent = [&] {
+        const nb::gil_scoped_release release;
+        return node.connect(peers, base::Time::from_seconds(timeout_s));
+    }();
+    if (!silent) {
+        fail(silent.error());
+    }
+    return std::move(*silent);
+}
+
+void start(Node& node, std::uint64_t first_mep) {
+    const auto started = [&] {
+        const nb::gil_scoped_release release;
+        return node.start(first_mep, now());
+    }();
+    if (!started) {
+        fail(started.error());
+    }
+}
+
+nb::dict halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) {
+    const auto halted = [&] {
+        const nb::gil_scoped_release release;
+        return node.halt(lost, base::Time::from_seconds(timeout_s));
+    }();
+    nb::dict told;
+    told["drained"] = halted.is_drained;
+    told["next_mep"] = halted.next_mep;
+    told["missing"] = halted.waits_for;
+    return told;
+}
+
+nb::dict counters(const Node& node) {
+    nb::dict all;
+    node.each_counter(
+        [&](const std::string& name, std::uint64_t value) { all[name.c_str()] = value; });
+    return all;
+}
+
+}  // namespace
+
+void bind_live(nb::module_& module) {
+    bind_config(module);
+    nb::class_<Node>(module, "LiveNode")
+        .def(nb::new_(&make_node), nb::arg("config"))
+        .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
+             "A new epoch with these units, this one among them. Returns the address of this one.")
+        .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
+             "To the others. Returns the units that did not answer.")
+        .def("start", &start, nb::arg("first_mep"), "Data flow, from this MEP of the run on.")
+        .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"),
+             "Drains. Returns drained, next_mep and missing: the units that it still waits for.")
+        .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
+        .def("counters", &counters, "Everything counted since the node was made, by name.")
+        .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
+             "Ends threads and gives memory back.");
+}
+
+}  // namespace daqloom::bindings
