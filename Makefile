@@ -109,7 +109,7 @@ docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md: .v
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
 # What `make demo` needs, and what everything else needs on top.
-packages_run := libexpected-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
+packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
 	libclang-rt-16-dev libgtest-dev tshark

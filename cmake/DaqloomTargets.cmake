@@ -5,6 +5,7 @@
 #   engine/<folder>/<subject>_bench.cpp    one executable each
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
+#   libfabric*.cpp                         only where libfabric is installed
 
 # Finds a package, or remembers what to install; all that is missing is then said in one sentence.
 macro(daqloom_find package debian)
@@ -24,10 +25,24 @@ function(daqloom_stop_if_missing)
   endif()
 endfunction()
 
+# libfabric's pkg-config file says no more than where it is, which CMake finds by itself.
+macro(daqloom_find_libfabric)
+  find_library(DAQLOOM_LIBFABRIC fabric)
+  find_path(DAQLOOM_LIBFABRIC_INCLUDE rdma/fi_rma.h)
+  if(NOT DAQLOOM_LIBFABRIC OR NOT DAQLOOM_LIBFABRIC_INCLUDE)
+    set(DAQLOOM_LIBFABRIC "")
+    message(STATUS "libfabric (Debian and Ubuntu: libfabric-dev) was not found: units will reach "
+      "each other on one machine only")
+  endif()
+endmacro()
+
 function(daqloom_glob result suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/engine/*${suffix}.cpp")
   list(FILTER files EXCLUDE REGEX "^engine/bindings/")
+  if(NOT DAQLOOM_LIBFABRIC)
+    list(FILTER files EXCLUDE REGEX "/libfabric[^/]*\\.cpp$")
+  endif()
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
@@ -39,6 +54,11 @@ function(daqloom_add_engine)
   target_link_libraries(daqloom_engine
     PUBLIC tl::expected fmt::fmt-header-only
     PRIVATE daqloom_warnings)
+  if(DAQLOOM_LIBFABRIC)
+    target_compile_definitions(daqloom_engine PUBLIC DAQLOOM_LIBFABRIC)
+    target_link_libraries(daqloom_engine PUBLIC "${DAQLOOM_LIBFABRIC}")
+    target_include_directories(daqloom_engine SYSTEM PUBLIC "${DAQLOOM_LIBFABRIC_INCLUDE}")
+  endif()
   set_target_properties(daqloom_engine PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 

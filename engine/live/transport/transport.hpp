@@ -18,6 +18,8 @@ namespace daqloom::live {
 
 /// A process of a run, 0 … units − 1: the same numbers in all of them.
 using UnitIndex = std::uint32_t;
+/// Where a transport cannot tell which unit it was.
+inline constexpr UnitIndex unknown_unit = ~UnitIndex{0};
 
 /// Of this machine's processor or of its network: how a thread waits.
 enum class Waiting {
@@ -56,7 +58,8 @@ class TransportEvents {
     virtual ~TransportEvents() = default;
     /// Valid during the call only. Its content is the other unit's word: to be checked.
     virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
-    /// Somebody's write has all its bytes here.
+    /// Somebody's write has all its bytes here. `from` may be `unknown_unit`: networks do not say;
+    /// then the immediate must.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
     /// Our write is done: its source may be used again, and the other side has been told or will
     /// be.

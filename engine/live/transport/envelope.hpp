@@ -1,0 +1,93 @@
+// What stands before every message that goes over a network: who says it to whom, in which epoch,
+// and a seal that only those who hold the run's token can make.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "live/transport/siphash.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// As it goes over the network, little-endian. The seal covers all before it, not the message
+/// itself: it keeps strangers out, it is no protection against who changes bytes on the way.
+struct Envelope {
+    enum class Kind : std::uint32_t { hello = 1, answer = 2, message = 3 };
+    static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  // "dlf1"
+
+    std::uint32_t magic = our_magic;
+    Kind kind = Kind::message;
+    std::uint32_t epoch = 0;
+    UnitIndex from = 0;
+    UnitIndex to = 0;
+    std::uint32_t length = 0;  ///< of the message, bytes
+    std::uint64_t seal = 0;
+};
+static_assert(sizeof(Envelope) == 32);
+
+/// Seals what one unit sends in one epoch, and tells whether what it receives is meant for it.
+class Sealer {
+  public:
+    enum class Verdict { ours, stranger, other_epoch, malformed };
+    struct Opened {
+        Verdict verdict = Verdict::malformed;
+        Envelope::Kind kind = Envelope::Kind::message;
+        UnitIndex from = 0;
+        std::span<const std::byte> message;
+    };
+
+    Sealer(const Token& token, UnitIndex self, std::uint32_t units, std::uint32_t epoch)
+        : digest_(token), self_(self), units_(units), epoch_(epoch) {}
+
+    /// `message`: its length, up to Transport::most_message.
+    [[nodiscard]] Envelope seal(Envelope::Kind kind, UnitIndex to, std::size_t message) const {
+        Envelope envelope{.kind = kind,
+                          .epoch = epoch_,
+                          .from = self_,
+                          .to = to,
+                          .length = static_cast<std::uint32_t>(message)};
+        envelope.seal = digest(envelope);
+        return envelope;
+    }
+
+    /// `received`: an envelope and its message, or anything else.
+    [[nodiscard]] Opened open(std::span<const std::byte> received) const {
+        Envelope envelope;
+        if (received.size() < sizeof envelope) {
+            return refused(Verdict::malformed);
+        }
+        std::memcpy(&envelope, received.data(), sizeof envelope);
+        if (envelope.magic != Envelope::our_magic || envelope.seal != digest(envelope)) {
+            return refused(Verdict::stranger);
+        }
+        const auto message = received.subspan(sizeof envelope);
+        if (envelope.epoch != epoch_) {
+            return refused(Verdict::other_epoch);
+        }
+        if (envelope.length != message.size() || message.size() > Transport::most_message ||
+            envelope.from >= units_ || envelope.from == self_ || envelope.to != self_) {
+            return refused(Verdict::malformed);
+        }
+        return {Verdict::ours, envelope.kind, envelope.from, message};
+    }
+
+  private:
+    static Opened refused(Verdict why) {
+        Opened opened;
+        opened.verdict = why;
+        return opened;
+    }
+    [[nodiscard]] std::uint64_t digest(const Envelope& envelope) const {
+        return digest_(std::as_bytes(std::span(&envelope, 1)).first(offsetof(Envelope, seal)));
+    }
+
+    SipHash digest_;
+    UnitIndex self_;
+    std::uint32_t units_;
+    std::uint32_t epoch_;
+};
+
+}  // namespace daqloom::live

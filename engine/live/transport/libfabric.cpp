@@ -1,0 +1,971 @@
+#include "live/transport/libfabric.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "live/clock.hpp"
+#include "live/transport/envelope.hpp"
+#include "live/transport/libfabric_objects.hpp"
+#include "live/transport/to_self.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr std::size_t kCompletionsPerPoll = 32;
+constexpr std::size_t kWritesToSelf = 256;
+constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message + 63) / 64 * 64;
+/// An idle unit whose provider cannot wake it looks that often.
+constexpr base::Time kLook = base::milliseconds(1);
+/// Who did not take our greeting is greeted again after that.
+constexpr base::Time kGreetAgain = base::milliseconds(2);
+
+/// Before the endpoint's name in what `address` gives.
+struct AddressHead {
+    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  // "dla1"
+
+    std::uint32_t magic = our_magic;
+    std::uint32_t format = 0;  ///< libfabric's addr_format
+    std::uint64_t key = 0;     ///< of the arena
+    std::uint64_t base = 0;    ///< what its first byte is called in a write
+    std::uint64_t bytes = 0;   ///< of the arena
+    std::uint32_t name = 0;    ///< length of the name
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(AddressHead) == 40);
+constexpr std::size_t kMostName = 1024 - sizeof(AddressHead);
+
+/// What was asked of the provider and has not come back; each is used again and again.
+struct Operation {
+    enum class Kind : std::uint8_t { receive, send, write };
+
+    fi_context2 context{};  ///< the provider's; first, so that its address is ours
+    Kind kind = Kind::receive;
+    bool waits = false;  ///< write: has parts that the provider has not been given
+    UnitIndex peer = 0;
+    std::byte* room = nullptr;  ///< receive, send: an envelope and its message
+    Write write;
+    std::size_t given = 0;        ///< write: bytes that the provider has been given
+    std::uint32_t under_way = 0;  ///< write: parts that it has not done
+};
+
+struct Remote {
+    enum class State : std::uint8_t { absent, greeting, connected, lost };
+
+    State state = State::absent;
+    bool owes_hello = false;
+    bool owes_answer = false;
+    bool has_answered = false;    ///< our hello
+    bool has_our_answer = false;  ///< to its hello
+    std::uint32_t sends = 0;      ///< under way
+    std::uint32_t writes = 0;     ///< under way
+    fi_addr_t at = FI_ADDR_UNSPEC;
+    AddressHead head;
+};
+
+/// What happens while a unit still connects, for its first poll.
+class Earlier final : public TransportEvents {
+  public:
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override {
+        happened_.push_back({from, 0, {bytes.begin(), bytes.end()}, true});
+    }
+    void on_written(UnitIndex from, std::uint32_t immediate) override {
+        happened_.push_back({from, immediate, {}, false});
+    }
+    void on_write_done(std::uint64_t) override {}
+    void on_unreachable(UnitIndex) override {}
+
+    bool replay(TransportEvents& events) {
+        if (happened_.empty()) {
+            return false;
+        }
+        for (const auto& one : std::exchange(happened_, {})) {
+            if (one.is_message) {
+                events.on_message(one.from, one.bytes);
+            } else {
+                events.on_written(one.from, one.immediate);
+            }
+        }
+        return true;
+    }
+    [[nodiscard]] bool empty() const { return happened_.empty(); }
+
+  private:
+    struct One {
+        UnitIndex from;
+        std::uint32_t immediate;
+        std::vector<std::byte> bytes;
+        bool is_message;
+    };
+    std::vector<One> happened_;
+};
+
+class Libfabric final : public Transport {
+  public:
+    explicit Libfabric(const TransportConfig& config)
+        : config_(config),
+          sealer_(config.token, config.self, config.units, config.epoch),
+          peers_(config.units),
+          to_self_(config.self, config.arena, kWritesToSelf) {}
+    ~Libfabric() override;
+
+    base::expected<void> open(const LibfabricConfig& libfabric);
+
+    [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
+    [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(
+        std::span<const Transport::Peer> peers, base::Time until) override;
+    [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] bool write(const Write& write) override;
+    bool poll(TransportEvents& events) override;
+    void wait(base::Time until) override;
+    [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+
+  private:
+    base::expected<void> choose(const LibfabricConfig& libfabric);
+    base::expected<void> open_endpoint();
+    base::expected<void> make_operations();
+    base::expected<void> name_ourselves();
+    base::expected<ofi::Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
+                                                       std::uint64_t access, std::uint64_t key);
+    base::expected<void> register_locally(std::span<const std::byte> memory, std::uint64_t access);
+    [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
+    [[nodiscard]] bool add(const Transport::Peer& peer);
+
+    void sleep(base::Time until);
+    bool work(TransportEvents& events);
+    bool catch_up();
+    bool read_completions(TransportEvents& events);
+    bool read_error();
+    void on_received(Operation& operation, std::size_t length, TransportEvents& events);
+    void on_sent(Operation& operation);
+    void settle(Remote& peer);
+    bool end_part(Operation& operation);
+    void receive_again(Operation& operation);
+    [[nodiscard]] bool can_be_written(const Write& write) const;
+    bool post_write(const Write& write);
+    bool post_message(UnitIndex to, Envelope::Kind kind, std::span<const std::byte> message);
+    void owe(UnitIndex unit, bool Remote::*what);
+    void greet(UnitIndex unit);
+    void advance(Operation& operation);
+    void release(Operation& operation);
+    void lose(UnitIndex unit);
+    [[nodiscard]] Operation* ours(void* context);
+
+    struct Region {
+        std::span<const std::byte> memory;
+        void* descriptor;
+    };
+
+    TransportConfig config_;
+    Sealer sealer_;
+    std::optional<Doorbell> own_doorbell_;
+    TransportCounters counters_;
+
+    ofi::Info info_;
+    std::size_t part_ = 0;               ///< most bytes of a write in one piece
+    std::uint64_t part_completion_ = 0;  ///< flag that makes a part's completion mean "it is there"
+    std::vector<std::byte> rooms_;
+    // In this order: an endpoint needs its queue and is closed before the memory that it uses.
+    ofi::Queue queue_;
+    ofi::Owned<fid_av> av_;
+    std::vector<ofi::Owned<fid_mr>> local_;
+    ofi::Owned<fid_ep> endpoint_;
+    ofi::Owned<fid_mr> arena_;
+    std::vector<Region> regions_;
+    std::vector<std::byte> address_;
+
+    std::vector<Remote> peers_;
+    std::uint32_t send_share_ = 0;   ///< most under way to one unit: one that is stuck blocks
+    std::uint32_t write_share_ = 0;  ///< nobody else
+    std::vector<Operation> operations_;
+    std::vector<Operation*> free_sends_;
+    std::vector<Operation*> free_writes_;
+    std::vector<Operation*> waiting_writes_;
+    std::vector<Operation*> unposted_receives_;
+    std::vector<UnitIndex> greetings_;  ///< units that are owed a hello or an answer
+    std::vector<UnitIndex> lost_;       ///< and nobody has been told
+    ToSelf to_self_;
+    Earlier earlier_;
+    base::Time busy_at_;
+};
+
+std::string list_of_providers() {
+    std::vector<std::string> names;
+    for (const auto& provider : libfabric_providers()) {
+        names.push_back(provider.name);
+    }
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+Envelope::Kind kind_of(const Operation& operation) {
+    Envelope envelope;
+    std::memcpy(&envelope, operation.room, sizeof envelope);
+    return envelope.kind;
+}
+
+/// An interface's first address; `node` itself if there is no such interface.
+std::string address_of_node(const std::string& node) {
+    ifaddrs* all = nullptr;
+    std::string address = node;
+    if (::getifaddrs(&all) != 0) {
+        return address;
+    }
+    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
+            node == one->ifa_name) {
+            char text[INET_ADDRSTRLEN];
+            const auto& internet = reinterpret_cast<const sockaddr_in&>(*one->ifa_addr);
+            ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
+            address = text;
+            break;
+        }
+    }
+    ::freeifaddrs(all);
+    return address;
+}
+
+std::size_t longest(std::span<const std::span<const std::byte>> sources) {
+    std::size_t most = 0;
+    for (const auto& source : sources) {
+        most = std::max(most, source.size());
+    }
+    return most;
+}
+
+// ---- set-up
+
+base::expected<void> Libfabric::open(const LibfabricConfig& libfabric) {
+    if (config_.doorbell == nullptr) {
+        auto doorbell = Doorbell::create();
+        if (!doorbell) {
+            return tl::unexpected(doorbell.error());
+        }
+        own_doorbell_ = std::move(*doorbell);
+        config_.doorbell = &*own_doorbell_;
+    }
+    return choose(libfabric)
+        .and_then([&] { return open_endpoint(); })
+        .and_then([&] { return make_operations(); })
+        .and_then([&] { return name_ourselves(); });
+}
+
+base::expected<void> Libfabric::choose(const LibfabricConfig& libfabric) {
+    auto wanted = ofi::needs();
+    wanted->fabric_attr->prov_name = ::strdup(libfabric.provider.c_str());
+    info_ = ofi::look_for(*wanted);
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "
+                        "writes; it has: {}",
+                        libfabric.provider, list_of_providers()));
+    }
+    const std::string node = ofi::is_internet(*info_) ? address_of_node(libfabric.node) : "";
+    info_ = ofi::look_for(*wanted, node);
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
+                        "address, host name or interface of this machine",
+                        libfabric.provider, libfabric.node));
+    }
+    part_ = std::min(info_->ep_attr->max_msg_size,
+                     static_cast<std::size_t>(std::max<base::Bytes>(libfabric.most_per_write, 1)));
+    if (longest(config_.sources) <= part_) {
+        return {};
+    }
+    // The other side is told with the last part, which is not given before the others are known to
+    // be in its memory: by a completion that says so, or by writes that stay in order.
+    wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    if (auto delivering = ofi::look_for(*wanted, node)) {
+        info_ = std::move(delivering);
+        info_->tx_attr->op_flags = 0;
+        part_completion_ = FI_DELIVERY_COMPLETE;
+        return {};
+    }
+    wanted->tx_attr->op_flags = 0;
+    wanted->tx_attr->msg_order |= FI_ORDER_WAW;
+    wanted->rx_attr->msg_order |= FI_ORDER_WAW;
+    auto ordered = ofi::look_for(*wanted, node);
+    if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot tell "
+                        "when they are there: choose another",
+                        libfabric.provider, part_));
+    }
+    info_ = std::move(ordered);
+    return {};
+}
+
+base::expected<void> Libfabric::open_endpoint() {
+    auto queue = ofi::open_queue(*info_);
+    if (!queue) {
+        return tl::unexpected(queue.error());
+    }
+    queue_ = std::move(*queue);
+
+    fi_av_attr attributes{};
+    attributes.type = info_->domain_attr->av_type;
+    attributes.count = config_.units;
+    fid_av* av = nullptr;
+    if (const int code = ::fi_av_open(queue_.domain.get(), &attributes, &av, nullptr)) {
+        return ofi::failure("open libfabric's address vector", code);
+    }
+    av_.reset(av);
+
+    fid_ep* endpoint = nullptr;
+    if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
+        return ofi::failure("open a libfabric endpoint", code);
+    }
+    endpoint_.reset(endpoint);
+    int code = ::fi_ep_bind(endpoint, &av->fid, 0);
+    if (code == 0) {
+        code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
+    }
+    if (code == 0) {
+        code = ::fi_enable(endpoint);
+    }
+    if (code != 0) {
+        return ofi::failure("start a libfabric endpoint", code);
+    }
+    return {};
+}
+
+base::expected<ofi::Owned<fid_mr>> Libfabric::register_memory(std::span<const std::byte> memory,
+                                                              std::uint64_t access,
+                                                              std::uint64_t key) {
+    fid_mr* made = nullptr;
+    if (const int code = ::fi_mr_reg(queue_.domain.get(), memory.data(), memory.size(), access, 0,
+                                     key, 0, &made, nullptr)) {
+        return ofi::failure(
+            fmt::format("register {} bytes of memory with libfabric (is `ulimit -l` too low?)",
+                        memory.size()),
+            code);
+    }
+    ofi::Owned<fid_mr> region(made);
+    if (info_->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        int code = ::fi_mr_bind(made, &endpoint_->fid, 0);
+        if (code == 0) {
+            code = ::fi_mr_enable(made);
+        }
+        if (code != 0) {
+            return ofi::failure("register memory with a libfabric endpoint", code);
+        }
+    }
+    return region;
+}
+
+std::uint64_t random_key(std::size_t bytes) {
+    std::uint64_t key = 0;
+    [[maybe_unused]] const auto got = ::getrandom(&key, std::min(bytes, sizeof key), 0);
+    return key;
+}
+
+/// For providers that use our memory only where they know it.
+base::expected<void> Libfabric::register_locally(std::span<const std::byte> memory,
+                                                 std::uint64_t access) {
+    if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
+        return {};
+    }
+    auto region = register_memory(memory, access, random_key(info_->domain_attr->mr_key_size));
+    if (!region) {
+        return tl::unexpected(region.error());
+    }
+    regions_.push_back({memory, ::fi_mr_desc(region->get())});
+    local_.push_back(std::move(*region));
+    return {};
+}
+
+void* Libfabric::descriptor_of(const std::byte* bytes) const {
+    for (const auto& region : regions_) {
+        if (bytes >= region.memory.data() && bytes < region.memory.data() + region.memory.size()) {
+            return region.descriptor;
+        }
+    }
+    return nullptr;
+}
+
+base::expected<void> Libfabric::make_operations() {
+    const auto others = std::max<std::size_t>(config_.units, 2) - 1;
+    const std::size_t receives =
+        std::min(std::clamp<std::size_t>(4 * others, 64, 1024), info_->rx_attr->size);
+    send_share_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(512 / others, 2, 16));
+    const std::size_t sends = std::min(send_share_ * others, info_->tx_attr->size);
+    const std::size_t writes = std::min<std::size_t>(info_->tx_attr->size, 2048);
+    write_share_ = static_cast<std::uint32_t>(std::max<std::size_t>(writes / others, 1));
+
+    rooms_.resize((receives + sends) * kMessageRoom);
+    if (auto known = register_locally(rooms_, FI_SEND | FI_RECV); !known) {
+        return known;
+    }
+    for (const auto& source : config_.sources) {
+        if (auto known = register_locally(source, FI_WRITE); !known) {
+            return known;
+        }
+    }
+
+    operations_.resize(receives + sends + writes);
+    free_sends_.reserve(sends);
+    free_writes_.reserve(writes);
+    waiting_writes_.reserve(writes);
+    unposted_receives_.reserve(receives);
+    greetings_.reserve(config_.units);
+    lost_.reserve(config_.units);
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+        Operation& operation = operations_[i];
+        if (i >= receives + sends) {
+            operation.kind = Operation::Kind::write;
+            free_writes_.push_back(&operation);
+            continue;
+        }
+        operation.room = rooms_.data() + i * kMessageRoom;
+        if (i >= receives) {
+            operation.kind = Operation::Kind::send;
+            free_sends_.push_back(&operation);
+        } else {
+            receive_again(operation);
+        }
+    }
+    return {};
+}
+
+base::expected<void> Libfabric::name_ourselves() {
+    AddressHead head{.format = info_->addr_format};
+    if (config_.arena != nullptr && *config_.arena) {
+        const auto memory = config_.arena->bytes();
+        auto region =
+            register_memory(memory, FI_REMOTE_WRITE, random_key(info_->domain_attr->mr_key_size));
+        if (!region) {
+            return tl::unexpected(region.error());
+        }
+        arena_ = std::move(*region);
+        head.key = ::fi_mr_key(arena_.get());
+        head.bytes = memory.size();
+        if (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) {
+            head.base = reinterpret_cast<std::uintptr_t>(memory.data());
+        }
+    }
+    std::array<std::byte, kMostName> name;
+    std::size_t length = name.size();
+    if (const int code = ::fi_getname(&endpoint_->fid, name.data(), &length)) {
+        return ofi::failure("learn the address of our libfabric endpoint", code);
+    }
+    head.name = static_cast<std::uint32_t>(length);
+    address_.resize(sizeof head + length);
+    std::memcpy(address_.data(), &head, sizeof head);
+    std::memcpy(address_.data() + sizeof head, name.data(), length);
+    return {};
+}
+
+Libfabric::~Libfabric() {
+    // The key first: what is still under way into the arena is refused from here on.
+    arena_.reset();
+    if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
+        local_.clear();
+    }
+    endpoint_.reset();
+}
+
+// ---- connecting
+
+/// False: its address makes no sense.
+bool Libfabric::add(const Transport::Peer& peer) {
+    AddressHead head;
+    if (peer.unit >= config_.units || peer.address.size() < sizeof head) {
+        return false;
+    }
+    std::memcpy(&head, peer.address.data(), sizeof head);
+    const auto name = std::span(peer.address).subspan(sizeof head);
+    constexpr auto most = std::uint64_t{1} << 62;
+    if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
+        head.name != name.size() || name.empty() || name.size() > kMostName || head.bytes > most) {
+        return false;
+    }
+    // As long as any address that the provider may want to read there.
+    std::array<std::byte, kMostName> padded{};
+    std::ranges::copy(name, padded.begin());
+    Remote& known = peers_[peer.unit];
+    if (::fi_av_insert(av_.get(), padded.data(), 1, &known.at, 0, nullptr) != 1) {
+        return false;
+    }
+    known.head = head;
+    known.state = Remote::State::greeting;
+    owe(peer.unit, &Remote::owes_hello);
+    return true;
+}
+
+base::expected<std::vector<UnitIndex>> Libfabric::connect(std::span<const Transport::Peer> peers,
+                                                          base::Time until) {
+    std::vector<UnitIndex> silent;
+    for (const auto& peer : peers) {
+        if (peer.unit == config_.self) {
+            continue;
+        }
+        if (!add(peer)) {
+            silent.push_back(peer.unit);
+        }
+    }
+    const auto greeting = [](const Remote& peer) { return peer.state == Remote::State::greeting; };
+    while (std::ranges::any_of(peers_, greeting) && now() < until) {
+        if (!work(earlier_)) {
+            sleep(std::min(until, now() + kGreetAgain));
+        }
+    }
+    for (UnitIndex unit = 0; unit < peers_.size(); ++unit) {
+        if (peers_[unit].state == Remote::State::greeting) {
+            peers_[unit].state = Remote::State::lost;
+            silent.push_back(unit);
+        }
+    }
+    std::erase_if(greetings_, [this](UnitIndex unit) {
+        return peers_[unit].state != Remote::State::connected;
+    });
+    std::ranges::sort(silent);
+    return silent;
+}
+
+void Libfabric::owe(UnitIndex unit, bool Remote::*what) {
+    Remote& peer = peers_[unit];
+    if (!peer.owes_hello && !peer.owes_answer) {
+        greetings_.push_back(unit);
+    }
+    peer.*what = true;
+}
+
+void Libfabric::greet(UnitIndex unit) {
+    Remote& peer = peers_[unit];
+    if (peer.owes_hello && post_message(unit, Envelope::Kind::hello, {})) {
+        peer.owes_hello = false;
+    }
+    if (peer.owes_answer && post_message(unit, Envelope::Kind::answer, {})) {
+        peer.owes_answer = false;
+    }
+}
+
+// ---- sending
+
+bool Libfabric::send(UnitIndex to, std::span<const std::byte> bytes) {
+    if (to >= peers_.size() || bytes.size() > most_message) {
+        return true;
+    }
+    const bool is_own = to == config_.self;
+    if (!is_own && peers_[to].state != Remote::State::connected) {
+        lose(to);
+        return true;
+    }
+    if (is_own ? !to_self_.send(bytes) : !post_message(to, Envelope::Kind::message, bytes)) {
+        return false;
+    }
+    ++counters_.messages_sent;
+    return true;
+}
+
+/// False: no room now.
+bool Libfabric::post_message(UnitIndex to, Envelope::Kind kind,
+                             std::span<const std::byte> message) {
+    Remote& peer = peers_[to];
+    if (free_sends_.empty() || peer.sends >= send_share_) {
+        return false;
+    }
+    Operation& operation = *free_sends_.back();
+    const Envelope envelope = sealer_.seal(kind, to, message.size());
+    std::memcpy(operation.room, &envelope, sizeof envelope);
+    if (!message.empty()) {
+        std::memcpy(operation.room + sizeof envelope, message.data(), message.size());
+    }
+    const auto code = ::fi_send(endpoint_.get(), operation.room, sizeof envelope + message.size(),
+                                descriptor_of(operation.room), peer.at, &operation.context);
+    if (code == -FI_EAGAIN) {
+        return false;
+    }
+    if (code != 0) {
+        lose(to);
+        return true;
+    }
+    free_sends_.pop_back();
+    operation.peer = to;
+    ++peer.sends;
+    return true;
+}
+
+bool Libfabric::write(const Write& write) {
+    if (write.to >= peers_.size()) {
+        return true;
+    }
+    if (!can_be_written(write)) {
+        lose(write.to);
+        return true;
+    }
+    if (write.to == config_.self ? !to_self_.write(write) : !post_write(write)) {
+        return false;
+    }
+    ++counters_.writes;
+    counters_.written_bytes += static_cast<base::Bytes>(write.bytes.size());
+    return true;
+}
+
+bool Libfabric::can_be_written(const Write& write) const {
+    if (write.to == config_.self) {
+        return to_self_.is_inside(write);
+    }
+    const Remote& peer = peers_[write.to];
+    const std::uint64_t arena = peer.head.bytes;
+    return peer.state == Remote::State::connected && write.bytes.size() <= arena &&
+           write.offset >= 0 &&
+           static_cast<std::uint64_t>(write.offset) <= arena - write.bytes.size();
+}
+
+/// False: no room now.
+bool Libfabric::post_write(const Write& write) {
+    Remote& peer = peers_[write.to];
+    if (free_writes_.empty() || peer.writes >= write_share_) {
+        return false;
+    }
+    Operation& operation = *free_writes_.back();
+    operation.write = write;
+    operation.peer = write.to;
+    operation.given = 0;
+    operation.under_way = 0;
+    operation.waits = true;
+    advance(operation);
+    if (operation.waits && operation.under_way == 0) {
+        return false;
+    }
+    free_writes_.pop_back();
+    ++peer.writes;
+    if (operation.waits) {
+        waiting_writes_.push_back(&operation);
+    } else if (operation.under_way == 0) {
+        release(operation);
+    }
+    return true;
+}
+
+/// Gives the provider what it takes now. The last part brings the immediate: it is given when the
+/// others are done. Its own completion need not say more than that the source is free again.
+void Libfabric::advance(Operation& operation) {
+    const Write& write = operation.write;
+    const Remote& peer = peers_[operation.peer];
+    while (operation.waits) {
+        if (peer.state == Remote::State::lost) {
+            operation.waits = false;
+            return;
+        }
+        const std::size_t left = write.bytes.size() - operation.given;
+        const bool is_last = left <= part_;
+        if (is_last && operation.under_way > 0) {
+            return;
+        }
+        const std::byte* from = write.bytes.data() + operation.given;
+        iovec local{const_cast<std::byte*>(from), std::min(left, part_)};
+        void* descriptor = descriptor_of(from);
+        fi_rma_iov remote{
+            peer.head.base + static_cast<std::uint64_t>(write.offset) + operation.given,
+            local.iov_len, peer.head.key};
+        fi_msg_rma message{};
+        message.msg_iov = &local;
+        message.desc = &descriptor;
+        message.iov_count = 1;
+        message.addr = peer.at;
+        message.rma_iov = &remote;
+        message.rma_iov_count = 1;
+        message.context = &operation.context;
+        message.data = write.immediate;
+        const auto code =
+            ::fi_writemsg(endpoint_.get(), &message,
+                          FI_COMPLETION | (is_last ? FI_REMOTE_CQ_DATA : part_completion_));
+        if (code == -FI_EAGAIN) {
+            return;
+        }
+        if (code != 0) {
+            lose(operation.peer);
+            continue;
+        }
+        ++operation.under_way;
+        operation.given += local.iov_len;
+        operation.waits = !is_last;
+    }
+}
+
+void Libfabric::release(Operation& operation) {
+    Remote& peer = peers_[operation.peer];
+    if (operation.kind == Operation::Kind::send) {
+        --peer.sends;
+        free_sends_.push_back(&operation);
+    } else {
+        --peer.writes;
+        free_writes_.push_back(&operation);
+    }
+}
+
+void Libfabric::lose(UnitIndex unit) {
+    if (peers_[unit].state != Remote::State::lost) {
+        peers_[unit].state = Remote::State::lost;
+        lost_.push_back(unit);
+    }
+}
+
+void Libfabric::receive_again(Operation& operation) {
+    const auto code = ::fi_recv(endpoint_.get(), operation.room, kMessageRoom,
+                                descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
+    if (code != 0) {
+        unposted_receives_.push_back(&operation);
+    }
+}
+
+// ---- what comes
+
+bool Libfabric::poll(TransportEvents& events) {
+    bool happened = earlier_.replay(events);
+    while (!lost_.empty()) {
+        const UnitIndex unit = lost_.back();
+        lost_.pop_back();
+        events.on_unreachable(unit);
+        happened = true;
+    }
+    happened |= to_self_.poll(events, counters_);
+    happened |= work(events);
+    if (happened && config_.waiting == Waiting::adaptive) {
+        busy_at_ = now();
+    }
+    return happened;
+}
+
+bool Libfabric::work(TransportEvents& events) {
+    const bool moved = catch_up();
+    return read_completions(events) || moved;
+}
+
+/// What the provider did not take earlier.
+bool Libfabric::catch_up() {
+    bool moved = false;
+    if (!unposted_receives_.empty()) {
+        Operation& operation = *unposted_receives_.back();
+        unposted_receives_.pop_back();
+        receive_again(operation);
+    }
+    if (!greetings_.empty()) {
+        std::erase_if(greetings_, [this](UnitIndex unit) {
+            greet(unit);
+            return !peers_[unit].owes_hello && !peers_[unit].owes_answer;
+        });
+    }
+    for (std::size_t i = 0; i < waiting_writes_.size();) {
+        Operation& operation = *waiting_writes_[i];
+        const std::size_t given = operation.given;
+        advance(operation);
+        moved |= operation.given != given;
+        if (operation.waits) {
+            ++i;
+            continue;
+        }
+        waiting_writes_[i] = waiting_writes_.back();
+        waiting_writes_.pop_back();
+        if (operation.under_way == 0) {
+            release(operation);
+        }
+    }
+    return moved;
+}
+
+bool Libfabric::read_completions(TransportEvents& events) {
+    std::array<fi_cq_data_entry, kCompletionsPerPoll> done;
+    const auto count = ::fi_cq_read(queue_.cq.get(), done.data(), done.size());
+    if (count == -FI_EAVAIL) {
+        return read_error();
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        const fi_cq_data_entry& entry = done[static_cast<std::size_t>(i)];
+        const bool is_written =
+            (entry.flags & FI_REMOTE_WRITE) ||
+            ((entry.flags & FI_REMOTE_CQ_DATA) && !(entry.flags & (FI_SEND | FI_WRITE | FI_RECV)));
+        if (is_written) {
+            if (entry.flags & FI_REMOTE_CQ_DATA) {
+                ++counters_.writes_received;
+                events.on_written(unknown_unit, static_cast<std::uint32_t>(entry.data));
+            }
+            if (info_->mode & FI_RX_CQ_DATA) {  // it has used one of our receives
+                if (Operation* operation = ours(entry.op_context)) {
+                    receive_again(*operation);
+                }
+            }
+            continue;
+        }
+        Operation& operation = *reinterpret_cast<Operation*>(entry.op_context);
+        switch (operation.kind) {
+            case Operation::Kind::receive:
+                on_received(operation, entry.len, events);
+                break;
+            case Operation::Kind::send:
+                on_sent(operation);
+                break;
+            case Operation::Kind::write:
+                if (end_part(operation)) {
+                    events.on_write_done(operation.write.context);
+                }
+                break;
+        }
+    }
+    return count > 0;
+}
+
+void Libfabric::on_received(Operation& operation, std::size_t length, TransportEvents& events) {
+    const auto opened = sealer_.open({operation.room, std::min(length, kMessageRoom)});
+    switch (opened.verdict) {
+        case Sealer::Verdict::stranger:
+            ++counters_.refused_strangers;
+            break;
+        case Sealer::Verdict::other_epoch:
+            ++counters_.refused_epoch;
+            break;
+        case Sealer::Verdict::malformed:
+            ++counters_.refused_malformed;
+            break;
+        case Sealer::Verdict::ours:
+            Remote& peer = peers_[opened.from];
+            if (peer.state == Remote::State::absent || peer.state == Remote::State::lost) {
+                break;
+            }
+            switch (opened.kind) {
+                case Envelope::Kind::hello:
+                    owe(opened.from, &Remote::owes_answer);
+                    break;
+                case Envelope::Kind::answer:
+                    peer.has_answered = true;
+                    settle(peer);
+                    break;
+                case Envelope::Kind::message:
+                    ++counters_.messages_received;
+                    events.on_message(opened.from, opened.message);
+                    break;
+                default:
+                    ++counters_.refused_malformed;
+            }
+    }
+    receive_again(operation);
+}
+
+void Libfabric::on_sent(Operation& operation) {
+    Remote& peer = peers_[operation.peer];
+    if (peer.state == Remote::State::greeting && kind_of(operation) == Envelope::Kind::answer) {
+        peer.has_our_answer = true;
+        settle(peer);
+    }
+    release(operation);
+}
+
+/// Both ways have been used: whoever leaves `connect` owes nothing to those who are still in it.
+void Libfabric::settle(Remote& peer) {
+    if (peer.state == Remote::State::greeting && peer.has_answered && peer.has_our_answer) {
+        peer.state = Remote::State::connected;
+    }
+}
+
+/// One of a write's parts is not under way any more; true: the write is done.
+bool Libfabric::end_part(Operation& operation) {
+    --operation.under_way;
+    if (operation.waits || operation.under_way > 0) {
+        return false;
+    }
+    release(operation);
+    return peers_[operation.peer].state != Remote::State::lost;
+}
+
+/// Where the provider says whose operation failed, that unit is lost.
+bool Libfabric::read_error() {
+    fi_cq_err_entry error{};
+    if (::fi_cq_readerr(queue_.cq.get(), &error, 0) != 1) {
+        return false;
+    }
+    Operation* operation = ours(error.op_context);
+    if (operation == nullptr) {
+        ++counters_.refused_malformed;
+        return true;
+    }
+    switch (operation->kind) {
+        case Operation::Kind::receive:
+            if (error.err == FI_ETRUNC) {
+                ++counters_.refused_malformed;
+            }
+            receive_again(*operation);
+            break;
+        case Operation::Kind::send: {
+            Remote& peer = peers_[operation->peer];
+            release(*operation);
+            if (peer.state != Remote::State::greeting) {
+                lose(operation->peer);
+                break;
+            }
+            // It may not listen yet.
+            owe(operation->peer, kind_of(*operation) == Envelope::Kind::hello
+                                     ? &Remote::owes_hello
+                                     : &Remote::owes_answer);
+            return false;
+        }
+        case Operation::Kind::write:
+            lose(operation->peer);
+            end_part(*operation);
+            break;
+    }
+    return true;
+}
+
+Operation* Libfabric::ours(void* context) {
+    const auto at = reinterpret_cast<std::uintptr_t>(context);
+    const auto first = reinterpret_cast<std::uintptr_t>(operations_.data());
+    if (at < first || at >= first + operations_.size() * sizeof(Operation) ||
+        (at - first) % sizeof(Operation) != 0) {
+        return nullptr;
+    }
+    return reinterpret_cast<Operation*>(context);
+}
+
+// ---- waiting
+
+void Libfabric::wait(base::Time until) {
+    if (config_.waiting == Waiting::spinning || !earlier_.empty() || !lost_.empty() ||
+        !to_self_.empty()) {
+        return;
+    }
+    if (config_.waiting == Waiting::adaptive && now() - busy_at_ < config_.polling) {
+        return;  // whoever calls us polls a little: we are not all that he looks at
+    }
+    sleep(until);
+}
+
+void Libfabric::sleep(base::Time until) {
+    ++counters_.sleeps;
+    if (queue_.fd < 0) {
+        config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
+        return;
+    }
+    config_.doorbell->sleep_with(queue_.fd, until, [this] {
+        fid* watched = &queue_.cq->fid;
+        return ::fi_trywait(queue_.fabric.get(), &watched, 1) == FI_SUCCESS;
+    });
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
+                                                          const LibfabricConfig& libfabric) {
+    if (transport.self >= transport.units) {
+        return base::failure(
+            fmt::format("unit {} in a run of {}", transport.self, transport.units));
+    }
+    auto made = std::make_unique<Libfabric>(transport);
+    if (auto opened = made->open(libfabric); !opened) {
+        return tl::unexpected(opened.error());
+    }
+    return made;
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,56 @@
+// libfabric's objects, closed when nobody owns them any more, and how a provider is looked for.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/expected.hpp"
+
+namespace daqloom::live::ofi {
+
+/// Of libfabric's interface: what Debian 12 has; version 2 offers it as well.
+inline constexpr std::uint32_t version = FI_VERSION(1, 17);
+
+struct Closed {
+    template <class Fid>
+    void operator()(Fid* object) const {
+        ::fi_close(&object->fid);
+    }
+};
+template <class Fid>
+using Owned = std::unique_ptr<Fid, Closed>;
+
+struct FreedInfo {
+    void operator()(fi_info* info) const { ::fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreedInfo>;
+
+/// What units need of a provider. Never null.
+Info needs();
+/// All that meet `wanted`, a list; null: none. `node`: to be bound to; empty: wherever.
+Info look_for(const fi_info& wanted, const std::string& node = {});
+/// Whether its endpoints have addresses of the Internet protocol.
+bool is_internet(const fi_info& info);
+
+/// "cannot ACTION: REASON", `code` as libfabric returns it.
+tl::unexpected<base::Error> failure(const std::string& action, std::int64_t code);
+
+/// Fabric, domain and completion queue of one progress thread.
+struct Queue {
+    Owned<fid_fabric> fabric;
+    Owned<fid_domain> domain;
+    Owned<fid_cq> cq;
+    int fd = -1;  ///< readable when something has completed; below 0: the provider has none
+};
+base::expected<Queue> open_queue(fi_info& info);
+
+}  // namespace daqloom::live::ofi

@@ -1,0 +1,58 @@
+#include "live/transport/make.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+
+#ifdef DAQLOOM_LIBFABRIC
+#include "live/transport/libfabric.hpp"
+#endif
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr std::string_view kLibfabric = "libfabric:";
+
+#ifdef DAQLOOM_LIBFABRIC
+base::expected<std::unique_ptr<Transport>> over_libfabric(const std::string& provider,
+                                                          const TransportConfig& config,
+                                                          const std::string& node) {
+    return make_libfabric(config, {.provider = provider, .node = node});
+}
+#else
+base::expected<std::unique_ptr<Transport>> over_libfabric(const std::string& provider,
+                                                          const TransportConfig&,
+                                                          const std::string&) {
+    return base::failure(
+        fmt::format("the transport 'libfabric:{}', but this daqloom was built without libfabric: "
+                    "install it (on Debian and Ubuntu: apt-get install libfabric-dev) and build "
+                    "daqloom again",
+                    provider));
+}
+#endif
+
+}  // namespace
+
+std::vector<std::string> transport_names() {
+    std::vector<std::string> names{"shm"};
+#ifdef DAQLOOM_LIBFABRIC
+    for (const auto& provider : libfabric_providers()) {
+        names.push_back(fmt::format("{}{}", kLibfabric, provider.name));
+    }
+#endif
+    return names;
+}
+
+base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
+                                                          const TransportConfig& config,
+                                                          const std::string& node) {
+    if (name.starts_with(kLibfabric)) {
+        return over_libfabric(name.substr(kLibfabric.size()), config, node);
+    }
+    return base::failure(fmt::format("there is no transport '{}'; this machine has: {}", name,
+                                     fmt::join(transport_names(), ", ")));
+}
+
+}  // namespace daqloom::live

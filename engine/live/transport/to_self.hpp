@@ -1,0 +1,100 @@
+// A unit's messages and writes to itself, for transports over networks: a folded unit's readout
+// part builds events in the same process.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// Copied at once, told by the next `poll`. No allocation after the beginning.
+class ToSelf {
+  public:
+    static constexpr std::size_t messages = 16;  ///< at once
+
+    ToSelf(UnitIndex self, const SharedMemory* arena, std::size_t writes)
+        : self_(self),
+          arena_(arena != nullptr ? arena->bytes() : std::span<std::byte>()),
+          rooms_(messages * Transport::most_message),
+          lengths_(messages),
+          writes_(writes) {}
+
+    /// False: no room now.
+    [[nodiscard]] bool send(std::span<const std::byte> bytes) {
+        if (sent_ - told_messages_ == messages) {
+            return false;
+        }
+        const std::size_t slot = sent_ % messages;
+        lengths_[slot] = bytes.size();
+        if (!bytes.empty()) {
+            std::memcpy(room(slot), bytes.data(), bytes.size());
+        }
+        ++sent_;
+        return true;
+    }
+
+    [[nodiscard]] bool is_inside(const Write& write) const {
+        return write.bytes.size() <= arena_.size() && write.offset >= 0 &&
+               static_cast<std::size_t>(write.offset) <= arena_.size() - write.bytes.size();
+    }
+    /// Inside of the arena. False: no room now.
+    [[nodiscard]] bool write(const Write& write) {
+        if (written_ - told_writes_ == writes_.size()) {
+            return false;
+        }
+        if (!write.bytes.empty()) {
+            std::memcpy(arena_.data() + write.offset, write.bytes.data(), write.bytes.size());
+        }
+        writes_[written_ % writes_.size()] = {write.immediate, write.context};
+        ++written_;
+        return true;
+    }
+
+    [[nodiscard]] bool empty() const { return sent_ == told_messages_ && written_ == told_writes_; }
+
+    /// Tells what has been sent and written before it was called.
+    bool poll(TransportEvents& events, TransportCounters& counters) {
+        const std::size_t sent = sent_;
+        const std::size_t written = written_;
+        const bool happened = !empty();
+        while (told_messages_ != sent) {
+            const std::size_t slot = told_messages_ % messages;
+            ++counters.messages_received;
+            events.on_message(self_, {room(slot), lengths_[slot]});
+            ++told_messages_;
+        }
+        while (told_writes_ != written) {
+            const Told told = writes_[told_writes_ % writes_.size()];
+            ++told_writes_;
+            ++counters.writes_received;
+            events.on_written(self_, told.immediate);
+            events.on_write_done(told.context);
+        }
+        return happened;
+    }
+
+  private:
+    struct Told {
+        std::uint32_t immediate = 0;
+        std::uint64_t context = 0;
+    };
+    [[nodiscard]] std::byte* room(std::size_t slot) {
+        return rooms_.data() + slot * Transport::most_message;
+    }
+
+    UnitIndex self_;
+    std::span<std::byte> arena_;
+    std::vector<std::byte> rooms_;
+    std::vector<std::size_t> lengths_;
+    std::vector<Told> writes_;
+    std::size_t sent_ = 0;
+    std::size_t told_messages_ = 0;
+    std::size_t written_ = 0;
+    std::size_t told_writes_ = 0;
+};
+
+}  // namespace daqloom::live
