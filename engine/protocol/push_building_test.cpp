@@ -44,8 +44,6 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     EXPECT_GT(all.discarded, 300U);
     EXPECT_GT(all.blocked, 1'000U);
     EXPECT_GT(all.idle_steps, 500U);
-    fprintf(stderr, "%lu %lu %lu %lu %lu\n", all.lost_units, all.incomplete, all.dropped,
-            all.unanswered, all.lost);
     EXPECT_GT(all.lost_units, 500U);
     EXPECT_GT(all.incomplete, 150U);
     EXPECT_GT(all.dropped, 150U);
