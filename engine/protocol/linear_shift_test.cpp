@@ -4,6 +4,7 @@
 
 #include <array>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,25 @@ TEST(LinearShift, WalksThroughAReadoutUnitsRound) {
         turns.emplace_back(phase, builder);
     }
     EXPECT_EQ(turns, (decltype(turns){{0, 1}, {2, 0}}));
+}
+
+TEST(LinearShift, OfTheMembersOfAnEpochNumbersThemInTheOrderOfTheirSlots) {
+    // Both, a readout unit, nobody, a builder unit, both.
+    const std::array<LinearShift::Member, 5> slots = {
+        {{true, true}, {true, false}, {false, false}, {false, true}, {true, true}}};
+    const LinearShift kept = *LinearShift::of_members(slots, true);
+    EXPECT_EQ(kept.phases(), 5U);
+    EXPECT_EQ(kept.slot_of_readout(2), 4U);
+    EXPECT_EQ(kept.slot_of_builder(1), 3U);
+    EXPECT_EQ(kept.builder_for(0, 2), nobody);
+    const LinearShift closed_up = *LinearShift::of_members(slots, false);
+    EXPECT_EQ(closed_up.phases(), 4U);
+    EXPECT_EQ(closed_up.slot_of_readout(2), 3U);
+    EXPECT_EQ(closed_up.slot_of_builder(1), 2U);
+    EXPECT_EQ(closed_up.builder_for(0, 2), 1U);
+    expect_each_pair_once(kept);
+    expect_each_pair_once(closed_up);
+    EXPECT_FALSE(LinearShift::of_members(std::span(slots).subspan(1, 2), true));  // no builder
 }
 
 TEST(LinearShift, RefusesAnImpossibleScheduleInASentence) {

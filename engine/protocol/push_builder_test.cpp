@@ -32,6 +32,17 @@ class Scene {
     void built(MepId mep, Bytes place, Bytes bytes) {
         outputs_.push_back(fmt::format("built {} at {}, {} B", number(mep), place, bytes));
     }
+    void last_answer(ReadoutIndex readout, std::uint64_t turn) {
+        outputs_.push_back(fmt::format("last answer {} to {}", turn, readout));
+    }
+    void incomplete(MepId mep, Bytes place, Bytes bytes) {
+        std::string mask;
+        for (std::uint32_t source = 0; source < builder.sources(); ++source) {
+            mask += builder.is_written(mep, source) ? '1' : '0';
+        }
+        outputs_.push_back(fmt::format("incomplete {} at {}, {} B: {}, {}", number(mep), place,
+                                       bytes, mask, fmt::join(builder.sizes_of(mep), " ")));
+    }
 
     Outputs sizes(ReadoutIndex readout, std::uint64_t mep, const Sizes& sizes) {
         builder.on_sizes(readout, MepId{mep}, sizes, *this);
@@ -43,6 +54,14 @@ class Scene {
     }
     Outputs processed(std::uint64_t mep) {
         builder.on_processed(MepId{mep}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
+        builder.on_close(lost, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end() {
+        builder.on_end(*this);
         return std::exchange(outputs_, {});
     }
 
@@ -139,6 +158,93 @@ TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(counters.unexpected_mfps, 4U);
     EXPECT_EQ(counters.unexpected_processed, 2U);
     EXPECT_EQ(counters.announcements, 2U);
+}
+
+TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
+    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    scene.sizes(0, 1, {10});
+    scene.sizes(1, 1, {20});
+    scene.sizes(0, 3, {5});
+    EXPECT_EQ(scene.close(), (Outputs{"last answer 1 to 1", "last answer 1 to 0"}));
+    EXPECT_EQ(scene.sizes(1, 3, {5}), Outputs{});  // too late
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // twice
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.written(1, 0, 1), Outputs{"built 1 at 0, 30 B"});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_mep(), 2U);
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 30);
+    scene.processed(1);
+    EXPECT_EQ(scene.builder.output_held(), 0);
+    EXPECT_EQ(scene.builder.counters().unexpected_mfps, 1U);
+}
+
+TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
+    Scene scene({.streams = {2, 1}, .concurrent_meps = 3, .output_buffer = 100});
+    for (std::uint64_t mep = 0; mep < 3; ++mep) {
+        scene.sizes(1, mep, {0});
+        scene.sizes(0, mep, {10, 20});
+    }
+    scene.written(1, 0, 0);
+    scene.written(0, 0, 0);
+    scene.written(0, 1, 1);
+    EXPECT_EQ(scene.close({0}), Outputs{"last answer 3 to 1"});
+    EXPECT_EQ(scene.written(0, 1, 0), Outputs{});  // of a lost unit
+    EXPECT_EQ(scene.sizes(0, 3, {1, 1}), Outputs{});
+    EXPECT_EQ(scene.builder.counters().from_lost, 2U);
+    scene.written(1, 0, 2);
+    EXPECT_FALSE(scene.builder.is_drained());
+    scene.written(1, 0, 1);
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), (Outputs{"incomplete 0 at 0, 30 B: 101, 10 20 0",
+                                    "incomplete 1 at 30, 30 B: 011, 10 20 0",
+                                    "incomplete 2 at 60, 30 B: 001, 10 20 0"}));
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.counters().incomplete, 3U);
+    EXPECT_EQ(scene.builder.counters().incomplete_bytes, 10 + 20);
+    EXPECT_EQ(scene.builder.under_construction(), 0U);
+    EXPECT_EQ(scene.builder.output_held(), 90);
+    scene.processed(1);
+    EXPECT_EQ(scene.builder.output_held(), 60);
+}
+
+TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
+    Scene scene({.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
+    scene.sizes(0, 0, {10});
+    scene.sizes(1, 0, {20});
+    scene.close();
+    scene.written(1, 0, 0);
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.close({0}), Outputs{});  // lost in the meantime
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.processed(0), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 0);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped_bytes, 20);
+    EXPECT_EQ(scene.builder.counters().unexpected_processed, 1U);
+}
+
+TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
+    const Scene scene({.streams = {2, 1, 3}});
+    EXPECT_EQ(scene.builder.sources(), 6U);
+    EXPECT_EQ(scene.builder.source_of({1, 0}), 2U);
+    EXPECT_EQ(scene.builder.source_of({2, 2}), 5U);
+    for (std::uint32_t source = 0; source < 6; ++source) {
+        EXPECT_EQ(scene.builder.source_of(scene.builder.stream_of(source)), source);
+    }
+}
+
+TEST(PushBuilder, SaysWhichTurnsMayStillBeWritten) {
+    Scene scene({.concurrent_meps = 2, .output_buffer = 100});
+    scene.sizes(0, 0, {10});
+    scene.sizes(0, 1, {10});
+    scene.written(0, 0, 1);
+    EXPECT_EQ(scene.builder.oldest_turn(), 0U);
+    scene.written(0, 0, 0);
+    EXPECT_EQ(scene.builder.oldest_turn(), 2U);
 }
 
 TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {

@@ -1,6 +1,7 @@
 // For tests and fuzzing: a whole push event builder, readout units under linear shifting and
 // builder units, in virtual time. Messages take any time and overtake each other, some come twice;
-// every promise of the headers is checked against a plain model.
+// in some runs units are lost, and the epoch is closed. Every promise of the headers is checked
+// against a plain model.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <span>
@@ -35,6 +37,12 @@ class PushBuildingCheck {
         std::uint64_t discarded = 0;
         std::uint64_t blocked = 0;
         std::uint64_t idle_steps = 0;
+        bool was_closed = false;
+        std::uint64_t lost_units = 0;
+        std::uint64_t incomplete = 0;  ///< MEPs given out
+        std::uint64_t dropped = 0;     ///< incomplete MEPs
+        std::uint64_t unanswered = 0;  ///< MFPs
+        std::uint64_t lost = 0;        ///< MFPs, of lost builders
     };
 
     /// The first bytes choose the configuration, each later one the size of an MFP, a delay or a
@@ -51,6 +59,7 @@ class PushBuildingCheck {
 
     static constexpr Bytes largest_mfp = 64;
     static constexpr std::size_t most_inputs = 200'000;
+    static constexpr Time last_timer = base::milliseconds(1);
 
     /// Half-open, in a buffer.
     struct Region {
@@ -75,6 +84,15 @@ class PushBuildingCheck {
         Bytes place = -1;
         bool is_discarded = false;
         bool is_built = false;
+        bool is_incomplete = false;
+    };
+    /// What becomes of a unit, and what it knows of the others.
+    struct Fate {
+        std::uint32_t wave = 0;       ///< of losses, in which it is; 0: none
+        bool dies = false;            ///< else it goes on, and is not told
+        bool is_lost = false;         ///< by now
+        bool is_closed = false;       ///< has been told that the epoch is closed
+        std::vector<bool> sees_lost;  ///< the units of the other kind
     };
     struct Unit {
         std::vector<std::uint64_t> generated;                    ///< per stream
@@ -129,6 +147,10 @@ class PushBuildingCheck {
         }
         void discard(ReadoutIndex r, MepId m) { check.discarded(r, m); }
         void built(MepId m, Bytes place, Bytes bytes) { check.built(self, m, place, bytes); }
+        void incomplete(MepId m, Bytes place, Bytes bytes) {
+            check.incomplete(self, m, place, bytes);
+        }
+        void last_answer(ReadoutIndex r, std::uint64_t turn) { check.last_answer(self, r, turn); }
     };
 
     explicit PushBuildingCheck(std::span<const std::uint8_t> input)
@@ -171,6 +193,8 @@ class PushBuildingCheck {
             builder_config_.self = b;
             builders_.push_back(*PushBuilder::make(builder_config_));
         }
+        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders());
+        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts());
     }
 
     LinearShift choose_shift() {
@@ -207,6 +231,8 @@ class PushBuildingCheck {
         builder_config_.layout = {.header = input_.byte() % 30,
                                   .alignment = Bytes{1} << input_.byte() % 4};
         builder_config_.when_full = static_cast<WhenFull>(input_.byte() % 2);
+        summary_.was_closed = input_.byte() % 2 == 1;
+        builder_config_.when_incomplete = static_cast<WhenIncomplete>(input_.byte() % 2);
         // From too small for most to never full.
         builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
                                             ? Bytes{16'000}
@@ -215,9 +241,25 @@ class PushBuildingCheck {
         summary_.barrier = unit_config_.barrier;
     }
 
+    /// One in four is lost, sooner or later.
+    std::vector<Fate> choose_fates(std::uint32_t units, std::uint32_t others) {
+        std::vector<Fate> fates(units, Fate{.sees_lost = std::vector<bool>(others)});
+        for (Fate& fate : fates) {
+            const std::uint8_t choice = summary_.was_closed ? input_.byte() : std::uint8_t{0};
+            fate.wave = choice % 4 == 3 ? 1U + (choice >> 2) % 2 : 0U;
+            fate.dies = (choice >> 3) % 2 == 1;
+        }
+        return fates;
+    }
+
     // ---- the run ------------------------------------------------------------------------------
 
     void run() {
+        if (summary_.was_closed) {
+            const Time first = base::nanoseconds(12 * input_.byte());
+            at(first, [this] { close(1); });
+            at(first + base::nanoseconds(4 * input_.byte()), [this] { close(2); });
+        }
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
             for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
                 generate(r, s);
@@ -234,9 +276,17 @@ class PushBuildingCheck {
             events_.pop();
             now_ = event.due;
             event.action();
+            if (is_closing_ && !next_mep_ && is_drained()) {
+                end();
+            }
         }
         promise(inputs < most_inputs, "the event builder comes to an end");
-        compare_at_the_end();
+        if (summary_.was_closed) {
+            compare_what_was_closed();
+        } else {
+            compare_at_the_end();
+        }
+        promise(unexpected() == repeated_, "nothing else is unexpected");
     }
 
     void generate(ReadoutIndex r, StreamIndex s) {
@@ -263,24 +313,40 @@ class PushBuildingCheck {
     template <class Machine, class Action>
     void input(Machine& machine, std::uint32_t self, Action action) {
         using Out = std::conditional_t<std::is_same_v<Machine, ShiftUnit>, UnitOut, BuilderOut>;
-        Out out{*this, self};
-        action(machine, out);
+        if (!is_dead(fates<Machine>()[self])) {
+            Out out{*this, self};
+            action(machine, out);
+        }
     }
+    template <class Machine>
+    std::vector<Fate>& fates() {
+        return std::is_same_v<Machine, ShiftUnit> ? readout_fates_ : builder_fates_;
+    }
+    static bool is_dead(const Fate& fate) { return fate.is_lost && fate.dies; }
 
-    /// A message that comes, and in some cases comes once more, which must have no effect.
+    /// A message that comes, and in some cases comes once more, which must have no effect. Unless
+    /// it is local it needs the epoch's transport.
     template <class Machine, class Action>
-    void message(Machine& machine, std::uint32_t self, Action action) {
+    void message(Machine& machine, std::uint32_t self, Action action, bool is_local = false) {
         const bool twice = input_.byte() % 8 == 1;
-        later([this, &machine, self, action, twice] {
+        later([this, &machine, self, action, is_local, twice] {
+            if (next_mep_ && !is_local && !fates<Machine>()[self].is_lost) {
+                return;
+            }
             input(machine, self, action);
             if (twice) {
                 later([this, &machine, self, action] {
+                    if (is_dead(fates<Machine>()[self])) {
+                        return;
+                    }
                     const std::uint64_t before = unexpected();
+                    const std::uint64_t ignored = unexpected() + from_lost_or_late();
                     const std::size_t outputs = outputs_;
                     input(machine, self, action);
-                    ++repeated_;
-                    promise(unexpected() == before + 1 && outputs_ == outputs,
-                            "what comes twice is counted and has no effect");
+                    repeated_ += unexpected() - before;
+                    promise(
+                        unexpected() + from_lost_or_late() == ignored + 1 && outputs_ == outputs,
+                        "what comes twice is counted and has no effect");
                 });
             }
         });
@@ -307,6 +373,7 @@ class PushBuildingCheck {
 
     void announced(ReadoutIndex r, BuilderIndex b, MepId id, std::span<const Bytes> sizes) {
         ++outputs_;
+        promise(!readout_fates_[r].is_closed, "nothing is announced when the epoch is closed");
         promise(builder_of(id, shift_.builders()) == b, "the MEP's number says who builds it");
         promise(std::ranges::equal(sizes, mep(id).sizes[r]), "sizes are announced as they are");
         ++mep(id).announced;
@@ -319,6 +386,7 @@ class PushBuildingCheck {
         ++outputs_;
         Mep& here = mep(w.mep);
         Unit& unit = model_[r];
+        const Fate& fate = readout_fates_[r];
         promise(here.place >= 0, "only a granted MFP is written");
         promise(!here.written[r][w.stream], "an MFP is written once");
         here.written[r][w.stream] = true;
@@ -329,15 +397,18 @@ class PushBuildingCheck {
         promise(source != unit.in_buffer[w.stream].end() && source->second.from == w.from,
                 "an MFP is written from where it lies");
         promise(w.builder == builder_of(w.mep, shift_.builders()) &&
-                    w.builder == shift_.builder_for(r, phase_of(r)),
+                    (fate.is_closed || w.builder == shift_.builder_for(r, phase_of(r))),
                 "a unit writes to the builder whose turn it is");
+        promise(!fate.sees_lost[w.builder], "nothing is written to a lost builder");
         unit.under_way.emplace(w.mep, w.stream);
+        const auto awaited = std::ranges::count_if(unit.under_way, [&](const auto& other) {
+            return !fate.sees_lost[builder_of(other.first, shift_.builders())];
+        });
         const std::uint32_t limit = unit_config_.readout.parallel_writes;
-        promise(limit == 0 || unit.under_way.size() <= limit,
-                "writes under way keep within their limit");
+        promise(limit == 0 || awaited <= limit, "writes under way keep within their limit");
         const bool in_step = !by_time() && unit_config_.barrier != ShiftBarrier::none &&
                              unit_config_.phases_per_barrier == 1;
-        if (by_time() || in_step) {
+        if (!is_closing_ && (by_time() || in_step)) {
             // A write that ends now is over, whether its completion has come or not.
             promise(std::ranges::none_of(writers_[w.builder],
                                          [=, this](const auto& other) {
@@ -346,7 +417,7 @@ class PushBuildingCheck {
                     "nobody else writes to the same builder");
         }
         Time end = now_;
-        if (by_time()) {
+        if (by_time() && !fate.is_closed) {
             unit.busy_until = end = std::max(now_, unit.busy_until) + write_time_(w.bytes);
             const auto windows = static_cast<std::int64_t>(units_[r].step()) + 1;
             promise(
@@ -363,13 +434,20 @@ class PushBuildingCheck {
     void landed(ReadoutIndex r, const PushWrite& w) {
         message(builders_[w.builder], w.builder, [=, this](PushBuilder& builder, BuilderOut& out) {
             Mep& here = mep(w.mep);
-            landed_.emplace(w.mep, r, w.stream);
-            here.landed = static_cast<std::uint32_t>(
-                std::ranges::count_if(landed_, [&](auto x) { return std::get<0>(x) == w.mep; }));
+            const std::uint64_t before = builder.counters().mfps;
+            const bool counts = !builder_fates_[w.builder].sees_lost[r] &&
+                                landed_.emplace(w.mep, r, w.stream).second;
+            here.landed += counts ? 1 : 0;
             builder.on_written(r, w.stream, w.mep, out);
+            promise(builder.counters().mfps - before == (counts ? 1U : 0U),
+                    "each MFP of a live readout unit counts once");
             promise(here.is_built == (here.landed == sources()),
                     "a MEP is built when its last MFP is there");
         });
+        const bool is_cut = next_mep_ || (builder_fates_[w.builder].is_lost && input_.coin());
+        if (is_cut || is_dead(readout_fates_[r])) {
+            return;  // it is never done
+        }
         model_[r].under_way.erase({w.mep, w.stream});
         model_[r].dispensable.emplace(w.mep, w.stream);
         // The completion comes at once, so that the check knows what is under way.
@@ -383,7 +461,8 @@ class PushBuildingCheck {
         Unit& unit = model_[r];
         promise(static_cast<std::uint64_t>(id) == unit.acknowledged[s]++,
                 "MFPs are acknowledged in order");
-        promise(unit.dispensable.contains({id, s}) || mep(id).is_discarded,
+        promise(unit.dispensable.contains({id, s}) || mep(id).is_discarded ||
+                    (next_mep_ && static_cast<std::uint64_t>(id) < *next_mep_),
                 "an MFP is acknowledged when it is not needed any more");
         later([this, r, s] {
             auto& buffer = model_[r].in_buffer[s];
@@ -405,8 +484,9 @@ class PushBuildingCheck {
 
     void timer(ReadoutIndex r, Time due) {
         ++outputs_;
-        const bool is_over = std::ranges::all_of(
-            model_[r].acknowledged, [this](std::uint64_t n) { return n == meps_.size(); });
+        const bool is_over =
+            now_ > last_timer || std::ranges::all_of(model_[r].acknowledged,
+                                                     [this](auto n) { return n == meps_.size(); });
         if (!is_over) {
             at(due + base::nanoseconds(input_.byte() % 16), [this, r] {
                 input(units_[r], r,
@@ -441,12 +521,14 @@ class PushBuildingCheck {
     void granted(ReadoutIndex r, MepId id, std::span<const Bytes> offsets) {
         ++outputs_;
         Mep& here = mep(id);
+        const BuilderIndex b = builder_of(id, shift_.builders());
+        promise(!builder_fates_[b].is_closed, "nothing is granted when the epoch is closed");
         promise(here.announced == units_.size() && !here.is_discarded,
                 "a MEP is granted when all have announced it");
         if (here.answered++ == 0) {
             here.place = offsets[0] - offset(id, r, 0);
             const Region region{here.place, here.place + bytes_of(id)};
-            auto& output = output_[builder_of(id, shift_.builders())];
+            auto& output = output_[b];
             promise(region.from >= 0 && region.to <= builder_config_.output_buffer &&
                         region.from % builder_config_.layout.alignment == 0,
                     "a MEP lies within the output buffer");
@@ -482,10 +564,158 @@ class PushBuildingCheck {
                     bytes == bytes_of(id),
                 "a MEP is built once, from all its MFPs, where they lie");
         here.is_built = true;
-        message(builders_[b], b, [=, this](PushBuilder& builder, BuilderOut& out) {
-            output_[b].erase(id);
-            builder.on_processed(id, out);
+        compare_contents(b, id);
+        process(b, id);
+    }
+
+    void process(BuilderIndex b, MepId id) {
+        message(
+            builders_[b], b,
+            [=, this](PushBuilder& builder, BuilderOut& out) {
+                output_[b].erase(id);
+                builder.on_processed(id, out);
+            },
+            true);
+    }
+
+    /// As the driver may ask while a MEP is given out.
+    void compare_contents(BuilderIndex b, MepId id) {
+        const PushBuilder& builder = builders_[b];
+        promise(builder.sources() == sources(), "sources are the streams of all readout units");
+        std::uint32_t source = 0;
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s, ++source) {
+                promise(builder.source_of({r, s}) == source &&
+                            builder.stream_of(source) == PushBuilder::Stream{r, s},
+                        "sources are numbered through");
+                promise(builder.sizes_of(id)[source] == mep(id).sizes[r][s] &&
+                            builder.is_written(id, source) == landed_.contains({id, r, s}),
+                        "a MEP has what was written");
+            }
+        }
+    }
+
+    // ---- the end of the epoch -----------------------------------------------------------------
+
+    /// Units are lost, and the others told of it, each at some time.
+    void close(std::uint32_t wave) {
+        if (next_mep_) {
+            return;
+        }
+        is_closing_ = true;
+        const auto lost_readouts = lose(readout_fates_, wave);
+        const auto lost_builders = lose(builder_fates_, wave);
+        tell(units_, lost_builders,
+             [this](ShiftUnit& unit, auto& lost, UnitOut& out) { unit.on_close(lost, now_, out); });
+        tell(builders_, lost_readouts, [](PushBuilder& builder, auto& lost, BuilderOut& out) {
+            builder.on_close(lost, out);
         });
+    }
+
+    std::vector<std::uint32_t> lose(std::vector<Fate>& fates, std::uint32_t wave) {
+        std::vector<std::uint32_t> lost;
+        for (std::uint32_t unit = 0; unit < fates.size(); ++unit) {
+            if (fates[unit].wave == wave) {
+                fates[unit].is_lost = true;
+                lost.push_back(unit);
+            }
+        }
+        summary_.lost_units += lost.size();
+        return lost;
+    }
+
+    template <class Machine, class Action>
+    void tell(std::vector<Machine>& machines, const std::vector<std::uint32_t>& lost,
+              Action action) {
+        for (std::uint32_t unit = 0; unit < machines.size(); ++unit) {
+            if (fates<Machine>()[unit].is_lost) {
+                continue;
+            }
+            at(now_ + base::nanoseconds(8 * input_.byte()),
+               [this, &machine = machines[unit], unit, lost, action] {
+                   if (next_mep_) {
+                       return;
+                   }
+                   Fate& fate = fates<Machine>()[unit];
+                   fate.is_closed = true;
+                   for (const std::uint32_t other : lost) {
+                       fate.sees_lost[other] = true;
+                   }
+                   input(machine, unit, [&](auto& m, auto& out) { action(m, lost, out); });
+               });
+        }
+    }
+
+    void last_answer(BuilderIndex b, ReadoutIndex r, std::uint64_t turn) {
+        ++outputs_;
+        promise(!builder_fates_[b].sees_lost[r], "nothing is said to a lost unit");
+        message(units_[r], r, [=](ShiftUnit& unit, UnitOut&) { unit.on_last_answer(b, turn); });
+    }
+
+    [[nodiscard]] bool is_drained() const {
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            if (!readout_fates_[r].is_lost && !units_[r].readout().is_drained()) {
+                return false;
+            }
+        }
+        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+            if (!builder_fates_[b].is_lost && !builders_[b].is_drained()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    void end() {
+        std::uint64_t next = 0;
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            next = std::max(next, readout_fates_[r].is_lost ? 0 : units_[r].readout().next_mep());
+        }
+        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+            next = std::max(next, builder_fates_[b].is_lost ? 0 : builders_[b].next_mep());
+        }
+        next_mep_ = next;
+        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+            if (!builder_fates_[b].is_lost) {
+                input(builders_[b], b, [](PushBuilder& m, BuilderOut& out) { m.on_end(out); });
+                forget_what_was_dropped(b);
+            }
+        }
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            if (!readout_fates_[r].is_lost) {
+                input(units_[r], r, [=](ShiftUnit& m, UnitOut& out) { m.on_end(next, out); });
+            }
+        }
+    }
+
+    void incomplete(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
+        ++outputs_;
+        Mep& here = mep(id);
+        promise(next_mep_ && !here.is_built && !here.is_incomplete && here.landed < sources() &&
+                    place == here.place && bytes == bytes_of(id),
+                "what lacks MFPs at the end is given out once, where it lies");
+        promise(builder_config_.when_incomplete == WhenIncomplete::deliver,
+                "what is incomplete is not given out where it is to be dropped");
+        here.is_incomplete = true;
+        ++summary_.incomplete;
+        compare_contents(b, id);
+        process(b, id);
+    }
+
+    void forget_what_was_dropped(BuilderIndex b) {
+        std::uint64_t dropped = 0;
+        for (auto mep_of_b = std::uint64_t{b}; mep_of_b < meps_.size();
+             mep_of_b += shift_.builders()) {
+            const Mep& here = mep(MepId{mep_of_b});
+            if (here.place >= 0 && !here.is_built && !here.is_incomplete) {
+                ++dropped;
+                output_[b].erase(MepId{mep_of_b});
+            }
+        }
+        promise(dropped == builders_[b].counters().dropped &&
+                    (dropped == 0 || builder_config_.when_incomplete == WhenIncomplete::drop),
+                "every granted MEP is built, given out incomplete, or dropped");
+        summary_.dropped += dropped;
     }
 
     // ---- model --------------------------------------------------------------------------------
@@ -526,7 +756,56 @@ class PushBuildingCheck {
                     built_bytes == written_bytes &&
                     generated_bytes == written_bytes + dropped_bytes,
                 "nothing is lost or counted twice");
-        promise(unexpected() == repeated_, "nothing else is unexpected");
+    }
+
+    void compare_what_was_closed() {
+        promise(next_mep_.has_value(), "all live units drain");
+        if (!summary_.broken_promise.empty()) {
+            return;
+        }
+        const bool anybody_reads_out =
+            std::ranges::any_of(readout_fates_, [](const Fate& fate) { return !fate.is_lost; });
+        for (std::uint64_t id = 0; id < meps_.size(); ++id) {
+            const Mep& here = mep(MepId{id});
+            const BuilderIndex b = builder_of(MepId{id}, shift_.builders());
+            summary_.built += here.is_built ? 1 : 0;
+            summary_.discarded += here.is_discarded ? 1 : 0;
+            promise(!here.is_built || id < *next_mep_ || !anybody_reads_out,
+                    "what was built anywhere does not come again in the next epoch");
+            promise(builder_fates_[b].is_lost || here.answered == 0 || id < *next_mep_,
+                    "what was answered does not come again in the next epoch");
+        }
+        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+            promise(builder_fates_[b].is_lost ||
+                        (builders_[b].under_construction() == 0 && builders_[b].output_held() == 0),
+                    "nothing is left in the live builder units");
+        }
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            if (!readout_fates_[r].is_lost) {
+                compare_what_was_closed(r);
+            }
+        }
+    }
+
+    void compare_what_was_closed(ReadoutIndex r) {
+        const PushReadout& readout = units_[r].readout();
+        Bytes bytes = 0;
+        for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
+            promise(readout.acknowledged(s) == *next_mep_ &&
+                        model_[r].acknowledged[s] == *next_mep_ &&
+                        model_[r].in_buffer[s].size() == readout.admitted(s) - *next_mep_,
+                    "the next epoch has all MFPs from its first MEP on, and no others");
+            for (std::uint64_t id = 0; id < std::min<std::uint64_t>(*next_mep_, meps_.size());
+                 ++id) {
+                bytes += mep(MepId{id}).sizes[r][s];
+            }
+        }
+        const auto& c = readout.counters();
+        promise(bytes == c.written_bytes + c.discarded_bytes + c.lost_bytes + c.unanswered_bytes,
+                "every MFP before the next epoch is written, or dropped for a reason");
+        summary_.lost += c.lost_mfps;
+        summary_.unanswered += c.unanswered_mfps;
+        summary_.blocked += c.blocked;
     }
 
     [[nodiscard]] std::uint64_t unexpected() const {
@@ -540,6 +819,17 @@ class PushBuildingCheck {
             sum += c.unexpected_mfps + c.unexpected_answers + c.unexpected_completions +
                    c.unexpected_acknowledgements + unit.counters().unexpected +
                    (unit.barrier() ? unit.barrier()->counters().unexpected : 0);
+        }
+        return sum;
+    }
+
+    [[nodiscard]] std::uint64_t from_lost_or_late() const {
+        std::uint64_t sum = 0;
+        for (const PushBuilder& builder : builders_) {
+            sum += builder.counters().from_lost;
+        }
+        for (const ShiftUnit& unit : units_) {
+            sum += unit.readout().counters().from_lost + unit.counters().late;
         }
         return sum;
     }
@@ -603,7 +893,11 @@ class PushBuildingCheck {
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
     std::set<std::tuple<MepId, ReadoutIndex, StreamIndex>> landed_;
     std::map<std::uint64_t, std::size_t> entered_;  ///< units, per generation
-    std::uint64_t repeated_ = 0;
+    std::vector<Fate> readout_fates_;
+    std::vector<Fate> builder_fates_;
+    bool is_closing_ = false;
+    std::optional<std::uint64_t> next_mep_;  ///< of the next epoch, when this one is over
+    std::uint64_t repeated_ = 0;             ///< what came twice, as far as it is unexpected
     std::size_t outputs_ = 0;
     Summary summary_;
 };

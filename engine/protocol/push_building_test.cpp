@@ -15,7 +15,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     std::map<PhaseChange, std::uint64_t> built;
     std::map<ShiftBarrier, std::uint64_t> built_with;
     PushBuildingCheck::Summary all;
-    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
         base::RandomStream random(seed, "inputs");
         std::vector<std::uint8_t> input(100 + random.uniform_int(4'000));
         for (std::uint8_t& value : input) {
@@ -28,6 +28,11 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
         all.discarded += run.discarded;
         all.blocked += run.blocked;
         all.idle_steps += run.idle_steps;
+        all.lost_units += run.lost_units;
+        all.incomplete += run.incomplete;
+        all.dropped += run.dropped;
+        all.unanswered += run.unanswered;
+        all.lost += run.lost;
     }
     // All that can happen has happened, and more than once.
     EXPECT_GT(built[PhaseChange::by_count], 1'000U);
@@ -39,6 +44,11 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     EXPECT_GT(all.discarded, 300U);
     EXPECT_GT(all.blocked, 1'000U);
     EXPECT_GT(all.idle_steps, 500U);
+    EXPECT_GT(all.lost_units, 500U);
+    EXPECT_GT(all.incomplete, 150U);
+    EXPECT_GT(all.dropped, 150U);
+    EXPECT_GT(all.unanswered, 150U);
+    EXPECT_GT(all.lost, 500U);
 }
 
 }  // namespace

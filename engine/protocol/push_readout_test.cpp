@@ -65,6 +65,14 @@ class Scene {
         readout.on_write_done(MepId{mep}, stream, now, *this);
         return std::exchange(outputs_, {});
     }
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        readout.on_close(lost, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end(std::uint64_t next_mep) {
+        readout.on_end(next_mep, *this);
+        return std::exchange(outputs_, {});
+    }
 
     Time now = Time::zero();
     PushReadout readout;
@@ -215,6 +223,135 @@ TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(counters.unexpected_answers, 6U);
     EXPECT_EQ(counters.unexpected_completions, 4U);
     EXPECT_EQ(counters.unexpected_acknowledgements, 3U);
+}
+
+TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
+    // MEPs 0 and 2 are builder 0's, 1 and 3 are builder 1's.
+    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
+    for (int mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.granted(2, {20});
+    scene.granted(3, {30});
+    scene.granted(1, {10});
+    scene.readout.on_last_answer(0, 2);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.close(),
+              (Outputs{"write 1.0 from 10 to 1:10, 10 B", "write 3.0 from 30 to 1:30, 10 B"}));
+    scene.readout.on_last_answer(1, 2);
+    // The answer for MEP 0 comes last. MEP 4 is not announced any more.
+    EXPECT_EQ(scene.granted(0, {0}),
+              (Outputs{"write 0.0 from 0 to 0:0, 10 B", "write 2.0 from 20 to 0:20, 10 B"}));
+    EXPECT_EQ(scene.written(3, 0), Outputs{});
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.written(2, 0), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(1, 0),
+              (Outputs{"acknowledge 1.0", "acknowledge 2.0", "acknowledge 3.0"}));
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 4U);
+    EXPECT_EQ(scene.end(4), Outputs{});
+    EXPECT_EQ(scene.readout.admitted(0), 5U);
+    EXPECT_EQ(scene.readout.acknowledged(0), 4U);
+}
+
+TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
+    Scene scene({.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
+    for (const StreamIndex stream : {0U, 1U, 2U}) {
+        scene.generated(stream, 5);
+        scene.generated(stream, 5);
+    }
+    scene.granted(0, {0, 5, 10});
+    EXPECT_EQ(scene.turn(0, 1), Outputs{"write 0.0 from 0 to 0:0, 5 B"});
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "write 0.1 from 0 to 0:5, 5 B"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
+    EXPECT_EQ(scene.turn(0, 2), Outputs{});  // there are no turns any more
+    EXPECT_EQ(scene.discarded(1), (Outputs{"acknowledge 1.0", "acknowledge 1.1"}));
+    scene.readout.on_last_answer(0, 2);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(0, 2), (Outputs{"acknowledge 0.2", "acknowledge 1.2"}));
+    EXPECT_TRUE(scene.readout.is_drained());
+}
+
+TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
+    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
+    for (int mep = 0; mep < 7; ++mep) {
+        scene.generated(0, 10 + mep);
+    }
+    scene.discarded(0);
+    scene.discarded(2);
+    scene.discarded(5);
+    EXPECT_EQ(scene.close(), Outputs{});
+    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(1, 0);
+    scene.readout.on_last_answer(2, 2);
+    ASSERT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.acknowledged(0), 1U);
+    EXPECT_EQ(scene.readout.next_mep(), 6U);
+    EXPECT_EQ(scene.end(6), (Outputs{"acknowledge 1.0", "acknowledge 2.0", "acknowledge 3.0",
+                                     "acknowledge 4.0", "acknowledge 5.0"}));
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 3U);  // 1, 3 and 4
+    EXPECT_EQ(scene.readout.counters().unanswered_bytes, 11 + 13 + 14);
+    EXPECT_EQ(scene.readout.counters().discarded_bytes, 10 + 12 + 15);
+}
+
+TEST(PushReadout, DoesNotWaitForALostBuilder) {
+    // Builder 1 gets MEPs 1 and 3, builder 0 gets MEP 0 and may not be written to before.
+    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
+    for (int mep = 0; mep < 6; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.granted(0, {0});
+    scene.granted(1, {0});
+    scene.granted(3, {10});
+    EXPECT_EQ(scene.turn(1, 2), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
+    scene.readout.on_last_answer(0, 1);
+    EXPECT_EQ(scene.close({1}), Outputs{"write 0.0 from 0 to 0:0, 10 B"});
+    EXPECT_EQ(scene.readout.writes_under_way(), 1U);
+    EXPECT_EQ(scene.granted(5, {20}), Outputs{});
+    scene.readout.on_last_answer(1, 2);
+    EXPECT_EQ(scene.readout.counters().from_lost, 2U);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    // MFP 1 is still being read; builder 1 may even have built it. MEPs 3 and 5 come again.
+    ASSERT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 2U);
+    EXPECT_EQ(scene.end(2), Outputs{"acknowledge 1.0"});
+    EXPECT_EQ(scene.readout.counters().lost_mfps, 1U);
+    EXPECT_EQ(scene.readout.counters().lost_bytes, 10);
+}
+
+TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
+    Scene scene({.builders = 2, .buffered_mfps = 9});
+    scene.generated(0, 10);
+    scene.generated(0, 10);
+    scene.granted(1, {0});
+    EXPECT_EQ(scene.close(), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
+    scene.readout.on_last_answer(0, 0);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.close({1}), Outputs{});
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(1, 0), Outputs{});  // done all the same
+    EXPECT_EQ(scene.readout.writes_under_way(), 0U);
+    EXPECT_EQ(scene.end(scene.readout.next_mep()), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 1U);
+    EXPECT_EQ(scene.readout.counters().lost_mfps, 0U);
+}
+
+TEST(PushReadout, CountsAndIgnoresLastAnswersThatDoNotFit) {
+    Scene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
+    for (int mep = 0; mep < 4; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.discarded(0);
+    scene.readout.on_last_answer(2, 0);  // no such builder
+    scene.readout.on_last_answer(0, 0);  // has answered one
+    scene.readout.on_last_answer(0, 3);  // two have been announced
+    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(0, 1);        // twice
+    EXPECT_EQ(scene.discarded(2), Outputs{});  // beyond the last answer
+    EXPECT_EQ(scene.readout.counters().unexpected_answers, 5U);
 }
 
 TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {

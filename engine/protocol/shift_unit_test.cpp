@@ -81,6 +81,11 @@ class Scene {
         return take();
     }
 
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        unit.on_close(lost, now, *this);
+        return take();
+    }
+
     Time now = Time::zero();
     Outputs stages;
     ShiftUnit unit;
@@ -268,6 +273,43 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     EXPECT_EQ(scene.unit.step(), 3U);
     EXPECT_EQ(scene.unit.counters().skipped_steps, 1U);
     EXPECT_EQ(scene.unit.counters().steps, 2U);
+}
+
+TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
+    Scene scene(by_count(1, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
+    scene.granted(0, 4);
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.close(), (Outputs{"write 3 to 1", "write 0 to 0", "write 2 to 0"}));
+    EXPECT_EQ(scene.stages.back(), "0 finished");
+    EXPECT_EQ(scene.written(1), Outputs{});  // neither a barrier nor a turn
+    EXPECT_EQ(scene.message(0, {0, 1}), Outputs{});
+    EXPECT_EQ(scene.phase(), Outputs{});
+    EXPECT_EQ(scene.unit.counters().late, 2U);
+    EXPECT_EQ(scene.unit.counters().unexpected, 0U);
+    scene.unit.on_last_answer(0, 2);
+    scene.unit.on_last_answer(1, 2);
+    scene.written(0);
+    EXPECT_FALSE(scene.unit.readout().is_drained());
+    EXPECT_EQ(scene.close({0}), Outputs{});
+    EXPECT_EQ(scene.stages.size(), 3U);  // finished once
+    scene.written(3);
+    EXPECT_TRUE(scene.unit.readout().is_drained());
+    EXPECT_EQ(scene.unit.readout().acknowledged(0), 2U);
+    scene.unit.on_end(4, scene);
+    EXPECT_EQ(scene.unit.readout().acknowledged(0), 4U);
+}
+
+TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
+    Scene scene({.change = PhaseChange::by_time,
+                 .window = base::nanoseconds(100),
+                 .readout = {.buffered_mfps = 4, .largest_mfp = 20}},
+                *LinearShift::folded(1));
+    scene.start();
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.timer(0), Outputs{});
+    EXPECT_EQ(scene.unit.counters().late, 1U);
+    EXPECT_EQ(scene.stages, Outputs{"0 finished"});
 }
 
 TEST(ShiftUnit, RefusesAnImpossibleConfigurationInASentence) {
