@@ -80,7 +80,6 @@ class Slurm:
         "--kill-on-bad-exit=0",
         "--wait=0",
         "--overlap",
-        "--unbuffered",
     )
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:

@@ -6,7 +6,7 @@ bound and check every field, and generated code would be a second description of
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -174,34 +174,36 @@ Order = Annotated[
     Configure | Prepare | Connect | Start | Halt | Reset | Exit, Field(discriminator="kind")
 ]
 
-_REPORT: TypeAdapter[Hello | Heartbeat | Answer] = TypeAdapter(Report)
-_ORDER: TypeAdapter[Configure | Prepare | Connect | Start | Halt | Reset | Exit] = TypeAdapter(
-    Order
-)
+AnyReport = Hello | Heartbeat | Answer
+AnyOrder = Configure | Prepare | Connect | Start | Halt | Reset | Exit
+
+_REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
+_ORDER: TypeAdapter[AnyOrder] = TypeAdapter(Order)
+_T = TypeVar("_T")
 
 
-class Malformed(ValueError):
+class MalformedError(ValueError):
     """Bytes that are no such message."""
 
 
-class Oversized(Malformed):
+class OversizedError(MalformedError):
     """More bytes than such a message has."""
 
 
-def read_report(body: bytes) -> Hello | Heartbeat | Answer:
-    """Raises Malformed."""
+def read_report(body: bytes) -> AnyReport:
+    """Raises MalformedError."""
     return _read(_REPORT, body, LARGEST_REPORT_BYTES)
 
 
-def read_order(body: bytes) -> Configure | Prepare | Connect | Start | Halt | Reset | Exit:
-    """Raises Malformed."""
+def read_order(body: bytes) -> AnyOrder:
+    """Raises MalformedError."""
     return _read(_ORDER, body, LARGEST_ORDER_BYTES)
 
 
-def _read(adapter: TypeAdapter[Any], body: bytes, most: int) -> Any:
+def _read(adapter: TypeAdapter[_T], body: bytes, most: int) -> _T:
     if len(body) > most:
-        raise Oversized(f"{len(body)} bytes, expected at most {most}")
+        raise OversizedError(f"{len(body)} bytes, expected at most {most}")
     try:
         return adapter.validate_json(body)
     except (ValidationError, RecursionError, ValueError) as error:
-        raise Malformed(str(error)[:500]) from None
+        raise MalformedError(str(error)[:500]) from None

@@ -545,14 +545,17 @@ class RunControl:
         return True
 
     def _halt(self, now: float) -> bool:
-        lost = sorted(set(range(self.plan.units)) - self.members)
         self._enter(now, Phase.HALTING, self._broken)
         self._broken = ""
+        return self._ask_to_halt(now)
+
+    def _ask_to_halt(self, now: float) -> bool:
+        lost = tuple(sorted(set(range(self.plan.units)) - self.members))
         timeout_s = self.plan.fault_timeout_s
-        # Longer than the unit takes by its own clock: that it drained late is its own word.
+        # Longer than the unit takes by its own clock: that others did not drain is its own word.
         return self._ask_members(
             now,
-            lambda order: Halt(order=order, lost=tuple(lost), timeout_s=timeout_s),
+            lambda order: Halt(order=order, lost=lost, timeout_s=timeout_s),
             2 * timeout_s + 2 * self.plan.heartbeat_s,
         )
 
@@ -640,15 +643,7 @@ class RunControl:
     def _fail(self, now: float, sentence: str) -> None:
         """The run is in error. Members that may build halt, and are available afterwards."""
         if self.phase in BUILDING:
-            lost = tuple(sorted(set(range(self.plan.units)) - self.members))
-            for unit in self._of(self.members):
-                timeout_s = self.plan.fault_timeout_s
-                self._ask(
-                    now,
-                    unit,
-                    lambda order: Halt(order=order, lost=lost, timeout_s=timeout_s),
-                    2 * timeout_s + 2 * self.plan.heartbeat_s,
-                )
+            self._ask_to_halt(now)
         self.members = frozenset()
         self._broken = ""
         self.failure = self.failure or sentence

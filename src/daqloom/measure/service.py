@@ -6,7 +6,7 @@ import asyncio
 import hmac
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from daqloom.measure.connection import (
     CONTROL,
@@ -23,11 +23,12 @@ from daqloom.measure.connection import (
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.messages import (
     Answer,
+    AnyReport,
     Heartbeat,
     Hello,
-    Malformed,
+    MalformedError,
     Message,
-    Oversized,
+    OversizedError,
     read_report,
 )
 from daqloom.measure.refused import Refused
@@ -119,7 +120,7 @@ class Service:
     def _handler(self) -> grpc.GenericRpcHandler:
         import grpc
 
-        known = {
+        known: dict[str, Any] = {
             JOIN: grpc.stream_stream_rpc_method_handler(self._join),
             STEER: grpc.unary_unary_rpc_method_handler(self._steer),
         }
@@ -169,17 +170,17 @@ class Service:
         await self._admit(STEER, context)
         try:
             request = read_request(body)
-        except Malformed as error:
-            return await self._refuse(Refused.MALFORMED, str(error), context)
+        except MalformedError as error:
+            await self._refuse(Refused.MALFORMED, str(error), context)
         return self._desk.steer(request).encode()
 
-    async def _read(self, body: bytes, context: Any) -> Hello | Heartbeat | Answer:
+    async def _read(self, body: bytes, context: Any) -> AnyReport:
         try:
             return read_report(body)
-        except Oversized as error:
-            return await self._refuse(Refused.OVERSIZED, str(error), context)
-        except Malformed as error:
-            return await self._refuse(Refused.MALFORMED, str(error), context)
+        except OversizedError as error:
+            await self._refuse(Refused.OVERSIZED, str(error), context)
+        except MalformedError as error:
+            await self._refuse(Refused.MALFORMED, str(error), context)
 
     async def _admit(self, method: str, context: Any) -> None:
         """Aborts the call of who may not make it."""
@@ -197,7 +198,7 @@ class Service:
         if not hmac.compare_digest(str(given).encode(), expected.encode()):
             await self._refuse(Refused.TOKEN, "the token is not that of this run", context)
 
-    async def _refuse(self, why: Refused, sentence: str, context: Any) -> Any:
+    async def _refuse(self, why: Refused, sentence: str, context: Any) -> NoReturn:
         import grpc
 
         self._refused[why] += 1
@@ -208,6 +209,7 @@ class Service:
             ),
             sentence[:500],
         )
+        raise AssertionError("an aborted call goes on")
 
 
 _SENTENCES = {

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from daqloom.measure.messages import Count, Counters, Malformed, Message, Text, UnitNumber
+from daqloom.measure.messages import Count, Counters, MalformedError, Message, Text, UnitNumber
 from daqloom.measure.states import Goal, Phase, Standing, State
 
 MOST_EVENTS_TOLD = 100
@@ -50,13 +50,13 @@ class Status(Message):
 
 
 def read_request(body: bytes) -> Request:
-    """Raises Malformed."""
+    """Raises MalformedError."""
     if len(body) > LARGEST_REQUEST_BYTES:
-        raise Malformed(f"{len(body)} bytes, expected at most {LARGEST_REQUEST_BYTES}")
+        raise MalformedError(f"{len(body)} bytes, expected at most {LARGEST_REQUEST_BYTES}")
     try:
         request = Request.model_validate_json(body)
     except ValueError as error:
-        raise Malformed(str(error)[:300]) from None
+        raise MalformedError(str(error)[:300]) from None
     if (request.command == "reset") != (request.unit is not None):
-        raise Malformed("reset, and nothing else, names a unit")
+        raise MalformedError("reset, and nothing else, names a unit")
     return request

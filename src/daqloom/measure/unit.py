@@ -14,6 +14,7 @@ from daqloom.measure.connection import JOIN, TOKEN_KEY, Certificates, channel, r
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.messages import (
     Answer,
+    AnyOrder,
     Configure,
     Connect,
     Exit,
@@ -33,8 +34,6 @@ OCCUPIED = "it has a process already"
 RETRY_S = 0.2
 """Until it tries to reach the run control again."""
 
-Order = Configure | Prepare | Connect | Start | Halt | Reset | Exit
-
 
 class Unit:
     """Obeys orders one after the other; another thread may ask for heartbeats meanwhile."""
@@ -49,7 +48,7 @@ class Unit:
         self._configuration: Configure | None = None
         self._next_mep = 0
 
-    def obey(self, order: Order) -> Answer:
+    def obey(self, order: AnyOrder) -> Answer:
         """Does what the order says; a failure is an answer too, and the unit is in error."""
         told: dict[str, Any] = {}
         try:
@@ -82,7 +81,7 @@ class Unit:
             node.shut()
         self.state, self.epoch = State.NOT_READY, 0
 
-    def _do(self, order: Order) -> dict[str, Any]:
+    def _do(self, order: AnyOrder) -> dict[str, Any]:
         match order:
             case Configure():
                 self.shut()
@@ -99,9 +98,9 @@ class Unit:
                 self.epoch = epoch
                 return {"address": address}
             case Connect(addresses=addresses, timeout_s=timeout_s):
-                missing = self._made().connect(list(addresses), timeout_s)
+                unanswered = self._made().connect(list(addresses), timeout_s)
                 self.state = after(self.state, Step.CONNECTED)
-                return {"missing": tuple(missing)}
+                return {"missing": tuple(unanswered)}
             case Start(first_mep=first_mep):
                 state = after(self.state, Step.STARTED)
                 self._made().start(first_mep)
