@@ -1,0 +1,128 @@
+"""How processes of a run connect to the run control: gRPC, its limits, TLS, and the run's token."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daqloom.measure.errors import MeasureError
+from daqloom.measure.messages import LARGEST_ORDER_BYTES
+
+SERVICE = "daqloom.Run"
+JOIN = f"/{SERVICE}/Join"
+"""Of a unit: a stream of reports against a stream of orders."""
+STEER = f"/{SERVICE}/Steer"
+"""Of an operator: one request, one answer."""
+TOKEN_KEY = "token"
+"""In the metadata of a call: the token, as hexadecimal digits."""
+
+CONTROL = "daqloom control"
+UNIT = "daqloom unit"
+"""Common names of certificates. Only the holder of the first may steer a run off loopback."""
+
+Option = tuple[str, int | str]
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """What a process shows, and by which it knows the others; PEM."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+
+
+def read_certificates(folder: Path, who: str) -> Certificates:
+    """Those of `who`, "control" or "unit". Raises MeasureError."""
+    parts = []
+    for name in ("ca.pem", f"{who}.pem", f"{who}.key"):
+        try:
+            with (folder / name).open("rb") as file:
+                parts.append(file.read(1 << 20))
+        except OSError as error:
+            raise MeasureError(
+                f"{folder / name} cannot be read: {(error.strerror or str(error)).lower()}; "
+                f"`daqloom control certificates {folder}` makes certificates"
+            ) from None
+    return Certificates(*parts)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only processes of this machine reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def split(address: str) -> tuple[str, int]:
+    """host:port. Raises MeasureError."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise MeasureError(f'"{address[:80]}" is no address; expected host:port')
+    return host.strip("[]"), int(port)
+
+
+def joined(host: str, port: int) -> str:
+    """host:port, as gRPC takes it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
+    """A gRPC channel to the run control. Raises MeasureError off loopback without certificates."""
+    import grpc
+
+    host, _ = split(address)
+    if certificates is None and not is_loopback(host):
+        raise MeasureError(
+            f"{address} is another machine's address, and no certificates are given; "
+            "`daqloom control certificates` makes them, --certificates names their folder"
+        )
+    options = limits() + keep_alive(patience_s)
+    if certificates is None:
+        return grpc.insecure_channel(address, options)
+    credentials = grpc.ssl_channel_credentials(
+        certificates.authority, certificates.key, certificates.certificate
+    )
+    return grpc.secure_channel(address, credentials, options)
+
+
+def limits() -> list[Option]:
+    """What gRPC itself refuses; ours are narrower, so that what breaks them is counted."""
+    most = LARGEST_ORDER_BYTES + 4096
+    return [
+        ("grpc.max_receive_message_length", most),
+        ("grpc.max_send_message_length", most),
+        ("grpc.max_metadata_size", 16 * 1024),
+        ("grpc.enable_http_proxy", 0),  # an address of a site's own network
+        ("grpc.enable_retries", 0),
+    ]
+
+
+def keep_alive(patience_s: float) -> list[Option]:
+    """A peer whose machine has gone says nothing: so long until its connection ends."""
+    half_ms = max(1000, round(patience_s * 500))
+    return [
+        ("grpc.keepalive_time_ms", half_ms),
+        ("grpc.keepalive_timeout_ms", half_ms),
+        ("grpc.keepalive_permit_without_calls", 0),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def refusals() -> tuple[Any, ...]:
+    """Status codes by which the run control says no for good."""
+    import grpc
+
+    code = grpc.StatusCode
+    return (
+        code.UNAUTHENTICATED,
+        code.PERMISSION_DENIED,
+        code.INVALID_ARGUMENT,
+        code.ALREADY_EXISTS,
+        code.UNIMPLEMENTED,
+    )

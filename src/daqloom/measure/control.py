@@ -1,0 +1,275 @@
+"""Ties the run control to the world: connections, processes, the clock. One asyncio loop, no locks.
+
+>>> async with Control(plan, launcher) as control:  # doctest: +SKIP
+...     control.want(Goal.RUNNING)
+...     await control.until(lambda: control.run.phase is Phase.RUNNING)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from daqloom.measure.connection import Certificates, joined
+from daqloom.measure.errors import MeasureError
+from daqloom.measure.launch import Launcher
+from daqloom.measure.messages import Answer, Heartbeat, Hello, Message
+from daqloom.measure.plan import Plan
+from daqloom.measure.processes import Processes
+from daqloom.measure.refused import Refused
+from daqloom.measure.run_control import Drop, Kill, Launch, RunControl, RunEvent, Send
+from daqloom.measure.service import Orders, Service
+from daqloom.measure.states import Goal, Phase
+from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus
+
+TICKS_PER_HEARTBEAT = 2
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
+@dataclass
+class _Guest:
+    """The process that speaks for a unit."""
+
+    session: int
+    orders: Orders
+    host: str
+    pid: int
+
+
+class Control:
+    """A run: an asynchronous context, in which its processes live.
+
+    `on_event` is told each entry of the run's log as it is made, `on_step` that something may have
+    changed. Raises MeasureError on entering where it cannot listen.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        launcher: Launcher,
+        *,
+        folder: Path,
+        name: str = "",
+        bind: str = "127.0.0.1",
+        port: int = 0,
+        certificates: Certificates | None = None,
+        on_event: Callable[[RunEvent], None] | None = None,
+    ) -> None:
+        self.token = secrets.token_bytes(16)
+        self.steering = secrets.token_bytes(16)
+        """What an operator has to know on loopback."""
+        self.address = ""
+        """host:port, for units."""
+        self.refused: Counter[str] = Counter()
+        self.began_s = time.monotonic()
+        self.run = RunControl(plan, self.began_s)
+        self._name = name
+        self._launcher = launcher
+        self._bind, self._port = bind, port
+        self._certificates = certificates
+        self._on_event = on_event or (lambda event: None)
+        self._told = 0
+        self._guests: dict[int, _Guest] = {}
+        self._sessions = 0
+        self._changed = asyncio.Event()
+        self._clock: asyncio.Task[None] | None = None
+        self.processes = Processes(folder, self.token, self._exited)
+        self._service = Service(
+            self,
+            token=self.token,
+            steering=self.steering,
+            certificates=certificates,
+            refused=self.refused,
+        )
+
+    async def __aenter__(self) -> Self:
+        port = await self._service.listen(self._bind, self._port, self.run.plan.units)
+        host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
+        self.address = joined(host, port)
+        self._clock = asyncio.create_task(self._tick())
+        self.run.launch(self._now())
+        self._act()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Ends the run if it has not ended; no process is left."""
+        try:
+            self.want(Goal.ENDED)
+            timeout_s = 6 * self.run.plan.fault_timeout_s + 5
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.until(self._has_ended), timeout_s)
+        finally:
+            if self._clock:
+                self._clock.cancel()
+            await self._service.close()
+            await self.processes.end()
+
+    # ---- the operator ------------------------------------------------------------------------
+
+    def want(self, goal: Goal) -> None:
+        """What the run shall be."""
+        self.run.want(self._now(), goal)
+        self._act()
+
+    def reset(self, unit: int) -> None:
+        """Brings a unit back."""
+        self.run.reset(self._now(), unit)
+        self._act()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Returns when `holds` does; it is asked whenever something may have changed."""
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def until_running(self) -> None:
+        """Raises MeasureError if the run is in error instead."""
+        await self.until(lambda: self.run.phase in (Phase.RUNNING, Phase.ERROR, Phase.ENDED))
+        if self.run.phase is not Phase.RUNNING:
+            raise MeasureError(self.failure())
+
+    def failure(self) -> str:
+        """Why the run is in error, with what the units concerned printed last."""
+        sentence = self.run.failure or "the run has ended"
+        lines = [
+            f"unit {unit.number}: {line}"
+            for unit in self.run.units
+            if unit.reason
+            for line in self.processes.last_lines(unit.number, 2)
+        ]
+        return sentence + (f" (last lines: {' | '.join(lines[:6])})" if lines else "")
+
+    def status(self) -> Status:
+        """How all is."""
+        run = self.run
+        return Status(
+            run=run.plan.run,
+            scenario=self._name,
+            time_s=self._now() - self.began_s,
+            phase=run.phase,
+            goal=run.goal,
+            epoch=run.epoch,
+            first_mep=run.first_mep,
+            failure=run.failure[:1000],
+            units=tuple(self._unit_status(number) for number in range(run.plan.units)),
+            events=tuple(
+                (event.time_s - self.began_s, event.text)
+                for event in run.events[-MOST_EVENTS_TOLD:]
+            ),
+            counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
+        )
+
+    def steer(self, request: Request) -> Message:
+        """See `Desk`."""
+        goals = {
+            "configure": Goal.READY,
+            "start": Goal.RUNNING,
+            "stop": Goal.READY,
+            "exit": Goal.ENDED,
+        }
+        if request.command in goals:
+            self.want(goals[request.command])
+        elif request.unit is not None and request.unit < self.run.plan.units:
+            self.reset(request.unit)
+        return self.status()
+
+    # ---- what the world says -----------------------------------------------------------------
+
+    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
+        """See `Desk`."""
+        run, unit = self.run, hello.unit
+        if unit is None:
+            unit = next((u.number for u in run.units if run.is_free(u.number)), run.plan.units)
+        if unit >= run.plan.units:
+            return Refused.UNKNOWN_UNIT
+        if not run.is_free(unit):
+            return Refused.OCCUPIED
+        self._sessions += 1
+        before = self._guests.get(unit)
+        self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
+        run.joined(self._now(), unit, self._sessions)
+        if before:
+            before.orders.put_nowait(None)
+        self._act()
+        return unit, self._sessions
+
+    def report(self, unit: int, session: int, report: Heartbeat | Answer) -> Refused | None:
+        """See `Desk`."""
+        refusal = self.run.reported(self._now(), unit, session, report)
+        self._act()
+        return refusal
+
+    def leave(self, unit: int, session: int) -> None:
+        """See `Desk`."""
+        if (guest := self._guests.get(unit)) and guest.session == session:
+            del self._guests[unit]
+        self.run.left(self._now(), unit, session)
+        if self.processes.stands_for_several(unit) and self.run.units[unit].session == 0:
+            self.run.exited(self._now(), unit, "its task has gone")  # nobody else would tell
+        self._act()
+
+    def _exited(self, units: tuple[int, ...], how: str) -> None:
+        for unit in units:
+            if self.run.units[unit].process:
+                self.run.exited(self._now(), unit, how)
+        self._act()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.run.plan.heartbeat_s / TICKS_PER_HEARTBEAT)
+            self.run.tick(self._now())
+            self._act()
+
+    # ---- what the run control wants ----------------------------------------------------------
+
+    def _act(self) -> None:
+        outputs = self.run.take()
+        if launched := [output.unit for output in outputs if isinstance(output, Launch)]:
+            for task in self._launcher.tasks(launched, self.address):
+                self.processes.start(task)
+        for output in outputs:
+            match output:
+                case Send(unit=unit, session=session, message=message):
+                    self._put(unit, session, message)
+                case Drop(unit=unit, session=session):
+                    self._put(unit, session, None)
+                case Kill(unit=unit) if self.processes.stands_for_several(unit):
+                    self._put(unit, self.run.units[unit].session, None)
+                case Kill(unit=unit):
+                    self.processes.kill(unit)
+        for event in self.run.events[self._told :]:
+            self._on_event(event)
+        self._told = len(self.run.events)
+        self._changed.set()
+
+    def _put(self, unit: int, session: int, message: Message | None) -> None:
+        guest = self._guests.get(unit)
+        if guest and guest.session == session:
+            guest.orders.put_nowait(message)
+
+    def _unit_status(self, number: int) -> UnitStatus:
+        unit, guest = self.run.units[number], self._guests.get(number)
+        return UnitStatus(
+            unit=number,
+            standing=unit.standing,
+            state=unit.state,
+            member=number in self.run.members,
+            host=guest.host if guest else "",
+            pid=guest.pid if guest else 0,
+            reason=unit.reason[:1000],
+            counters=unit.counters,
+        )
+
+    def _has_ended(self) -> bool:
+        return self.run.phase is Phase.ENDED
+
+    def _now(self) -> float:
+        return time.monotonic()

@@ -1,0 +1,103 @@
+"""How the processes of units are started: as local children, by ssh, or under Slurm.
+
+The run's token goes to a unit's standard input: no list of processes shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+COMMAND = (sys.executable, "-m", "daqloom", "unit")
+"""Of a unit. On other hosts daqloom is expected at the same path."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A process to be started here, which is or brings about those of `units`."""
+
+    units: tuple[int, ...]
+    command: tuple[str, ...]
+    input_stays_open: bool = False
+    """Its units end when their standard input does."""
+
+
+class Launcher(Protocol):
+    """A way to start units that connect to the run control at `control`, host:port."""
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """For so many units at once: all of a run at its beginning, one that comes back later."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """Children of this process, which end with it."""
+
+    command: Sequence[str] = COMMAND
+    options: Sequence[str] = ()
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """See `Launcher`."""
+        return [
+            Task((unit,), (*_unit(self, control, unit), "--parent", str(os.getpid())))
+            for unit in units
+        ]
+
+
+@dataclass(frozen=True)
+class Ssh:
+    """Units on `hosts`, by turns. Keys have to be set up: nobody is asked for a password."""
+
+    hosts: Sequence[str]
+    command: Sequence[str] = COMMAND
+    options: Sequence[str] = ()
+    program: Sequence[str] = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """See `Launcher`."""
+        tasks = []
+        for unit in units:
+            host = self.hosts[unit % len(self.hosts)]
+            remote = shlex.join((*_unit(self, control, unit), "--while-input"))
+            tasks.append(Task((unit,), (*self.program, "--", host, remote), input_stays_open=True))
+        return tasks
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Tasks of this allocation: one srun for all units of a run, which get their numbers from it,
+    and one for each unit that comes back."""
+
+    command: Sequence[str] = COMMAND
+    options: Sequence[str] = ()
+    # A task that ends takes no other with it: the run goes on without it.
+    program: Sequence[str] = (
+        "srun",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--overlap",
+    )
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """See `Launcher`."""
+        number = units[0] if len(units) == 1 else None
+        size = (f"--ntasks={len(units)}",) if number is None else ("--ntasks=1", "--nodes=1")
+        return [Task(tuple(units), (*self.program, *size, *_unit(self, control, number)))]
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Units that somebody else starts."""
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """None."""
+        return []
+
+
+def _unit(launcher: Local | Ssh | Slurm, control: str, number: int | None) -> tuple[str, ...]:
+    which = () if number is None else ("--unit", str(number))
+    return (*launcher.command, "--control", control, *which, *launcher.options)

@@ -1,0 +1,68 @@
+"""What a unit's process drives: the engine's node, behind the few calls that run control needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+# Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
+BEATS = "beats"
+"""Passes of the data thread: they rise for as long as it runs."""
+STEPS = "steps"
+"""Of event building: writes made, MEPs built."""
+WAITS = "waits"
+"""Not 0: it waits for its own source or sink, and nobody expects progress of it."""
+NEXT_MEP = "next_mep"
+"""The first MEP that no builder has answered."""
+
+
+class Node(Protocol):
+    """`daqloom._engine.LiveNode`. Counters and suspects may be asked for from any thread."""
+
+    def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
+        """A new transport for a new epoch; its address."""
+
+    def connect(self, addresses: Sequence[tuple[int, bytes]], timeout_s: float) -> list[int]:
+        """To all members; the units that did not answer."""
+
+    def start(self, first_mep: int) -> None:
+        """The data thread runs."""
+
+    def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
+        """Drains; `next_mep`, and under `missing` the units that did not."""
+
+    def counters(self) -> Mapping[str, int | float]:
+        """Flat names."""
+
+    def suspects(self) -> list[int]:
+        """Units that the data thread could not reach in this epoch."""
+
+    def shut(self) -> None:
+        """Frees all; the node is not used again."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a unit knows of its run besides the scenario."""
+
+    name: str
+    """Part of the names of what the run has on a machine."""
+    token: bytes
+    """16 bytes; who does not know them is refused."""
+    units: int
+
+
+MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]
+"""From a scenario's document, the unit's number and the run. Raises ValueError."""
+
+
+def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
+    """The engine's. Raises ValueError, with one sentence, for what cannot be built."""
+    from daqloom import _engine
+    from daqloom.measure.configure import live_config
+    from daqloom.scenario.fabric import FabricScenario
+
+    scenario = FabricScenario.model_validate(document)
+    node: Node = _engine.LiveNode(live_config(scenario, unit, run))
+    return node

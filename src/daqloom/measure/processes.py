@@ -1,0 +1,101 @@
+"""The processes that the run control starts: their output goes to a file each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from daqloom.measure.launch import Task
+
+MOST_SHOWN_BYTES = 4096
+
+
+class Processes:
+    """Runs tasks in `folder`; `on_exit(units, how)` is told when one has ended."""
+
+    def __init__(
+        self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
+    ) -> None:
+        self._folder = folder
+        self._token = token
+        self._on_exit = on_exit
+        self._running: dict[asyncio.subprocess.Process, tuple[int, ...]] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+
+    def start(self, task: Task) -> None:
+        """Starts the process; that it could not be started is told as its end."""
+        watcher = asyncio.get_running_loop().create_task(self._run(task))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+
+    def stands_for_several(self, unit: int) -> bool:
+        """Whether the unit's process is one of several that a single one here stands for."""
+        return any(unit in units and len(units) > 1 for units in self._running.values())
+
+    def kill(self, unit: int) -> None:
+        """Ends the unit's process at once, whatever state it is in."""
+        for process, units in self._running.items():
+            if units == (unit,):
+                _kill(process)
+
+    async def end(self) -> None:
+        """Ends all."""
+        for process in list(self._running):
+            _kill(process)
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+
+    def log(self, unit: int) -> Path:
+        """Where what the unit printed is."""
+        return self._folder / f"unit-{unit}.log"
+
+    def last_lines(self, unit: int, count: int = 5) -> list[str]:
+        """The end of what the unit printed."""
+        with suppress(OSError), self.log(unit).open("rb") as file:
+            file.seek(max(0, os.path.getsize(self.log(unit)) - MOST_SHOWN_BYTES))
+            lines = file.read(MOST_SHOWN_BYTES).decode(errors="replace").splitlines()
+            return [line for line in lines if line.strip()][-count:]
+        return []
+
+    async def _run(self, task: Task) -> None:
+        first = task.units[0]
+        try:
+            with self.log(first).open("ab") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *task.command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,  # Ctrl-C is for the run control, which ends units
+                )
+        except OSError as error:
+            self._on_exit(task.units, f"{task.command[0]}: {(error.strerror or '').lower()}")
+            return
+        self._running[process] = task.units
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.write(self._token.hex().encode() + b"\n")
+            await process.stdin.drain()
+            if not task.input_stays_open:
+                process.stdin.close()
+        code = await process.wait()
+        process.stdin.close()
+        del self._running[process]
+        self._on_exit(task.units, _how(code))
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"

@@ -1,0 +1,104 @@
+"""A node without an engine, which can be told to misbehave, and the program of units that hold it.
+
+Units of a run meet in a folder, a file per unit and epoch: who does not write its file in time is
+missing. A file `fault-N` in that folder says what unit N does wrong: see `Faults`.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+DEADLINE_S = 5.0
+
+
+class FakeNode:
+    """`folder`: where the units of a run meet."""
+
+    def __init__(self, folder: Path, unit: int) -> None:
+        self.folder, self.unit = folder, unit
+        self.epoch = 0
+        self.members: list[int] = []
+        self.first_mep = 0
+        self.since: float | None = None
+        if self.fault() == "unmakeable":
+            raise ValueError("the provider is not there")
+
+    def fault(self) -> str:
+        """What it does wrong at present."""
+        try:
+            return (self.folder / f"fault-{self.unit}").read_text()
+        except OSError:
+            return ""
+
+    def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
+        if self.fault() == "unpreparable":
+            raise RuntimeError("no memory for a transport")
+        self.epoch, self.members = epoch, list(members)
+        return f"{self.unit}@{epoch}".encode()
+
+    def connect(self, addresses: Sequence[tuple[int, bytes]], timeout_s: float) -> list[int]:
+        assert [unit for unit, _ in addresses] == self.members
+        assert all(address == f"{unit}@{self.epoch}".encode() for unit, address in addresses)
+        return [unit for unit in self.members if f"cut-{unit}" in self.fault().split()]
+
+    def start(self, first_mep: int) -> None:
+        self.first_mep, self.since = first_mep, time.monotonic()
+
+    def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
+        if self.fault() == "never-halts":
+            time.sleep(3600)
+        next_mep = self.next_mep()
+        self.first_mep, self.since = next_mep, None
+        return {"next_mep": next_mep, "missing": []}
+
+    def counters(self) -> Mapping[str, int | float]:
+        stuck = self.fault() == "stuck"
+        beats = 0 if stuck else time.monotonic_ns() // 1000
+        done = self.next_mep()
+        return {
+            "beats": beats,
+            "steps": done,
+            "next_mep": done,
+            "meps_built": done,
+            "bytes_built": 1000 * done,
+        }
+
+    def suspects(self) -> list[int]:
+        return [unit for unit in self.members if f"cut-{unit}" in self.fault().split()]
+
+    def shut(self) -> None:
+        self.since = None
+
+    def next_mep(self) -> int:
+        """A thousand a second."""
+        since = self.since
+        return self.first_mep + (0 if since is None else int(1000 * (time.monotonic() - since)))
+
+
+def make(document: Mapping[str, Any], unit: int, run: Any) -> FakeNode:
+    assert len(run.token) == 16
+    return FakeNode(Path(document["folder"]), unit)
+
+
+def main() -> None:
+    from daqloom.measure import MeasureError
+    from daqloom.measure.unit_program import run_unit
+
+    options = argparse.ArgumentParser()
+    options.add_argument("--control", required=True)
+    options.add_argument("--unit", type=int)
+    options.add_argument("--parent", type=int)
+    options.add_argument("--certificates", type=Path)
+    options.add_argument("--while-input", action="store_true")
+    options.add_argument("--patience", dest="patience_s", type=float, default=10.0)
+    try:
+        run_unit(make_node=make, **vars(options.parse_args()))
+    except MeasureError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
