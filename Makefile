@@ -93,7 +93,8 @@ fuzz: build/packages/develop
 	$(step) build-fuzz cmake --build build/fuzz -j $(JOBS)
 	@for program in build/fuzz/programs_fuzz/*; do \
 		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
-		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus || exit 1; done
+		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
+		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md

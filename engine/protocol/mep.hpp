@@ -7,7 +7,8 @@
 //     24  events u32 | flags u32 (bit 0: incomplete)
 //     32  bytes u64, of all of it, header and padding included
 //     40  per source: offset u64 | bytes u32 | source id u16 | state u16
-//         the MFPs, each at its offset
+//         the MFPs, each at its offset, in the order of the table; gaps between them may hold
+//         anything
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,9 @@ namespace daqloom::protocol {
 
 enum class MepState : std::uint16_t {
     complete = 0,
-    missing = 1,  ///< its readout unit was lost before it had written the MFP
-    empty = 2,    ///< the source had no MFP for these events
+    /// Its readout unit was lost before it had written the MFP; the place kept for it may be left.
+    missing = 1,
+    empty = 2,  ///< the source had no MFP for these events: 0 bytes
 };
 
 struct MepEntry {
@@ -49,11 +51,15 @@ inline constexpr std::uint32_t largest_mep_sources = 65'536;
 /// What a MEP has in front of its MFPs.
 constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::Bytes{16} * sources; }
 
-/// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP.
+/// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP. Fails
+/// for what `MepView::decode` would refuse.
 base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
                                 std::span<std::uint8_t> mep);
 
-/// A MEP in memory that somebody else owns.
+/// The size that a MEP says it has, from its first `mep_overhead(0)` bytes or more.
+base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
+
+/// A MEP in memory that somebody else owns, and that does not change meanwhile.
 class MepView {
   public:
     /// Whatever the bytes are: either every MFP of the table lies within `memory`, behind the table
@@ -62,7 +68,9 @@ class MepView {
 
     [[nodiscard]] const MepHeader& header() const { return header_; }
     [[nodiscard]] std::uint32_t sources() const { return sources_; }
+    /// Whether no MFP is missing.
     [[nodiscard]] bool is_complete() const;
+    /// `source`: its place in the table, below `sources`.
     [[nodiscard]] MepEntry entry(std::uint32_t source) const;
     /// The bytes of its MFP; none where it is missing or empty.
     [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t source) const;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
+
+#include "protocol/little_endian.hpp"
 
 namespace daqloom::protocol {
 
@@ -20,15 +23,15 @@ constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
     return (bytes + unit - 1) & ~(unit - 1);
 }
 
-/// Writes numbers one after the other, little-endian.
+/// Writes numbers and bytes one after the other.
 class Writer {
   public:
     explicit Writer(std::span<std::uint8_t> out) : out_(out) {}
 
-    void number(std::uint64_t value, std::size_t bytes) {
-        for (std::size_t i = 0; i < bytes; ++i) {
-            out_[at_++] = static_cast<std::uint8_t>(value >> (8 * i));
-        }
+    template <class Number>
+    void number(std::type_identity_t<Number> value) {
+        put_number<Number>(out_, at_, value);
+        at_ += sizeof value;
     }
     void bytes(Memory values) {
         std::ranges::copy(values, out_.begin() + static_cast<std::ptrdiff_t>(at_));
@@ -45,14 +48,6 @@ class Writer {
     std::span<std::uint8_t> out_;
     std::size_t at_ = 0;
 };
-
-std::uint64_t number_at(Memory memory, std::size_t at, std::size_t bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i) {
-        value |= std::uint64_t{memory[at + i]} << (8 * i);
-    }
-    return value;
-}
 
 }  // namespace
 
@@ -81,19 +76,19 @@ base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFra
             fmt::format("MFP of {} bytes; there is room for {}", size, out.size()));
     }
     Writer writer(out);
-    writer.number(mfp_magic, 2);
-    writer.number(count, 2);
-    writer.number(static_cast<std::uint64_t>(size), 4);
-    writer.number(header.event_id, 8);
-    writer.number(header.source_id, 2);
-    writer.number(header.align, 1);
-    writer.number(header.version, 1);
+    writer.number<std::uint16_t>(mfp_magic);
+    writer.number<std::uint16_t>(count);
+    writer.number<std::uint32_t>(static_cast<std::uint32_t>(size));
+    writer.number<std::uint64_t>(header.event_id);
+    writer.number<std::uint16_t>(header.source_id);
+    writer.number<std::uint8_t>(header.align);
+    writer.number<std::uint8_t>(header.version);
     for (const MfpFragment& fragment : fragments) {
-        writer.number(fragment.type, 1);
+        writer.number<std::uint8_t>(fragment.type);
     }
     writer.pad_to((writer.at() + 3) & ~std::size_t{3});
     for (const MfpFragment& fragment : fragments) {
-        writer.number(fragment.payload.size(), 2);
+        writer.number<std::uint16_t>(static_cast<std::uint16_t>(fragment.payload.size()));
     }
     writer.pad_to((writer.at() + 3) & ~std::size_t{3});
     for (const MfpFragment& fragment : fragments) {
@@ -110,15 +105,15 @@ base::expected<MfpView> MfpView::decode(Memory memory) {
         return base::failure(fmt::format("MFP cut off: {} bytes, and its header takes {}",
                                          memory.size(), mfp_header_bytes));
     }
-    const auto magic = static_cast<std::uint16_t>(number_at(memory, 0, 2));
+    const auto magic = number_at<std::uint16_t>(memory, 0);
     if (magic != mfp_magic) {
         return base::failure(
             fmt::format("no MFP: it begins with {:#06x} instead of {:#06x}", magic, mfp_magic));
     }
-    const auto count = static_cast<std::uint16_t>(number_at(memory, 2, 2));
-    const std::uint64_t size = number_at(memory, 4, 4);
-    const MfpHeader header{.event_id = number_at(memory, 8, 8),
-                           .source_id = static_cast<std::uint16_t>(number_at(memory, 16, 2)),
+    const auto count = number_at<std::uint16_t>(memory, 2);
+    const auto size = number_at<std::uint32_t>(memory, 4);
+    const MfpHeader header{.event_id = number_at<std::uint64_t>(memory, 8),
+                           .source_id = number_at<std::uint16_t>(memory, 16),
                            .align = memory[18],
                            .version = memory[19]};
     if (header.align > largest_mfp_align) {

@@ -1,19 +1,29 @@
 // What a generated fragment contains, so that every byte of a built event can be checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/mfp_sizes.hpp"
 
-#include <vector>
-
 namespace daqloom::protocol {
 
+inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+
+/// Every bit of source and event changes about half of the result: the finaliser of splitmix64.
+constexpr std::uint64_t pattern_hash(std::uint16_t source, std::uint64_t event) {
+    std::uint64_t z = event + pattern_step * (std::uint64_t{source} + 1);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
 /// The bytes of a source's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
-/// cut off at its size, where w is a hash of source and event and c an odd constant. Any other
+/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. Any other
 /// source, event, place or length shows.
 void fill_pattern(std::uint16_t source, std::uint64_t event, std::span<std::uint8_t> payload);
 
@@ -22,13 +32,15 @@ std::size_t check_pattern(std::uint16_t source, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
 /// Sizes of fragments that a checker can tell without having seen those before: each is drawn from
-/// a table of 2^16 sizes by a hash of source and event.
+/// a table of 2^16 sizes by the first 16 bits of `pattern_hash`.
 class PatternSizes {
   public:
     /// `mean`: of a fragment, 0 to 60 000. The same in all processes for the same arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
-    [[nodiscard]] std::uint16_t size(std::uint16_t source, std::uint64_t event) const;
+    [[nodiscard]] std::uint16_t size(std::uint16_t source, std::uint64_t event) const {
+        return table_[pattern_hash(source, event) >> 48];
+    }
     [[nodiscard]] std::uint16_t largest() const { return largest_; }
 
   private:
