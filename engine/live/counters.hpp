@@ -24,7 +24,7 @@ class Counter {
 
 /// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds.
 struct NodeCounters {
-    Counter loops;  ///< of the data thread: it lives while this grows, or `sleeps` says so
+    Counter beats;  ///< passes of the data thread: it lives while this grows
     Counter sleeps;
     // ---- readout unit
     Counter mfps_taken;  ///< from the streams' buffers
@@ -65,7 +65,7 @@ struct NodeCounters {
     template <class See>
     static void each(See see) {
         using N = NodeCounters;
-        see("loops", &N::loops);
+        see("beats", &N::beats);
         see("sleeps", &N::sleeps);
         see("mfps_taken", &N::mfps_taken);
         see("mfp_bytes_taken", &N::mfp_bytes_taken);

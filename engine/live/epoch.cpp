@@ -24,7 +24,7 @@ class Loop {
             close_if_asked();
             const bool heard = transport_.poll(epoch_);
             const bool stepped = epoch_.step(now());
-            counters_.loops.add(1);
+            counters_.beats.add(1);
             tell();
             if (!heard && !stepped) {
                 sleep();
