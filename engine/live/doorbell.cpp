@@ -65,10 +65,15 @@ void Doorbell::ring() const {
     }
 }
 
+bool Doorbell::was_rung() const {
+    return page().rings.load(std::memory_order_seq_cst) !=
+           page().seen.load(std::memory_order_relaxed);
+}
+
 void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) const {
     page().sleeper.store(kOnFutex, std::memory_order_seq_cst);
     const std::uint32_t rings = page().rings.load(std::memory_order_seq_cst);
-    if (is_quiet()) {
+    if (!was_rung() && is_quiet()) {
         // FUTEX_WAIT_BITSET takes an instant of CLOCK_MONOTONIC, FUTEX_WAIT a duration.
         const timespec deadline = as_timespec(until);
         ::syscall(SYS_futex, &page().rings, FUTEX_WAIT_BITSET, rings,
@@ -76,13 +81,13 @@ void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) co
                   FUTEX_BITSET_MATCH_ANY);
     }
     page().sleeper.store(kAwake, std::memory_order_relaxed);
+    page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
 }
 
 void Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const {
     page().sleeper.store(kInPoll, std::memory_order_seq_cst);
-    // Who rang before that store wrote no event; this load makes what it did visible to is_quiet.
-    [[maybe_unused]] const auto rings_before = page().rings.load(std::memory_order_seq_cst);
-    if (is_quiet()) {
+    // Who rang before that store wrote no event: was_rung sees it.
+    if (!was_rung() && is_quiet()) {
         pollfd watched[] = {{event_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
         const timespec left = as_timespec(until == base::Time::never() ? until : until - now());
         ::ppoll(watched, fd < 0 ? 1 : 2, until == base::Time::never() ? nullptr : &left, nullptr);
@@ -90,6 +95,7 @@ void Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>&
     page().sleeper.store(kAwake, std::memory_order_relaxed);
     std::uint64_t rings = 0;
     [[maybe_unused]] const auto read = ::read(event_.get(), &rings, sizeof rings);
+    page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
 }
 
 }  // namespace daqloom::live

@@ -27,10 +27,14 @@ class Doorbell {
     void ring() const;
 
     /// Owner: sleeps until somebody rings, or `until`; not at all if `is_quiet` says that there is
-    /// something to do, or somebody rang since `is_quiet` was asked.
+    /// something to do, or somebody rang since the last sleep was over. So the owner misses nothing
+    /// that he looks for between two sleeps.
     void sleep(base::Time until, const std::function<bool()>& is_quiet) const;
     /// Owner: the same, and until `fd` can be read. `fd` below 0: none.
     void sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const;
+
+    /// Owner: somebody rang since the last sleep was over.
+    [[nodiscard]] bool was_rung() const;
 
     [[nodiscard]] int page_fd() const { return page_.fd(); }
     [[nodiscard]] int event_fd() const { return event_.get(); }
@@ -39,6 +43,7 @@ class Doorbell {
     struct Page {
         std::atomic<std::uint32_t> rings;
         std::atomic<std::uint32_t> sleeper;
+        std::atomic<std::uint32_t> seen;  ///< rings, by the owner
     };
 
     Doorbell(SharedMemory page, OwnedFd event) : page_(std::move(page)), event_(std::move(event)) {}

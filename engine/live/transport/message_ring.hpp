@@ -1,0 +1,83 @@
+// Messages from one unit to another through memory that both map: a ring of bytes with one writer
+// and one reader.
+//
+//     record:  length u32 · kind u32 · bytes, up to a multiple of 8
+//
+// The reader believes nothing that lies in the ring: it copies a record out, and then looks at it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace daqloom::live {
+
+/// At the beginning of the memory; the records follow.
+struct MessageRingHeader {
+    alignas(64) std::atomic<std::uint64_t> written;  ///< bytes ever
+    alignas(64) std::atomic<std::uint64_t> read;     ///< bytes ever
+    std::atomic<std::uint32_t> writer_waits;         ///< for room: to be rung when there is some
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Of the memory for a ring; `capacity` is a power of two, at least 64.
+constexpr base::Bytes message_ring_bytes(std::size_t capacity) {
+    return static_cast<base::Bytes>(sizeof(MessageRingHeader) + capacity);
+}
+
+/// The writing side. The memory is zeroed at first, and outlives it.
+class MessageRingWriter {
+  public:
+    explicit MessageRingWriter(std::span<std::byte> memory);
+
+    enum class Put { done, no_room, broken };  ///< broken: the reader's word makes no sense
+    /// All of the record or nothing. The reader sees it at once.
+    [[nodiscard]] Put put(std::uint32_t kind, std::span<const std::byte> bytes);
+
+    /// Whether what did not fit the last time would now. If not, the reader is told that somebody
+    /// waits: to be asked before one sleeps.
+    [[nodiscard]] bool has_room() const;
+
+  private:
+    void copy_in(std::uint64_t at, std::span<const std::byte> bytes);
+
+    MessageRingHeader* header_;
+    std::span<std::byte> records_;
+    std::uint64_t written_ = 0;
+    std::uint64_t read_ = 0;  ///< as last seen
+    std::uint64_t wanted_ = 0;
+};
+
+/// The reading side. The memory is zeroed at first, and outlives it.
+class MessageRingReader {
+  public:
+    /// `most`: bytes of a record; more is impossible.
+    MessageRingReader(std::span<std::byte> memory, std::size_t most);
+
+    enum class Got { record, nothing, broken };  ///< broken: the writer's word makes no sense
+    struct Record {
+        std::uint32_t kind = 0;
+        std::span<const std::byte> bytes;  ///< a copy, valid until the next call
+    };
+    [[nodiscard]] Got next(Record& record);
+
+    /// Gives the room of all that was read back. True: the writer waits for it and is to be rung.
+    [[nodiscard]] bool release();
+
+    [[nodiscard]] bool is_empty() const;
+
+  private:
+    void copy_out(std::uint64_t at, std::span<std::byte> bytes) const;
+
+    MessageRingHeader* header_;
+    std::span<std::byte> records_;
+    std::uint64_t read_ = 0;
+    std::uint64_t written_ = 0;  ///< as last seen
+    std::vector<std::byte> record_;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,81 @@
+// Units of one machine: a write is a copy straight into the other's mapped arena, a message goes
+// through a ring in shared memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "live/doorbell.hpp"
+#include "live/handover.hpp"
+#include "live/shared_memory.hpp"
+#include "live/transport/message_ring.hpp"
+#include "live/transport/shm_meeting.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+struct ShmConfig {
+    std::size_t ring_bytes = 65'536;  ///< for messages from one unit to another; a power of two
+    std::size_t writes = 1024;        ///< under way at once to one unit
+};
+
+/// Writes are copied by `poll`, in order for each unit. All units that are connected are reached
+/// alike, this one included. A dead unit is noticed within some 20 ms by who waits or polls.
+class ShmTransport final : public Transport {
+  public:
+    /// Fails without a doorbell, for a ring that does not hold the largest message, or where the
+    /// system gives no socket.
+    static base::expected<std::unique_ptr<ShmTransport>> create(const TransportConfig& config,
+                                                                const ShmConfig& shm = {});
+    ~ShmTransport() override;
+
+    [[nodiscard]] std::vector<std::byte> address() const override;
+    [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(std::span<const Peer> peers,
+                                                                 base::Time until) override;
+    [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] bool write(const Write& write) override;
+    bool poll(TransportEvents& events) override;
+    void wait(base::Time until) override;
+    [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
+
+  private:
+    struct Unit;
+
+    ShmTransport(const TransportConfig& config, const ShmConfig& shm, std::string name,
+                 HandoverListener listener, OwnedFd sockets);
+
+    [[nodiscard]] Unit* reachable(UnitIndex unit);
+    [[nodiscard]] bool put(Unit& unit, std::uint32_t kind, std::span<const std::byte> bytes);
+    void lose(Unit& unit);
+    void refuse(Unit& unit);
+    void ring(Unit& unit);
+    void ring_due();
+
+    bool tell_of_lost(TransportEvents& events);
+    bool receive(Unit& unit, TransportEvents& events);
+    bool copy_some(TransportEvents& events);
+    bool copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events);
+    void look_at_sockets();
+    [[nodiscard]] bool is_quiet() const;
+
+    TransportConfig config_;
+    ShmConfig shm_;
+    std::string name_;
+    HandoverListener listener_;
+    OwnedFd sockets_;  ///< epoll(7) on the listener and the ends of all peers
+    SharedMemory own_ring_;
+    std::vector<std::unique_ptr<Unit>> units_;  ///< those that were met
+    std::vector<Unit*> by_index_;
+    std::size_t turn_ = 0;  ///< of `units_`: whose writes are copied
+    std::size_t writes_under_way_ = 0;
+    std::size_t untold_ = 0;  ///< lost units that the unit was not told of
+    bool bells_due_ = false;
+    base::Time next_look_;
+    std::uint64_t polls_ = 0;
+    TransportCounters counters_;
+};
+
+}  // namespace daqloom::live
