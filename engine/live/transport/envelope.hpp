@@ -23,10 +23,11 @@ struct Envelope {
     std::uint32_t epoch = 0;
     UnitIndex from = 0;
     UnitIndex to = 0;
-    std::uint32_t length = 0;  ///< of the message, bytes
+    std::uint32_t length = 0;       ///< of the message, bytes
+    std::uint64_t incarnation = 0;  ///< of the sender: random, stands in its address
     std::uint64_t seal = 0;
 };
-static_assert(sizeof(Envelope) == 32);
+static_assert(sizeof(Envelope) == 40);
 
 /// Seals what one unit sends in one epoch, and tells whether what it receives is meant for it.
 class Sealer {
@@ -36,11 +37,13 @@ class Sealer {
         Verdict verdict = Verdict::malformed;
         Envelope::Kind kind = Envelope::Kind::message;
         UnitIndex from = 0;
+        std::uint64_t incarnation = 0;
         std::span<const std::byte> message;
     };
 
-    Sealer(const Token& token, UnitIndex self, std::uint32_t units, std::uint32_t epoch)
-        : digest_(token), self_(self), units_(units), epoch_(epoch) {}
+    Sealer(const Token& token, UnitIndex self, std::uint32_t units, std::uint32_t epoch,
+           std::uint64_t incarnation)
+        : digest_(token), self_(self), units_(units), epoch_(epoch), incarnation_(incarnation) {}
 
     /// `message`: its length, up to Transport::most_message.
     [[nodiscard]] Envelope seal(Envelope::Kind kind, UnitIndex to, std::size_t message) const {
@@ -48,7 +51,8 @@ class Sealer {
                           .epoch = epoch_,
                           .from = self_,
                           .to = to,
-                          .length = static_cast<std::uint32_t>(message)};
+                          .length = static_cast<std::uint32_t>(message),
+                          .incarnation = incarnation_};
         envelope.seal = digest(envelope);
         return envelope;
     }
@@ -71,7 +75,7 @@ class Sealer {
             envelope.from >= units_ || envelope.from == self_ || envelope.to != self_) {
             return refused(Verdict::malformed);
         }
-        return {Verdict::ours, envelope.kind, envelope.from, message};
+        return {Verdict::ours, envelope.kind, envelope.from, envelope.incarnation, message};
     }
 
   private:
@@ -88,6 +92,7 @@ class Sealer {
     UnitIndex self_;
     std::uint32_t units_;
     std::uint32_t epoch_;
+    std::uint64_t incarnation_;
 };
 
 }  // namespace daqloom::live

@@ -1,20 +1,15 @@
 #include "live/transport/libfabric.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "live/clock.hpp"
 #include "live/transport/envelope.hpp"
+#include "live/transport/libfabric_endpoint.hpp"
 #include "live/transport/libfabric_objects.hpp"
 #include "live/transport/to_self.hpp"
 
@@ -29,21 +24,6 @@ constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message
 constexpr base::Time kLook = base::milliseconds(1);
 /// Who did not take our greeting is greeted again after that.
 constexpr base::Time kGreetAgain = base::milliseconds(2);
-
-/// Before the endpoint's name in what `address` gives.
-struct AddressHead {
-    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  // "dla1"
-
-    std::uint32_t magic = our_magic;
-    std::uint32_t format = 0;  ///< libfabric's addr_format
-    std::uint64_t key = 0;     ///< of the arena
-    std::uint64_t base = 0;    ///< what its first byte is called in a write
-    std::uint64_t bytes = 0;   ///< of the arena
-    std::uint32_t name = 0;    ///< length of the name
-    std::uint32_t reserved = 0;
-};
-static_assert(sizeof(AddressHead) == 40);
-constexpr std::size_t kMostName = 1024 - sizeof(AddressHead);
 
 /// What was asked of the provider and has not come back; each is used again and again.
 struct Operation {
@@ -69,8 +49,7 @@ struct Remote {
     bool has_our_answer = false;  ///< to its hello
     std::uint32_t sends = 0;      ///< under way
     std::uint32_t writes = 0;     ///< under way
-    fi_addr_t at = FI_ADDR_UNSPEC;
-    AddressHead head;
+    ofi::Destination where;
 };
 
 /// What happens while a unit still connects, for its first poll.
@@ -112,14 +91,15 @@ class Earlier final : public TransportEvents {
 
 class Libfabric final : public Transport {
   public:
-    explicit Libfabric(const TransportConfig& config)
+    Libfabric(const TransportConfig& config, ofi::Endpoint endpoint)
         : config_(config),
-          sealer_(config.token, config.self, config.units, config.epoch),
+          sealer_(config.token, config.self, config.units, config.epoch, endpoint.incarnation()),
+          endpoint_(std::move(endpoint)),
           peers_(config.units),
           to_self_(config.self, config.arena, kWritesToSelf) {}
-    ~Libfabric() override;
 
-    base::expected<void> open(const LibfabricConfig& libfabric);
+    /// Once, before all else.
+    base::expected<void> prepare();
 
     [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
     [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(
@@ -131,14 +111,7 @@ class Libfabric final : public Transport {
     [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
 
   private:
-    base::expected<void> choose(const LibfabricConfig& libfabric);
-    base::expected<void> open_endpoint();
-    base::expected<void> make_operations();
-    base::expected<void> name_ourselves();
-    base::expected<ofi::Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
-                                                       std::uint64_t access, std::uint64_t key);
-    base::expected<void> register_locally(std::span<const std::byte> memory, std::uint64_t access);
-    [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
+    void make_operations();
     [[nodiscard]] bool add(const Transport::Peer& peer);
 
     void sleep(base::Time until);
@@ -161,32 +134,17 @@ class Libfabric final : public Transport {
     void lose(UnitIndex unit);
     [[nodiscard]] Operation* ours(void* context);
 
-    struct Region {
-        std::span<const std::byte> memory;
-        void* descriptor;
-    };
-
     TransportConfig config_;
     Sealer sealer_;
-    std::optional<Doorbell> own_doorbell_;
     TransportCounters counters_;
 
-    ofi::Info info_;
-    std::size_t part_ = 0;               ///< most bytes of a write in one piece
-    std::uint64_t part_completion_ = 0;  ///< flag that makes a part's completion mean "it is there"
-    std::vector<std::byte> rooms_;
-    // In this order: an endpoint needs its queue and is closed before the memory that it uses.
-    ofi::Queue queue_;
-    ofi::Owned<fid_av> av_;
-    std::vector<ofi::Owned<fid_mr>> local_;
-    ofi::Owned<fid_ep> endpoint_;
-    ofi::Owned<fid_mr> arena_;
-    std::vector<Region> regions_;
+    std::vector<std::byte> rooms_;  ///< of messages; outlives the endpoint
+    ofi::Endpoint endpoint_;
     std::vector<std::byte> address_;
 
     std::vector<Remote> peers_;
-    std::uint32_t send_share_ = 0;   ///< most under way to one unit: one that is stuck blocks
-    std::uint32_t write_share_ = 0;  ///< nobody else
+    std::uint32_t send_share_ = 0;  ///< most under way to one unit
+    std::uint32_t write_share_ = 0;
     std::vector<Operation> operations_;
     std::vector<Operation*> free_sends_;
     std::vector<Operation*> free_writes_;
@@ -199,219 +157,52 @@ class Libfabric final : public Transport {
     base::Time busy_at_;
 };
 
-std::string list_of_providers() {
-    std::vector<std::string> names;
-    for (const auto& provider : libfabric_providers()) {
-        names.push_back(provider.name);
-    }
-    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
 Envelope::Kind kind_of(const Operation& operation) {
     Envelope envelope;
     std::memcpy(&envelope, operation.room, sizeof envelope);
     return envelope.kind;
 }
 
-/// An interface's first address; `node` itself if there is no such interface.
-std::string address_of_node(const std::string& node) {
-    ifaddrs* all = nullptr;
-    std::string address = node;
-    if (::getifaddrs(&all) != 0) {
-        return address;
-    }
-    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-        if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
-            node == one->ifa_name) {
-            char text[INET_ADDRSTRLEN];
-            const auto& internet = reinterpret_cast<const sockaddr_in&>(*one->ifa_addr);
-            ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
-            address = text;
-            break;
-        }
-    }
-    ::freeifaddrs(all);
-    return address;
-}
-
-std::size_t longest(std::span<const std::span<const std::byte>> sources) {
-    std::size_t most = 0;
-    for (const auto& source : sources) {
-        most = std::max(most, source.size());
-    }
-    return most;
-}
-
 // ---- set-up
 
-base::expected<void> Libfabric::open(const LibfabricConfig& libfabric) {
-    if (config_.doorbell == nullptr) {
-        auto doorbell = Doorbell::create();
-        if (!doorbell) {
-            return tl::unexpected(doorbell.error());
+base::expected<void> Libfabric::prepare() {
+    make_operations();
+    auto ready = endpoint_.use(rooms_, FI_SEND | FI_RECV);
+    for (const auto& source : config_.sources) {
+        ready = ready.and_then([&] { return endpoint_.use(source, FI_WRITE); });
+    }
+    if (config_.arena != nullptr && *config_.arena) {
+        ready = ready.and_then([&] { return endpoint_.expose(config_.arena->bytes()); });
+    }
+    if (!ready) {
+        return ready;
+    }
+    for (Operation& operation : operations_) {
+        if (operation.kind == Operation::Kind::receive) {
+            receive_again(operation);
         }
-        own_doorbell_ = std::move(*doorbell);
-        config_.doorbell = &*own_doorbell_;
     }
-    return choose(libfabric)
-        .and_then([&] { return open_endpoint(); })
-        .and_then([&] { return make_operations(); })
-        .and_then([&] { return name_ourselves(); });
-}
-
-base::expected<void> Libfabric::choose(const LibfabricConfig& libfabric) {
-    auto wanted = ofi::needs();
-    wanted->fabric_attr->prov_name = ::strdup(libfabric.provider.c_str());
-    info_ = ofi::look_for(*wanted);
-    if (!info_) {
-        return base::failure(
-            fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "
-                        "writes; it has: {}",
-                        libfabric.provider, list_of_providers()));
+    auto address = endpoint_.address();
+    if (!address) {
+        return tl::unexpected(address.error());
     }
-    const std::string node = ofi::is_internet(*info_) ? address_of_node(libfabric.node) : "";
-    info_ = ofi::look_for(*wanted, node);
-    if (!info_) {
-        return base::failure(
-            fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
-                        "address, host name or interface of this machine",
-                        libfabric.provider, libfabric.node));
-    }
-    part_ = std::min(info_->ep_attr->max_msg_size,
-                     static_cast<std::size_t>(std::max<base::Bytes>(libfabric.most_per_write, 1)));
-    if (longest(config_.sources) <= part_) {
-        return {};
-    }
-    // The other side is told with the last part, which is not given before the others are known to
-    // be in its memory: by a completion that says so, or by writes that stay in order.
-    wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-    if (auto delivering = ofi::look_for(*wanted, node)) {
-        info_ = std::move(delivering);
-        info_->tx_attr->op_flags = 0;
-        part_completion_ = FI_DELIVERY_COMPLETE;
-        return {};
-    }
-    wanted->tx_attr->op_flags = 0;
-    wanted->tx_attr->msg_order |= FI_ORDER_WAW;
-    wanted->rx_attr->msg_order |= FI_ORDER_WAW;
-    auto ordered = ofi::look_for(*wanted, node);
-    if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
-        return base::failure(
-            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot tell "
-                        "when they are there: choose another",
-                        libfabric.provider, part_));
-    }
-    info_ = std::move(ordered);
+    address_ = std::move(*address);
     return {};
 }
 
-base::expected<void> Libfabric::open_endpoint() {
-    auto queue = ofi::open_queue(*info_);
-    if (!queue) {
-        return tl::unexpected(queue.error());
-    }
-    queue_ = std::move(*queue);
-
-    fi_av_attr attributes{};
-    attributes.type = info_->domain_attr->av_type;
-    attributes.count = config_.units;
-    fid_av* av = nullptr;
-    if (const int code = ::fi_av_open(queue_.domain.get(), &attributes, &av, nullptr)) {
-        return ofi::failure("open libfabric's address vector", code);
-    }
-    av_.reset(av);
-
-    fid_ep* endpoint = nullptr;
-    if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
-        return ofi::failure("open a libfabric endpoint", code);
-    }
-    endpoint_.reset(endpoint);
-    int code = ::fi_ep_bind(endpoint, &av->fid, 0);
-    if (code == 0) {
-        code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
-    }
-    if (code == 0) {
-        code = ::fi_enable(endpoint);
-    }
-    if (code != 0) {
-        return ofi::failure("start a libfabric endpoint", code);
-    }
-    return {};
-}
-
-base::expected<ofi::Owned<fid_mr>> Libfabric::register_memory(std::span<const std::byte> memory,
-                                                              std::uint64_t access,
-                                                              std::uint64_t key) {
-    fid_mr* made = nullptr;
-    if (const int code = ::fi_mr_reg(queue_.domain.get(), memory.data(), memory.size(), access, 0,
-                                     key, 0, &made, nullptr)) {
-        return ofi::failure(
-            fmt::format("register {} bytes of memory with libfabric (is `ulimit -l` too low?)",
-                        memory.size()),
-            code);
-    }
-    ofi::Owned<fid_mr> region(made);
-    if (info_->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        int code = ::fi_mr_bind(made, &endpoint_->fid, 0);
-        if (code == 0) {
-            code = ::fi_mr_enable(made);
-        }
-        if (code != 0) {
-            return ofi::failure("register memory with a libfabric endpoint", code);
-        }
-    }
-    return region;
-}
-
-std::uint64_t random_key(std::size_t bytes) {
-    std::uint64_t key = 0;
-    [[maybe_unused]] const auto got = ::getrandom(&key, std::min(bytes, sizeof key), 0);
-    return key;
-}
-
-/// For providers that use our memory only where they know it.
-base::expected<void> Libfabric::register_locally(std::span<const std::byte> memory,
-                                                 std::uint64_t access) {
-    if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
-        return {};
-    }
-    auto region = register_memory(memory, access, random_key(info_->domain_attr->mr_key_size));
-    if (!region) {
-        return tl::unexpected(region.error());
-    }
-    regions_.push_back({memory, ::fi_mr_desc(region->get())});
-    local_.push_back(std::move(*region));
-    return {};
-}
-
-void* Libfabric::descriptor_of(const std::byte* bytes) const {
-    for (const auto& region : regions_) {
-        if (bytes >= region.memory.data() && bytes < region.memory.data() + region.memory.size()) {
-            return region.descriptor;
-        }
-    }
-    return nullptr;
-}
-
-base::expected<void> Libfabric::make_operations() {
+/// All that will ever be under way. Each unit has a share of it: one that is stuck holds up nobody
+/// else.
+void Libfabric::make_operations() {
+    const std::size_t at_once = endpoint_.info().tx_attr->size;
     const auto others = std::max<std::size_t>(config_.units, 2) - 1;
     const std::size_t receives =
-        std::min(std::clamp<std::size_t>(4 * others, 64, 1024), info_->rx_attr->size);
+        std::min(std::clamp<std::size_t>(4 * others, 64, 1024), endpoint_.info().rx_attr->size);
     send_share_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(512 / others, 2, 16));
-    const std::size_t sends = std::min(send_share_ * others, info_->tx_attr->size);
-    const std::size_t writes = std::min<std::size_t>(info_->tx_attr->size, 2048);
+    const std::size_t sends = std::min(send_share_ * others, at_once);
+    const std::size_t writes = std::min<std::size_t>(at_once, 2048);
     write_share_ = static_cast<std::uint32_t>(std::max<std::size_t>(writes / others, 1));
 
     rooms_.resize((receives + sends) * kMessageRoom);
-    if (auto known = register_locally(rooms_, FI_SEND | FI_RECV); !known) {
-        return known;
-    }
-    for (const auto& source : config_.sources) {
-        if (auto known = register_locally(source, FI_WRITE); !known) {
-            return known;
-        }
-    }
-
     operations_.resize(receives + sends + writes);
     free_sends_.reserve(sends);
     free_writes_.reserve(writes);
@@ -421,83 +212,32 @@ base::expected<void> Libfabric::make_operations() {
     lost_.reserve(config_.units);
     for (std::size_t i = 0; i < operations_.size(); ++i) {
         Operation& operation = operations_[i];
+        if (i < receives + sends) {
+            operation.room = rooms_.data() + i * kMessageRoom;
+        }
         if (i >= receives + sends) {
             operation.kind = Operation::Kind::write;
             free_writes_.push_back(&operation);
-            continue;
-        }
-        operation.room = rooms_.data() + i * kMessageRoom;
-        if (i >= receives) {
+        } else if (i >= receives) {
             operation.kind = Operation::Kind::send;
             free_sends_.push_back(&operation);
-        } else {
-            receive_again(operation);
         }
     }
-    return {};
-}
-
-base::expected<void> Libfabric::name_ourselves() {
-    AddressHead head{.format = info_->addr_format};
-    if (config_.arena != nullptr && *config_.arena) {
-        const auto memory = config_.arena->bytes();
-        auto region =
-            register_memory(memory, FI_REMOTE_WRITE, random_key(info_->domain_attr->mr_key_size));
-        if (!region) {
-            return tl::unexpected(region.error());
-        }
-        arena_ = std::move(*region);
-        head.key = ::fi_mr_key(arena_.get());
-        head.bytes = memory.size();
-        if (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) {
-            head.base = reinterpret_cast<std::uintptr_t>(memory.data());
-        }
-    }
-    std::array<std::byte, kMostName> name;
-    std::size_t length = name.size();
-    if (const int code = ::fi_getname(&endpoint_->fid, name.data(), &length)) {
-        return ofi::failure("learn the address of our libfabric endpoint", code);
-    }
-    head.name = static_cast<std::uint32_t>(length);
-    address_.resize(sizeof head + length);
-    std::memcpy(address_.data(), &head, sizeof head);
-    std::memcpy(address_.data() + sizeof head, name.data(), length);
-    return {};
-}
-
-Libfabric::~Libfabric() {
-    // The key first: what is still under way into the arena is refused from here on.
-    arena_.reset();
-    if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
-        local_.clear();
-    }
-    endpoint_.reset();
 }
 
 // ---- connecting
 
 /// False: its address makes no sense.
 bool Libfabric::add(const Transport::Peer& peer) {
-    AddressHead head;
-    if (peer.unit >= config_.units || peer.address.size() < sizeof head) {
+    if (peer.unit >= config_.units) {
         return false;
     }
-    std::memcpy(&head, peer.address.data(), sizeof head);
-    const auto name = std::span(peer.address).subspan(sizeof head);
-    constexpr auto most = std::uint64_t{1} << 62;
-    if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
-        head.name != name.size() || name.empty() || name.size() > kMostName || head.bytes > most) {
+    const auto where = endpoint_.meet(peer.address);
+    if (!where) {
         return false;
     }
-    // As long as any address that the provider may want to read there.
-    std::array<std::byte, kMostName> padded{};
-    std::ranges::copy(name, padded.begin());
-    Remote& known = peers_[peer.unit];
-    if (::fi_av_insert(av_.get(), padded.data(), 1, &known.at, 0, nullptr) != 1) {
-        return false;
-    }
-    known.head = head;
-    known.state = Remote::State::greeting;
+    peers_[peer.unit].where = *where;
+    peers_[peer.unit].state = Remote::State::greeting;
     owe(peer.unit, &Remote::owes_hello);
     return true;
 }
@@ -554,7 +294,7 @@ void Libfabric::greet(UnitIndex unit) {
 
 bool Libfabric::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (to >= peers_.size() || bytes.size() > most_message) {
-        return true;
+        return false;
     }
     const bool is_own = to == config_.self;
     if (!is_own && peers_[to].state != Remote::State::connected) {
@@ -581,8 +321,9 @@ bool Libfabric::post_message(UnitIndex to, Envelope::Kind kind,
     if (!message.empty()) {
         std::memcpy(operation.room + sizeof envelope, message.data(), message.size());
     }
-    const auto code = ::fi_send(endpoint_.get(), operation.room, sizeof envelope + message.size(),
-                                descriptor_of(operation.room), peer.at, &operation.context);
+    const auto code =
+        ::fi_send(endpoint_.get(), operation.room, sizeof envelope + message.size(),
+                  endpoint_.descriptor_of(operation.room), peer.where.at, &operation.context);
     if (code == -FI_EAGAIN) {
         return false;
     }
@@ -598,9 +339,10 @@ bool Libfabric::post_message(UnitIndex to, Envelope::Kind kind,
 
 bool Libfabric::write(const Write& write) {
     if (write.to >= peers_.size()) {
-        return true;
+        return false;
     }
     if (!can_be_written(write)) {
+        counters_.refused_malformed += peers_[write.to].state != Remote::State::lost ? 1 : 0;
         lose(write.to);
         return true;
     }
@@ -617,7 +359,7 @@ bool Libfabric::can_be_written(const Write& write) const {
         return to_self_.is_inside(write);
     }
     const Remote& peer = peers_[write.to];
-    const std::uint64_t arena = peer.head.bytes;
+    const std::uint64_t arena = peer.where.bytes;
     return peer.state == Remote::State::connected && write.bytes.size() <= arena &&
            write.offset >= 0 &&
            static_cast<std::uint64_t>(write.offset) <= arena - write.bytes.size();
@@ -660,28 +402,28 @@ void Libfabric::advance(Operation& operation) {
             return;
         }
         const std::size_t left = write.bytes.size() - operation.given;
-        const bool is_last = left <= part_;
+        const bool is_last = left <= endpoint_.part();
         if (is_last && operation.under_way > 0) {
             return;
         }
         const std::byte* from = write.bytes.data() + operation.given;
-        iovec local{const_cast<std::byte*>(from), std::min(left, part_)};
-        void* descriptor = descriptor_of(from);
+        iovec local{const_cast<std::byte*>(from), std::min(left, endpoint_.part())};
+        void* descriptor = endpoint_.descriptor_of(from);
         fi_rma_iov remote{
-            peer.head.base + static_cast<std::uint64_t>(write.offset) + operation.given,
-            local.iov_len, peer.head.key};
+            peer.where.base + static_cast<std::uint64_t>(write.offset) + operation.given,
+            local.iov_len, peer.where.key};
         fi_msg_rma message{};
         message.msg_iov = &local;
         message.desc = &descriptor;
         message.iov_count = 1;
-        message.addr = peer.at;
+        message.addr = peer.where.at;
         message.rma_iov = &remote;
         message.rma_iov_count = 1;
         message.context = &operation.context;
         message.data = write.immediate;
         const auto code =
             ::fi_writemsg(endpoint_.get(), &message,
-                          FI_COMPLETION | (is_last ? FI_REMOTE_CQ_DATA : part_completion_));
+                          FI_COMPLETION | (is_last ? FI_REMOTE_CQ_DATA : endpoint_.part_flags()));
         if (code == -FI_EAGAIN) {
             return;
         }
@@ -709,13 +451,15 @@ void Libfabric::release(Operation& operation) {
 void Libfabric::lose(UnitIndex unit) {
     if (peers_[unit].state != Remote::State::lost) {
         peers_[unit].state = Remote::State::lost;
+        peers_[unit].owes_hello = peers_[unit].owes_answer = false;
         lost_.push_back(unit);
     }
 }
 
 void Libfabric::receive_again(Operation& operation) {
-    const auto code = ::fi_recv(endpoint_.get(), operation.room, kMessageRoom,
-                                descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
+    const auto code =
+        ::fi_recv(endpoint_.get(), operation.room, kMessageRoom,
+                  endpoint_.descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
     if (code != 0) {
         unposted_receives_.push_back(&operation);
     }
@@ -778,7 +522,7 @@ bool Libfabric::catch_up() {
 
 bool Libfabric::read_completions(TransportEvents& events) {
     std::array<fi_cq_data_entry, kCompletionsPerPoll> done;
-    const auto count = ::fi_cq_read(queue_.cq.get(), done.data(), done.size());
+    const auto count = ::fi_cq_read(endpoint_.queue().cq.get(), done.data(), done.size());
     if (count == -FI_EAVAIL) {
         return read_error();
     }
@@ -792,7 +536,7 @@ bool Libfabric::read_completions(TransportEvents& events) {
                 ++counters_.writes_received;
                 events.on_written(unknown_unit, static_cast<std::uint32_t>(entry.data));
             }
-            if (info_->mode & FI_RX_CQ_DATA) {  // it has used one of our receives
+            if (endpoint_.info().mode & FI_RX_CQ_DATA) {  // it has used one of our receives
                 if (Operation* operation = ours(entry.op_context)) {
                     receive_again(*operation);
                 }
@@ -831,7 +575,13 @@ void Libfabric::on_received(Operation& operation, std::size_t length, TransportE
             break;
         case Sealer::Verdict::ours:
             Remote& peer = peers_[opened.from];
-            if (peer.state == Remote::State::absent || peer.state == Remote::State::lost) {
+            if (peer.state == Remote::State::lost) {
+                break;
+            }
+            // One that calls itself the same, but is not the one whose address we were given.
+            if (peer.state == Remote::State::absent ||
+                opened.incarnation != peer.where.incarnation) {
+                ++counters_.refused_strangers;
                 break;
             }
             switch (opened.kind) {
@@ -882,7 +632,7 @@ bool Libfabric::end_part(Operation& operation) {
 /// Where the provider says whose operation failed, that unit is lost.
 bool Libfabric::read_error() {
     fi_cq_err_entry error{};
-    if (::fi_cq_readerr(queue_.cq.get(), &error, 0) != 1) {
+    if (::fi_cq_readerr(endpoint_.queue().cq.get(), &error, 0) != 1) {
         return false;
     }
     Operation* operation = ours(error.op_context);
@@ -943,13 +693,14 @@ void Libfabric::wait(base::Time until) {
 
 void Libfabric::sleep(base::Time until) {
     ++counters_.sleeps;
-    if (queue_.fd < 0) {
+    const ofi::Queue& queue = endpoint_.queue();
+    if (queue.fd < 0) {
         config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
         return;
     }
-    config_.doorbell->sleep_with(queue_.fd, until, [this] {
-        fid* watched = &queue_.cq->fid;
-        return ::fi_trywait(queue_.fabric.get(), &watched, 1) == FI_SUCCESS;
+    config_.doorbell->sleep_with(queue.fd, until, [&queue] {
+        fid* watched = &queue.cq->fid;
+        return ::fi_trywait(queue.fabric.get(), &watched, 1) == FI_SUCCESS;
     });
 }
 
@@ -957,13 +708,22 @@ void Libfabric::sleep(base::Time until) {
 
 base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
                                                           const LibfabricConfig& libfabric) {
-    if (transport.self >= transport.units) {
+    if (transport.self >= transport.units || transport.doorbell == nullptr) {
         return base::failure(
-            fmt::format("unit {} in a run of {}", transport.self, transport.units));
+            fmt::format("cannot make unit {} of {}: it must be one of them and have a doorbell",
+                        transport.self, transport.units));
     }
-    auto made = std::make_unique<Libfabric>(transport);
-    if (auto opened = made->open(libfabric); !opened) {
-        return tl::unexpected(opened.error());
+    std::size_t longest = 0;
+    for (const auto& source : transport.sources) {
+        longest = std::max(longest, source.size());
+    }
+    auto endpoint = ofi::Endpoint::open(libfabric, longest, transport.units);
+    if (!endpoint) {
+        return tl::unexpected(endpoint.error());
+    }
+    auto made = std::make_unique<Libfabric>(transport, std::move(*endpoint));
+    if (auto ready = made->prepare(); !ready) {
+        return tl::unexpected(ready.error());
     }
     return made;
 }

@@ -1,0 +1,285 @@
+#include "live/transport/libfabric_endpoint.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace daqloom::live::ofi {
+
+namespace {
+
+/// Before the endpoint's name in an address.
+struct AddressHead {
+    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  // "dla1"
+
+    std::uint32_t magic = our_magic;
+    std::uint32_t format = 0;  ///< libfabric's addr_format
+    std::uint64_t incarnation = 0;
+    std::uint64_t key = 0;
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t name = 0;  ///< length of the name
+    std::uint32_t reserved = 0;
+};
+static_assert(sizeof(AddressHead) == 48);
+constexpr std::size_t kMostName = 1024 - sizeof(AddressHead);
+
+std::string list_of_providers() {
+    std::vector<std::string> names;
+    for (const auto& provider : libfabric_providers()) {
+        names.push_back(provider.name);
+    }
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// An interface's first address; `node` itself if there is no such interface.
+std::string address_of_node(const std::string& node) {
+    ifaddrs* all = nullptr;
+    std::string address = node;
+    if (::getifaddrs(&all) != 0) {
+        return address;
+    }
+    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
+            node == one->ifa_name) {
+            char text[INET_ADDRSTRLEN];
+            const auto& internet = reinterpret_cast<const sockaddr_in&>(*one->ifa_addr);
+            ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
+            address = text;
+            break;
+        }
+    }
+    ::freeifaddrs(all);
+    return address;
+}
+
+base::expected<std::uint64_t> random_bits() {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
+        return base::failure("the system gives no random numbers");
+    }
+    return bits;
+}
+
+}  // namespace
+
+base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size_t longest,
+                                        std::size_t others) {
+    Endpoint endpoint;
+    const auto incarnation = random_bits();
+    if (!incarnation) {
+        return tl::unexpected(incarnation.error());
+    }
+    endpoint.incarnation_ = *incarnation;
+    if (auto chosen = endpoint.choose(config, longest); !chosen) {
+        return tl::unexpected(chosen.error());
+    }
+    if (auto started = endpoint.start(others); !started) {
+        return tl::unexpected(started.error());
+    }
+    return endpoint;
+}
+
+Endpoint::~Endpoint() {
+    exposed_.reset();
+    if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
+        used_.clear();
+    }
+}
+
+base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t longest) {
+    auto wanted = needs();
+    wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
+    info_ = look_for(*wanted);
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "
+                        "writes; it has: {}",
+                        config.provider, list_of_providers()));
+    }
+    const std::string node = is_internet(*info_) ? address_of_node(config.node) : "";
+    info_ = look_for(*wanted, node);
+    if (!info_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
+                        "address, host name or interface of this machine",
+                        config.provider, config.node));
+    }
+    part_ = std::min(info_->ep_attr->max_msg_size,
+                     static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
+    if (longest <= part_) {
+        return {};
+    }
+    // The other side is told with the last part, which is not given before the others are known to
+    // be in its memory: by a completion that says so, or by writes that stay in order.
+    wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    if (auto delivering = look_for(*wanted, node)) {
+        info_ = std::move(delivering);
+        info_->tx_attr->op_flags = 0;
+        part_flags_ = FI_DELIVERY_COMPLETE;
+        return {};
+    }
+    wanted->tx_attr->op_flags = 0;
+    wanted->tx_attr->msg_order |= FI_ORDER_WAW;
+    wanted->rx_attr->msg_order |= FI_ORDER_WAW;
+    auto ordered = look_for(*wanted, node);
+    if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
+        return base::failure(
+            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot tell "
+                        "when they are there: choose another",
+                        config.provider, part_));
+    }
+    info_ = std::move(ordered);
+    return {};
+}
+
+base::expected<void> Endpoint::start(std::size_t others) {
+    auto queue = open_queue(*info_);
+    if (!queue) {
+        return tl::unexpected(queue.error());
+    }
+    queue_ = std::move(*queue);
+
+    fi_av_attr attributes{};
+    attributes.type = info_->domain_attr->av_type;
+    attributes.count = others;
+    fid_av* av = nullptr;
+    if (const int code = ::fi_av_open(queue_.domain.get(), &attributes, &av, nullptr)) {
+        return failure("open libfabric's address vector", code);
+    }
+    av_.reset(av);
+
+    fid_ep* endpoint = nullptr;
+    if (const int code = ::fi_endpoint(queue_.domain.get(), info_.get(), &endpoint, nullptr)) {
+        return failure("open a libfabric endpoint", code);
+    }
+    endpoint_.reset(endpoint);
+    int code = ::fi_ep_bind(endpoint, &av->fid, 0);
+    if (code == 0) {
+        code = ::fi_ep_bind(endpoint, &queue_.cq->fid, FI_TRANSMIT | FI_RECV);
+    }
+    if (code == 0) {
+        code = ::fi_enable(endpoint);
+    }
+    if (code != 0) {
+        return failure("start a libfabric endpoint", code);
+    }
+    return {};
+}
+
+/// With a random key where the provider lets us choose it.
+base::expected<Owned<fid_mr>> Endpoint::register_memory(std::span<const std::byte> memory,
+                                                        std::uint64_t access) const {
+    auto key = random_bits();
+    if (!key) {
+        return tl::unexpected(key.error());
+    }
+    const auto& domain = *info_->domain_attr;
+    if (domain.mr_key_size < sizeof *key) {
+        *key &= (std::uint64_t{1} << 8 * domain.mr_key_size) - 1;
+    }
+    fid_mr* made = nullptr;
+    if (const int code = ::fi_mr_reg(queue_.domain.get(), memory.data(), memory.size(), access, 0,
+                                     *key, 0, &made, nullptr)) {
+        return failure(
+            fmt::format("register {} bytes of memory with libfabric (is `ulimit -l` too low?)",
+                        memory.size()),
+            code);
+    }
+    Owned<fid_mr> region(made);
+    if (domain.mr_mode & FI_MR_ENDPOINT) {
+        int code = ::fi_mr_bind(made, &endpoint_->fid, 0);
+        if (code == 0) {
+            code = ::fi_mr_enable(made);
+        }
+        if (code != 0) {
+            return failure("register memory with a libfabric endpoint", code);
+        }
+    }
+    return region;
+}
+
+base::expected<void> Endpoint::expose(std::span<std::byte> arena) {
+    auto region = register_memory(arena, FI_REMOTE_WRITE);
+    if (!region) {
+        return tl::unexpected(region.error());
+    }
+    exposed_ = std::move(*region);
+    arena_ = arena;
+    return {};
+}
+
+base::expected<void> Endpoint::use(std::span<const std::byte> memory, std::uint64_t access) {
+    if (!(info_->domain_attr->mr_mode & FI_MR_LOCAL) || memory.empty()) {
+        return {};
+    }
+    auto region = register_memory(memory, access);
+    if (!region) {
+        return tl::unexpected(region.error());
+    }
+    regions_.push_back({memory, ::fi_mr_desc(region->get())});
+    used_.push_back(std::move(*region));
+    return {};
+}
+
+void* Endpoint::descriptor_of(const std::byte* bytes) const {
+    for (const auto& region : regions_) {
+        if (bytes >= region.memory.data() && bytes < region.memory.data() + region.memory.size()) {
+            return region.descriptor;
+        }
+    }
+    return nullptr;
+}
+
+base::expected<std::vector<std::byte>> Endpoint::address() const {
+    AddressHead head{.format = info_->addr_format, .incarnation = incarnation_};
+    if (exposed_) {
+        head.key = ::fi_mr_key(exposed_.get());
+        head.bytes = arena_.size();
+        if (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) {
+            head.base = reinterpret_cast<std::uintptr_t>(arena_.data());
+        }
+    }
+    std::array<std::byte, kMostName> name;
+    std::size_t length = name.size();
+    if (const int code = ::fi_getname(&endpoint_->fid, name.data(), &length)) {
+        return failure("learn the address of a libfabric endpoint", code);
+    }
+    head.name = static_cast<std::uint32_t>(length);
+    std::vector<std::byte> address(sizeof head + length);
+    std::memcpy(address.data(), &head, sizeof head);
+    std::memcpy(address.data() + sizeof head, name.data(), length);
+    return address;
+}
+
+std::optional<Destination> Endpoint::meet(std::span<const std::byte> address) const {
+    AddressHead head;
+    if (address.size() < sizeof head) {
+        return {};
+    }
+    std::memcpy(&head, address.data(), sizeof head);
+    const auto name = address.subspan(sizeof head);
+    constexpr auto most = std::uint64_t{1} << 62;
+    if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
+        head.name != name.size() || name.empty() || name.size() > kMostName || head.bytes > most) {
+        return {};
+    }
+    // Longer than any address that the provider may want to read there.
+    std::array<std::byte, kMostName + 1> padded{};
+    std::ranges::copy(name, padded.begin());
+    Destination destination{
+        .incarnation = head.incarnation, .key = head.key, .base = head.base, .bytes = head.bytes};
+    if (::fi_av_insert(av_.get(), padded.data(), 1, &destination.at, 0, nullptr) != 1) {
+        return {};
+    }
+    return destination;
+}
+
+}  // namespace daqloom::live::ofi

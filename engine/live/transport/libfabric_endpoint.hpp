@@ -1,0 +1,89 @@
+// A libfabric endpoint of a unit: how it is opened, the memory that it knows, and the addresses by
+// which units find each other's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "live/shared_memory.hpp"
+#include "live/transport/libfabric.hpp"
+#include "live/transport/libfabric_objects.hpp"
+
+namespace daqloom::live::ofi {
+
+/// Another unit's endpoint, as messages and writes name it.
+struct Destination {
+    fi_addr_t at = FI_ADDR_UNSPEC;
+    std::uint64_t incarnation = 0;  ///< random; in all that it says
+    std::uint64_t key = 0;          ///< of its arena
+    std::uint64_t base = 0;         ///< what the arena's first byte is called in a write
+    std::uint64_t bytes = 0;        ///< of the arena
+};
+
+/// One reliable datagram endpoint with a domain and a completion queue of its own. Closing it
+/// revokes the arena's key first: what is still under way into it is refused from then on.
+class Endpoint {
+  public:
+    /// `longest`: bytes of the longest write that is going to be made. `others`: how many units it
+    /// will have to do with.
+    static base::expected<Endpoint> open(const LibfabricConfig& config, std::size_t longest,
+                                         std::size_t others);
+    Endpoint(Endpoint&&) = default;
+    Endpoint& operator=(Endpoint&&) = delete;
+    ~Endpoint();
+
+    /// Lets others write to it; once. Stays theirs until the endpoint is closed.
+    base::expected<void> expose(std::span<std::byte> arena);
+    /// Must come before the memory is used, for providers that use only what they know.
+    base::expected<void> use(std::span<const std::byte> memory, std::uint64_t access);
+    /// For memory that lies in a piece that is used.
+    [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
+
+    /// For others' `meet`; up to 1 KiB.
+    [[nodiscard]] base::expected<std::vector<std::byte>> address() const;
+    /// None: it makes no sense, or is another provider's.
+    [[nodiscard]] std::optional<Destination> meet(std::span<const std::byte> address) const;
+
+    [[nodiscard]] fid_ep* get() const { return endpoint_.get(); }
+    [[nodiscard]] const Queue& queue() const { return queue_; }
+    [[nodiscard]] const fi_info& info() const { return *info_; }
+    [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
+    /// Most bytes of a write in one piece.
+    [[nodiscard]] std::size_t part() const { return part_; }
+    /// Flags of a part that is not the last: its completion means that it is in the other's memory,
+    /// or what is written later gets there later.
+    [[nodiscard]] std::uint64_t part_flags() const { return part_flags_; }
+
+  private:
+    Endpoint() = default;
+    base::expected<void> choose(const LibfabricConfig& config, std::size_t longest);
+    base::expected<void> start(std::size_t others);
+    [[nodiscard]] base::expected<Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
+                                                                std::uint64_t access) const;
+
+    struct Region {
+        std::span<const std::byte> memory;
+        void* descriptor;
+    };
+
+    Info info_;
+    std::uint64_t incarnation_ = 0;
+    std::size_t part_ = 0;
+    std::uint64_t part_flags_ = 0;
+    // In this order: an endpoint needs its queue, and is closed before the memory that it uses.
+    Queue queue_;
+    Owned<fid_av> av_;
+    std::vector<Owned<fid_mr>> used_;
+    Owned<fid_ep> endpoint_;
+    Owned<fid_mr> exposed_;
+    std::span<std::byte> arena_;
+    std::vector<Region> regions_;
+};
+
+}  // namespace daqloom::live::ofi
