@@ -76,7 +76,9 @@ void slots(nb::class_<NodeConfig>& cls, const char* attribute,
         });
 }
 
-nb::bytes as_bytes(std::span<const std::byte> bytes) { return {bytes.data(), bytes.size()}; }
+nb::bytes as_bytes(std::span<const std::byte> bytes) {
+    return nb::bytes(bytes.data(), bytes.size());
+}
 
 std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
     const auto* data = static_cast<const std::byte*>(bytes.data());
@@ -215,7 +217,7 @@ nb::dict halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) 
     nb::dict told;
     told["drained"] = halted.is_drained;
     told["next_mep"] = halted.next_mep;
-    told["missing"] = halted.waits_for;
+    told["missing"] = halted.suspects;
     return told;
 }
 

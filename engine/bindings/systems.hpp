@@ -11,5 +11,6 @@ void bind_fabric(nanobind::module_& module);
 void bind_shift(nanobind::module_& module);
 void bind_daqpipe(nanobind::module_& module);
 void bind_flows(nanobind::module_& module);
+void bind_live(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

@@ -1,26 +1,9 @@
 // What a unit counts, in memory that other threads and processes read while it runs.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-
-#include "base/units.hpp"
+#include "live/counter.hpp"
 
 namespace daqloom::live {
-
-/// One thread counts, any read. No locked instruction: only the counting thread ever writes.
-class Counter {
-  public:
-    void add(std::uint64_t more) {
-        value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-    }
-    void add(base::Time more) { add(static_cast<std::uint64_t>(more.ps)); }
-    void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-
-  private:
-    std::atomic<std::uint64_t> value_ = 0;
-};
 
 /// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds.
 struct NodeCounters {

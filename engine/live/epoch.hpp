@@ -74,6 +74,10 @@ class Halt {
     void abandon() { is_abandoned_.store(true, std::memory_order_release); }
     /// The state once it is drained and, if asked for, consumed; or as it is then.
     State wait(bool consumed, base::Time until);
+    [[nodiscard]] State state() const {
+        const std::lock_guard lock(mutex_);
+        return state_;
+    }
 
     // ---- data thread
     [[nodiscard]] std::uint32_t requests() const {
@@ -86,7 +90,7 @@ class Halt {
     void publish(const State& state);
 
   private:
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<UnitIndex> lost_;
     State state_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "live/ends.hpp"
 #include "live/epoch.hpp"
 #include "live/members.hpp"
+#include "live/post.hpp"
 #include "live/transport/make.hpp"
 
 namespace daqloom::live {
@@ -21,6 +23,18 @@ namespace daqloom::live {
 namespace {
 
 constexpr UnitIndex kMostUnits = 65'536;
+/// For the consumer, once the epoch has drained; after that, the next one gets another buffer.
+constexpr base::Time kPatience = base::seconds(1);
+
+UnitIndex units_of(const NodeConfig& config) {
+    UnitIndex units = 0;
+    for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
+        for (const UnitIndex unit : *slots) {
+            units = unit == nobody ? units : std::max(units, unit + 1);
+        }
+    }
+    return units;
+}
 
 base::expected<void> check(const NodeConfig& config) {
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
@@ -32,70 +46,230 @@ base::expected<void> check(const NodeConfig& config) {
         }
     }
     if (config.streams < 1 || config.streams > most_streams) {
-        return base::failure(
-            fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
+        return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
     return {};
 }
 
-/// The data flow of one epoch. What it uses outlives it.
-struct Running {
+/// The data flow of one epoch; what it uses outlives it.
+struct Flow {
+    ~Flow() {
+        if (thread.joinable()) {
+            halt.abandon();
+            doorbell->ring();
+            thread.join();
+        }
+    }
+
+    const Doorbell* doorbell = nullptr;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Epoch> epoch;
     Halt halt;
-    std::jthread thread;
+    std::thread thread;
 };
 
 }  // namespace
 
 struct Node::Parts {
-    explicit Parts(NodeConfig given) : config(std::move(given)) {}
-    ~Parts() { stop(); }
+    explicit Parts(NodeConfig given, Doorbell bell)
+        : config(std::move(given)), doorbell(std::move(bell)) {}
 
-    [[nodiscard]] bool is_in(const std::vector<UnitIndex>& slots) const {
-        return std::ranges::find(slots, config.self) != slots.end();
-    }
-    [[nodiscard]] bool reads() const { return is_in(config.readout_in_slot); }
-    [[nodiscard]] bool builds() const { return is_in(config.builder_in_slot); }
-    [[nodiscard]] UnitIndex units() const {
-        UnitIndex most = 0;
-        for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
-            for (const UnitIndex unit : *slots) {
-                most = unit == nobody ? most : std::max(most, unit + 1);
-            }
-        }
-        return most;
-    }
-
-    base::expected<void> make_buffers();
-    base::expected<void> renew_output();
-    void stop();
+    base::expected<void> make_ends();
+    void end_flow();
+    [[nodiscard]] TransportConfig transport_config();
+    [[nodiscard]] std::uint32_t place_in(const std::vector<UnitIndex>& slots) const;
 
     NodeConfig config;
-    std::optional<Doorbell> doorbell;
+    Doorbell doorbell;
     NodeCounters counters;
-    std::vector<Buffer> streams;
     Ends ends;
-    std::unique_ptr<Running> running;
     std::uint32_t epoch = 0;
-    std::vector<UnitIndex> members;
-    /// Whether somebody who is not a member any more may still write to the output buffer, or its
-    /// consumer is not through with it.
-    bool is_output_in_use = false;
+    std::optional<Members> members;
+    /// Somebody who is not a member any more may still write to the output buffer, or its consumer
+    /// is not through with it: the next epoch has another one.
+    bool is_output_spoilt = false;
+    mutable std::mutex mutex;   ///< of what follows, at which other threads look
+    TransportCounters earlier;  ///< of all epochs before this one
+    std::unique_ptr<Flow> flow;
 };
+
+/// Number of the unit's place among those that are taken; nobody: it has none.
+std::uint32_t Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
+    std::uint32_t place = 0;
+    for (const UnitIndex unit : slots) {
+        if (unit == config.self) {
+            return place;
+        }
+        place += unit == nobody ? 0 : 1;
+    }
+    return nobody;
+}
 
 base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     if (auto checked = check(config); !checked) {
         return tl::unexpected(checked.error());
     }
-    auto parts = std::make_unique<Parts>(std::move(config));
-    if (auto made = parts->make_buffers(); !made) {
+    auto doorbell = Doorbell::create();
+    if (!doorbell) {
+        return tl::unexpected(doorbell.error());
+    }
+    auto parts = std::make_unique<Parts>(std::move(config), std::move(*doorbell));
+    if (auto made = parts->make_ends(); !made) {
         return tl::unexpected(made.error());
     }
     return std::unique_ptr<Node>(new Node(std::move(parts)));
 }
 
 Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Node::~Node() = default;
+Node::~Node() { shut(); }
+
+base::expected<void> Node::Parts::make_ends() {
+    const std::uint32_t readout = place_in(config.readout_in_slot);
+    const std::uint32_t builder = place_in(config.builder_in_slot);
+    if (readout == nobody && builder == nobody) {
+        return base::failure(fmt::format(
+            "unit {} has no slot; give it a readout unit, a builder unit or both", config.self));
+    }
+    if (readout != nobody) {
+        if (auto made = ends.make_sources(config, readout, doorbell); !made) {
+            return made;
+        }
+    }
+    return builder == nobody ? base::expected<void>{} : ends.renew_output(config, doorbell);
+}
+
+void Node::Parts::end_flow() {
+    const std::lock_guard lock(mutex);
+    if (!flow) {
+        return;
+    }
+    TransportCounters::each([&](const char*, Counter TransportCounters::*counter) {
+        earlier.*counter += flow->transport->counters().*counter;
+    });
+    flow.reset();
+}
+
+TransportConfig Node::Parts::transport_config() {
+    TransportConfig made{.self = config.self,
+                         .units = units_of(config),
+                         .token = config.token,
+                         .epoch = epoch,
+                         .arena = ends.output() == nullptr ? nullptr : &ends.output()->area(),
+                         .sources = {},
+                         .doorbell = &doorbell,
+                         .waiting = config.waiting,
+                         .polling = config.polling};
+    for (Buffer& stream : ends.streams()) {
+        made.sources.emplace_back(stream.area().bytes());
+    }
+    return made;
+}
+
+base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
+                                                     std::span<const UnitIndex> members) {
+    Parts& node = *parts_;
+    node.ends.stop_sources();
+    node.end_flow();
+    auto found = Members::of(node.config, members);
+    if (!found) {
+        return tl::unexpected(found.error());
+    }
+    node.members.emplace(std::move(*found));
+    node.epoch = epoch;
+    if (std::exchange(node.is_output_spoilt, false) && node.ends.output() != nullptr) {
+        if (auto renewed = node.ends.renew_output(node.config, node.doorbell); !renewed) {
+            return tl::unexpected(renewed.error());
+        }
+    }
+    auto transport =
+        make_transport(node.config.transport, node.transport_config(), node.config.bind);
+    if (!transport) {
+        return tl::unexpected(transport.error());
+    }
+    auto flow = std::make_unique<Flow>();
+    flow->doorbell = &node.doorbell;
+    flow->transport = std::move(*transport);
+    std::vector<std::byte> address = flow->transport->address();
+    const std::lock_guard lock(node.mutex);
+    node.flow = std::move(flow);
+    return address;
+}
+
+base::expected<std::vector<UnitIndex>> Node::connect(std::span<const Transport::Peer> peers,
+                                                     base::Time timeout) {
+    if (!parts_->flow || parts_->flow->epoch) {
+        return base::failure("an epoch is connected once, after it was prepared");
+    }
+    return parts_->flow->transport->connect(peers, now() + timeout);
+}
+
+base::expected<void> Node::start(std::uint64_t first_mep, base::Time start) {
+    Parts& node = *parts_;
+    if (!node.flow || node.flow->epoch) {
+        return base::failure("an epoch is started once, after it was prepared and connected");
+    }
+    Flow& flow = *node.flow;
+    auto epoch = make_shift_epoch({.config = &node.config,
+                                   .transport = flow.transport.get(),
+                                   .streams = node.ends.streams(),
+                                   .output = node.ends.output(),
+                                   .counters = &node.counters,
+                                   .epoch = node.epoch,
+                                   .first_mep = first_mep,
+                                   .start = start},
+                                  *node.members);
+    if (!epoch) {
+        return tl::unexpected(epoch.error());
+    }
+    flow.epoch = std::move(*epoch);
+    node.is_output_spoilt = true;  // until it has drained with everybody
+    node.ends.start_sources(first_mep);
+    flow.thread = std::thread(
+        [&flow, &node] { run_epoch(*flow.epoch, *flow.transport, node.counters, flow.halt); });
+    return {};
+}
+
+Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
+    Parts& node = *parts_;
+    if (!node.flow || !node.flow->epoch) {
+        return {.is_drained = true, .next_mep = 0, .suspects = {}};
+    }
+    const base::Time until = now() + timeout;
+    node.ends.stop_sources();
+    node.flow->halt.close(lost);
+    node.doorbell.ring();
+    Halt::State state = node.flow->halt.wait(false, until);
+    if (state.is_drained) {
+        state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
+        node.is_output_spoilt = !lost.empty() || !state.is_consumed;
+    }
+    return {.is_drained = state.is_drained,
+            .next_mep = state.next_mep,
+            .suspects = std::move(state.suspects)};
+}
+
+void Node::shut() {
+    parts_->ends.stop_sources();
+    parts_->end_flow();
+    parts_->ends.shut();
+}
+
+std::vector<UnitIndex> Node::suspects() const {
+    const std::lock_guard lock(parts_->mutex);
+    return parts_->flow ? parts_->flow->halt.state().suspects : std::vector<UnitIndex>();
+}
+
+void Node::each_counter(const SeeCount& see) const {
+    NodeCounters::each([&](const char* name, Counter NodeCounters::*counter) {
+        see(name, (parts_->counters.*counter).get());
+    });
+    parts_->ends.each_count(see);
+    const std::lock_guard lock(parts_->mutex);
+    TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {
+        const std::uint64_t here =
+            parts_->flow ? (parts_->flow->transport->counters().*counter).get() : 0;
+        see(fmt::format("transport.{}", name), parts_->earlier.*counter + here);
+    });
+}
 
 }  // namespace daqloom::live

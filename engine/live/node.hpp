@@ -10,7 +10,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "live/counters.hpp"
+#include "live/ends.hpp"
 #include "live/node_config.hpp"
 #include "live/transport/transport.hpp"
 
@@ -38,15 +38,19 @@ class Node {
 
     struct Halted {
         bool is_drained = false;
-        std::uint64_t next_mep = 0;        ///< the first that no builder unit has answered
-        std::vector<UnitIndex> waits_for;  ///< where it is not drained
+        std::uint64_t next_mep = 0;  ///< if drained: the first that the next epoch may take
+        std::vector<UnitIndex> suspects;
     };
     /// Drains what was granted; waits so long. May be called again, with more units lost.
     Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
+    /// Ends all threads and gives all memory back.
+    void shut();
 
+    // ---- any thread, until `shut`
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
-    [[nodiscard]] const NodeCounters& counters() const;
+    /// All that was counted since the node was made.
+    void each_counter(const SeeCount& see) const;
 
   private:
     struct Parts;

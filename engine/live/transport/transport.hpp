@@ -10,6 +10,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "live/counter.hpp"
 #include "live/doorbell.hpp"
 #include "live/handover.hpp"
 #include "live/shared_memory.hpp"
@@ -68,16 +69,31 @@ class TransportEvents {
     virtual void on_unreachable(UnitIndex unit) = 0;
 };
 
+/// Counted by the thread that polls, read by any.
 struct TransportCounters {
-    std::uint64_t messages_sent = 0;
-    std::uint64_t messages_received = 0;
-    std::uint64_t writes = 0;
-    base::Bytes written_bytes = 0;
-    std::uint64_t writes_received = 0;
-    std::uint64_t refused_strangers = 0;  ///< connections or messages without the token
-    std::uint64_t refused_epoch = 0;      ///< of another epoch
-    std::uint64_t refused_malformed = 0;  ///< of an impossible length, source or kind
-    std::uint64_t sleeps = 0;
+    Counter messages_sent;
+    Counter messages_received;
+    Counter writes;
+    Counter written_bytes;
+    Counter writes_received;
+    Counter refused_strangers;  ///< connections or messages without the token
+    Counter refused_epoch;      ///< of another epoch
+    Counter refused_malformed;  ///< of an impossible length, source or kind
+    Counter sleeps;
+
+    template <class See>
+    static void each(See see) {
+        using T = TransportCounters;
+        see("messages_sent", &T::messages_sent);
+        see("messages_received", &T::messages_received);
+        see("writes", &T::writes);
+        see("written_bytes", &T::written_bytes);
+        see("writes_received", &T::writes_received);
+        see("refused_strangers", &T::refused_strangers);
+        see("refused_epoch", &T::refused_epoch);
+        see("refused_malformed", &T::refused_malformed);
+        see("sleeps", &T::sleeps);
+    }
 };
 
 /// One thread uses a transport: whoever calls `poll`. An epoch has a transport of its own: what a

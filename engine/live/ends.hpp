@@ -1,0 +1,43 @@
+// What is at the other ends of a unit's buffers: sources of its streams, the consumer of its MEPs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/expected.hpp"
+#include "live/buffer.hpp"
+#include "live/node_config.hpp"
+
+namespace daqloom::live {
+
+/// By name and value.
+using SeeCount = std::function<void(const std::string& name, std::uint64_t value)>;
+
+class Ends {
+  public:
+    Ends();
+    ~Ends();
+
+    /// A buffer for each stream of the readout unit, and its source, which does not run yet.
+    base::expected<void> make_sources(const NodeConfig& config, std::uint32_t readout,
+                                      const Doorbell& unit);
+    /// A new output buffer and its consumer. The old one's consumer goes on until it is through.
+    base::expected<void> renew_output(const NodeConfig& config, const Doorbell& unit);
+
+    void start_sources(std::uint64_t first_mfp);
+    void stop_sources();
+    /// Ends all of it.
+    void shut();
+
+    [[nodiscard]] std::span<Buffer> streams();
+    [[nodiscard]] Buffer* output();
+    void each_count(const SeeCount& see) const;
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace daqloom::live
