@@ -193,6 +193,8 @@ std::vector<int> Buffer::descriptors() const {
 }
 
 const SharedMemory& Buffer::area() const { return parts_->area; }
+const Doorbell& Buffer::reader_bell() const { return *parts_->reader_bell; }
+const Doorbell& Buffer::writer_bell() const { return *parts_->writer_bell; }
 
 BufferWriter::BufferWriter(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
