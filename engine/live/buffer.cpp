@@ -234,6 +234,7 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
     there.bytes.store(bytes, std::memory_order_relaxed);
     buffer_->control().committed.store(++committed_, std::memory_order_release);
     buffer_->reader_bell->ring();
+    last_bytes_ = bytes;
     return true;
 }
 
