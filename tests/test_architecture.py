@@ -2,7 +2,7 @@
 
 engine:  base ← protocol ← {ethernet, infiniband, live};  base ← sim ← {ethernet, infiniband};
          base ← softswitch;  everything ← bindings
-python:  scenario ← topology ← {analyse, simulate, measure} ← study ← report ← cli
+python:  scenario ← topology ← {analyse, simulate, measure, data} ← study ← report ← cli
 """
 
 import ast
@@ -54,14 +54,17 @@ PYTHON: dict[str, set[str]] = {
     "analyse": TOPOLOGY,
     "simulate": TOPOLOGY | {"_engine"},
     "measure": TOPOLOGY | {"_engine"},
+    "data": TOPOLOGY | {"_engine"},
     "study": TOPOLOGY | METHODS,
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},
     "cli_options": set(),
     "cli_fabric_options": COMMAND,
     "cli_topology": COMMAND | {"cli_fabric_options"},
+    "cli_data": COMMAND | {"data"},
     **dict.fromkeys(("cli_study", "cli_compare", "cli_conclude", "cli_report"), COMMAND),
-    "cli": COMMAND | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude"},
+    "cli": COMMAND
+    | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude", "cli_data"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

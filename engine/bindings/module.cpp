@@ -11,4 +11,5 @@ NB_MODULE(_engine, module) {
     daqloom::bindings::bind_shift(module);
     daqloom::bindings::bind_daqpipe(module);
     daqloom::bindings::bind_flows(module);
+    daqloom::bindings::bind_data(module);
 }

@@ -1,4 +1,4 @@
-// The simulated systems, for Python.
+// What the engine has for Python, one function for each of its subjects.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,5 +11,6 @@ void bind_fabric(nanobind::module_& module);
 void bind_shift(nanobind::module_& module);
 void bind_daqpipe(nanobind::module_& module);
 void bind_flows(nanobind::module_& module);
+void bind_data(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

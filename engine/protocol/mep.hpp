@@ -68,6 +68,7 @@ class MepView {
 
     [[nodiscard]] const MepHeader& header() const { return header_; }
     [[nodiscard]] std::uint32_t sources() const { return sources_; }
+    [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(memory_.size()); }
     /// Whether no MFP is missing.
     [[nodiscard]] bool is_complete() const;
     /// `source`: its place in the table, below `sources`.

@@ -11,6 +11,14 @@ namespace {
 using base::Bytes;
 using Memory = std::span<const std::uint8_t>;
 
+/// The offset of the first byte in [from, to) that is not zero; `to` if all are.
+Bytes first_not_zero(Memory memory, Bytes from, Bytes to) {
+    while (from < to && memory[static_cast<std::size_t>(from)] == 0) {
+        ++from;
+    }
+    return from;
+}
+
 /// One MFP, from front to back, until something is wrong.
 class MfpCheck {
   public:
@@ -90,12 +98,8 @@ class MfpCheck {
     }
 
     bool is_padding(Bytes from, Bytes to) {
-        for (Bytes at = from; at < to; ++at) {
-            if (memory_[static_cast<std::size_t>(at)] != 0) {
-                return is(DataFault::padding, at);
-            }
-        }
-        return true;
+        const Bytes at = first_not_zero(memory_, from, to);
+        return at == to || is(DataFault::padding, at);
     }
 
     const MfpGenerator& source_;
@@ -134,6 +138,39 @@ std::string_view name_of(DataFault fault) {
 
 DataCheck check_mfp(const MfpGenerator& source, std::uint64_t event, Memory memory) {
     return MfpCheck(source, event, memory)();
+}
+
+PatternScan scan_pattern(Memory memory) {
+    PatternScan scan;
+    const auto is = [&scan](DataFault fault, std::uint64_t event, Bytes offset) {
+        if (scan.fault == DataFault::none) {
+            scan.fault = fault;
+            scan.event = event;
+            scan.offset = offset;
+        }
+    };
+    const auto view = MfpView::decode(memory);
+    if (!view || view->bytes() != static_cast<Bytes>(memory.size())) {
+        is(DataFault::malformed_mfp, 0, 0);
+        return scan;
+    }
+    const MfpHeader& header = view->header();
+    std::uint64_t event = header.event_id;
+    for (const auto [type, payload] : *view) {
+        const Bytes at = payload.data() - memory.data();
+        const auto size = static_cast<Bytes>(payload.size());
+        const Bytes end = at + aligned(size, Bytes{1} << header.align);
+        const auto right = static_cast<Bytes>(check_pattern(header.source_id, event, payload));
+        const Bytes zeros = first_not_zero(memory, at + size, end);
+        if (right != size) {
+            is(DataFault::pattern, event, at + right);
+        } else if (zeros != end) {
+            is(DataFault::padding, event, zeros);
+        }
+        scan.recognised += right == size && size >= 8 ? 1 : 0;
+        ++event;
+    }
+    return scan;
 }
 
 DataCheck check_mep(std::span<const MfpGenerator> sources, Memory memory) {

@@ -43,6 +43,18 @@ struct DataCheck {
 DataCheck check_mfp(const MfpGenerator& source, std::uint64_t event,
                     std::span<const std::uint8_t> memory);
 
+/// What there is of the pattern in an MFP of which nothing is known but what it says itself.
+struct PatternScan {
+    DataFault fault = DataFault::none;  ///< pattern, padding, or malformed_mfp: the first
+    std::uint64_t event = 0;            ///< where it is
+    base::Bytes offset = 0;
+    std::uint64_t recognised = 0;  ///< fragments of 8 bytes or more, all of them the pattern
+};
+
+/// The MFP that fills `memory`, to its end. Sizes are not checked against a table, but a wrong one
+/// shows: there is no padding where pattern is expected, and no pattern where padding is.
+PatternScan scan_pattern(std::span<const std::uint8_t> memory);
+
 /// All MFPs of the MEP that fills `memory`, and its table; gaps between MFPs may hold anything.
 /// `sources`: those that it may have, by ascending source id. No allocation unless it is malformed.
 DataCheck check_mep(std::span<const MfpGenerator> sources, std::span<const std::uint8_t> memory);

@@ -183,6 +183,30 @@ TEST(MfpCheck, WantsTheMfpToFillItsPlace) {
     EXPECT_EQ(check_mfp(source, 5, std::span(memory).first(0)).fault, DataFault::malformed_mfp);
 }
 
+TEST(PatternScan, RecognisesGeneratedFragmentsAndSeesEveryFlippedBitInThem) {
+    const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 9, 1);
+    const auto source = *MfpGenerator::make({.source_id = 6, .packing = 4, .sizes = sizes});
+    Memory memory(20 + 4 + 8 + 4 * 12);
+    ASSERT_EQ(source.generate(50, memory), 80);
+    EXPECT_EQ(scan_pattern(memory).fault, DataFault::none);
+    EXPECT_EQ(scan_pattern(memory).recognised, 4);
+    for (std::size_t at = 32; at < 80; ++at) {
+        memory[at] ^= 0x10;
+        const PatternScan scan = scan_pattern(memory);
+        const bool in_padding = (at - 32) % 12 >= 9;
+        EXPECT_EQ(scan.fault, in_padding ? DataFault::padding : DataFault::pattern);
+        EXPECT_EQ(scan.offset, at);
+        EXPECT_EQ(scan.event, 50 + (at - 32) / 12);
+        EXPECT_EQ(scan.recognised, in_padding ? 4 : 3);
+        memory[at] ^= 0x10;
+    }
+    memory[24] = 10;  // a byte of padding taken for one of the fragment
+    EXPECT_EQ(scan_pattern(memory).fault, DataFault::pattern);
+    memory[24] = 10 ^ 2;  // 8: a byte of the fragment taken for padding
+    EXPECT_NE(scan_pattern(memory).fault, DataFault::none);
+    EXPECT_EQ(scan_pattern(std::span(memory).first(40)).fault, DataFault::malformed_mfp);
+}
+
 TEST(MfpCheck, HasANameForEveryFault) {
     std::vector<std::string_view> names;
     for (int fault = 0; fault <= static_cast<int>(DataFault::padding); ++fault) {

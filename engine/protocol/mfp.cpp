@@ -100,18 +100,26 @@ base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFra
     return size;
 }
 
-base::expected<MfpView> MfpView::decode(Memory memory) {
-    if (memory.size() < static_cast<std::size_t>(mfp_header_bytes)) {
+base::expected<Bytes> mfp_size(Memory front) {
+    if (front.size() < static_cast<std::size_t>(mfp_header_bytes)) {
         return base::failure(fmt::format("MFP cut off: {} bytes, and its header takes {}",
-                                         memory.size(), mfp_header_bytes));
+                                         front.size(), mfp_header_bytes));
     }
-    const auto magic = number_at<std::uint16_t>(memory, 0);
+    const auto magic = number_at<std::uint16_t>(front, 0);
     if (magic != mfp_magic) {
         return base::failure(
             fmt::format("no MFP: it begins with {:#06x} instead of {:#06x}", magic, mfp_magic));
     }
+    return number_at<std::uint32_t>(front, 4);
+}
+
+base::expected<MfpView> MfpView::decode(Memory memory) {
+    const auto packet_size = mfp_size(memory);
+    if (!packet_size) {
+        return tl::unexpected(packet_size.error());
+    }
+    const auto size = static_cast<std::size_t>(*packet_size);
     const auto count = number_at<std::uint16_t>(memory, 2);
-    const auto size = number_at<std::uint32_t>(memory, 4);
     const MfpHeader header{.event_id = number_at<std::uint64_t>(memory, 8),
                            .source_id = number_at<std::uint16_t>(memory, 16),
                            .align = memory[18],

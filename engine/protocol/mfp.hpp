@@ -52,6 +52,9 @@ base::expected<base::Bytes> encode_mfp(const MfpHeader& header,
                                        std::span<const MfpFragment> fragments,
                                        std::span<std::uint8_t> out);
 
+/// The size that an MFP says it has, from its first `mfp_header_bytes` or more.
+base::expected<base::Bytes> mfp_size(std::span<const std::uint8_t> front);
+
 /// An MFP in memory that somebody else owns; a range of MfpFragment.
 class MfpView {
   public:

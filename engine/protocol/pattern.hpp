@@ -35,7 +35,10 @@ std::size_t check_pattern(std::uint16_t source, std::uint64_t event,
 /// a table of 2^16 sizes by the first 16 bits of `pattern_hash`.
 class PatternSizes {
   public:
-    /// `mean`: of a fragment, 0 to 60 000. The same in all processes for the same arguments.
+    static constexpr base::Bytes largest_mean = 60'000;
+
+    /// `mean`: of a fragment, 0 to `largest_mean`. The same in all processes for the same
+    /// arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
     [[nodiscard]] std::uint16_t size(std::uint16_t source, std::uint64_t event) const {

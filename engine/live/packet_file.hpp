@@ -1,0 +1,124 @@
+// Files of recorded data: multi-fragment packets (.mfp, of one source) or multi-event packets
+// (.mep), one right after the other and nothing else. Each says itself how long it is, at most 8 GiB.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/atomic_file.hpp"
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/shared_memory.hpp"
+#include "protocol/mep.hpp"
+#include "protocol/mfp.hpp"
+
+namespace daqloom::live {
+
+/// Packets of a file as they are, one at a time, in memory that is reused. The file is read, not
+/// mapped: nothing happens to the reader if it becomes shorter meanwhile.
+class PacketReader {
+  public:
+    using SizeOf = base::expected<base::Bytes> (*)(std::span<const std::uint8_t>);
+
+    /// `size_of` tells a packet's size from its first `front` bytes.
+    static base::expected<PacketReader> open(std::string path, base::Bytes front, SizeOf size_of);
+
+    /// Valid until the next call; empty: the file is at its end. Fails for a packet that is cut off
+    /// or says that it is longer than the file; then every further call fails.
+    base::expected<std::span<const std::uint8_t>> next();
+    /// From the first packet on again.
+    base::expected<void> rewind();
+
+    /// Of the packet that came last, or did not come.
+    [[nodiscard]] base::Bytes offset() const { return offset_; }
+    /// An error that names file and offset.
+    [[nodiscard]] tl::unexpected<base::Error> failure(const std::string& message) const;
+
+  private:
+    PacketReader(std::string path, OwnedFd file, base::Bytes front, SizeOf size_of)
+        : path_(std::move(path)), file_(std::move(file)), front_(front), size_of_(size_of) {}
+
+    /// Reads on until there are so many bytes from the current offset, or the file ends.
+    base::expected<void> fetch(std::size_t bytes);
+    base::expected<void> make_room(std::size_t bytes);
+    /// What the file has from the current offset on.
+    [[nodiscard]] base::Bytes left() const;
+    [[nodiscard]] std::size_t available() const { return end_ - begin_; }
+
+    std::string path_;
+    OwnedFd file_;
+    base::Bytes front_;
+    SizeOf size_of_;
+    base::Bytes offset_ = 0;
+    std::size_t packet_ = 0;  // size of the one that came last
+    std::unique_ptr<std::uint8_t[]> buffer_;
+    std::size_t capacity_ = 0;
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+};
+
+/// The same, each packet decoded and found well-formed.
+template <class View>
+class PacketFile {
+  public:
+    static base::expected<PacketFile> open(std::string path);
+
+    /// Valid until the next call; none: the file is at its end. Fails for what is no such packet,
+    /// in one sentence with the file and the offset.
+    base::expected<std::optional<View>> next() {
+        const auto packet = reader_.next();
+        if (!packet) {
+            return tl::unexpected(packet.error());
+        }
+        packet_ = *packet;
+        if (packet_.empty()) {
+            return std::nullopt;
+        }
+        const auto view = View::decode(packet_);
+        if (!view) {
+            return reader_.failure(view.error().message);
+        }
+        return *view;
+    }
+    base::expected<void> rewind() { return reader_.rewind(); }
+
+    /// Of what came last: its bytes, and where they are in the file.
+    [[nodiscard]] std::span<const std::uint8_t> packet() const { return packet_; }
+    [[nodiscard]] base::Bytes offset() const { return reader_.offset(); }
+
+  private:
+    explicit PacketFile(PacketReader reader) : reader_(std::move(reader)) {}
+
+    PacketReader reader_;
+    std::span<const std::uint8_t> packet_;
+};
+
+using MfpFile = PacketFile<protocol::MfpView>;
+using MepFile = PacketFile<protocol::MepView>;
+
+/// Writes a file of packets that appears under its name when it is complete, or not at all.
+class PacketFileWriter {
+  public:
+    static base::expected<PacketFileWriter> create(std::string path);
+
+    /// One whole packet. A failed write is said by `commit`.
+    void append(std::span<const std::uint8_t> packet);
+    [[nodiscard]] base::expected<void> commit() { return file_.commit(); }
+
+    [[nodiscard]] std::uint64_t packets() const { return packets_; }
+    [[nodiscard]] base::Bytes bytes() const { return bytes_; }
+
+  private:
+    explicit PacketFileWriter(base::AtomicFile file) : file_(std::move(file)) {}
+
+    base::AtomicFile file_;
+    std::uint64_t packets_ = 0;
+    base::Bytes bytes_ = 0;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,16 @@
+"""Packets of event data: multi-fragment packets (MFPs), multi-event packets (MEPs), their files.
+
+>>> from daqloom.data import Mfp
+>>> packet = Mfp(event_id=7, source_id=3, fragments=((1, b"ABCDE"), (1, b"FG"))).encode()
+>>> Mfp.decode(packet).sizes
+array([5, 2], dtype=uint16)
+
+What is no such packet raises ValueError, in one sentence. See docs/reference/data-formats.md.
+"""
+
+from daqloom.data.files import packets
+from daqloom.data.generated import generators
+from daqloom.data.mep import Mep, MepEntry, MepState
+from daqloom.data.mfp import Mfp
+
+__all__ = ["Mep", "MepEntry", "MepState", "Mfp", "generators", "packets"]

@@ -1,0 +1,45 @@
+"""Files of packets: MFPs of one source (.mfp) or MEPs (.mep), one right after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from daqloom import _engine
+
+Kind = Literal["mfp", "mep"]
+ENDINGS: dict[str, Kind] = {".mfp": "mfp", ".mep": "mep"}
+MAGICS: dict[bytes, Kind] = {b"\xce\x40": "mfp", b"ME": "mep"}
+
+
+def kind_of(path: Path) -> Kind:
+    """By the ending of its name, .mfp or .mep, else by its first bytes.
+
+    Raises OSError where it cannot be read, ValueError where it is neither.
+    """
+    if not path.is_file():
+        path.stat()  # which says why, if it is not there
+        raise ValueError(f"{path} is no file; give a file of MFPs (.mfp) or MEPs (.mep)")
+    if path.suffix in ENDINGS:
+        return ENDINGS[path.suffix]
+    with path.open("rb") as file:
+        magic = file.read(2)
+    if magic not in MAGICS:
+        raise ValueError(
+            f"{path}, byte 0: neither an MFP nor a MEP; expected a file that begins with the bytes "
+            "ce 40 (.mfp) or 4d 45 50 31 (.mep)"
+        )
+    return MAGICS[magic]
+
+
+def packets(path: str | Path, kind: Kind | None = None) -> Iterator[tuple[int, bytes]]:
+    """(offset in the file, packet) one after the other, each well-formed.
+
+    `kind` is told from the file if it is not given. Raises ValueError at the first that is not,
+    in one sentence with file and offset, OSError where the file cannot be read.
+    """
+    file = Path(path)
+    reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
+    while (packet := reader.next()) is not None:
+        yield reader.offset, packet

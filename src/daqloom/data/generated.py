@@ -1,0 +1,107 @@
+"""The sources of a scenario, with generated fragments whose every byte can be checked."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom import _engine
+from daqloom.output import OutputError, written_whole
+from daqloom.scenario.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from daqloom.scenario import FabricScenario, Scenario
+
+LARGEST_PACKING = 65_535
+LARGEST_MEAN = 60_000
+MOST_SOURCES = 65_536
+ALIGN = 2
+
+
+def generators(
+    scenario: Scenario | FabricScenario, seed: int | None = None
+) -> list[_engine.MfpGenerator]:
+    """One for each source: readout unit after readout unit, its streams in order; the source id is
+    that place. `generate(event)` gives the MFP whose first fragment is of that event.
+
+    Sizes follow [fragments], the mean of each source rounded to whole bytes, and `seed` (run.seed
+    if it is not given). Raises ScenarioError for what an MFP cannot say.
+    """
+    from daqloom.scenario import Scenario
+    from daqloom.topology.system import fabric_system
+
+    if isinstance(scenario, Scenario):
+        raise ScenarioError(
+            f"{scenario.name} describes a rack of Ethernet, which has no multi-fragment packets; "
+            "give a scenario with [fragments] and [nodes], such as lhcb-10-percent"
+        )
+    fragments = scenario.fragments
+    if fragments.packing > LARGEST_PACKING:
+        raise ScenarioError(
+            f"fragments.packing = {fragments.packing}: an MFP counts its fragments with 16 bits; "
+            f"give at most {LARGEST_PACKING}"
+        )
+    means = [round(each / fragments.packing) for each in fabric_system(scenario).mfp_bytes]
+    if len(means) > MOST_SOURCES:
+        raise ScenarioError(
+            f"{scenario.name} has {len(means)} sources; source ids have 16 bits: take fewer nodes "
+            f"or streams, at most {MOST_SOURCES} sources"
+        )
+    if max(means) > LARGEST_MEAN:
+        raise ScenarioError(
+            f"fragments.size: a source's fragments have {max(means)} bytes on average; an MFP says "
+            f"their sizes with 16 bits: give at most {LARGEST_MEAN}"
+        )
+    seed = scenario.run.seed if seed is None else seed
+    is_poissonian = fragments.sizes == "poisson"
+    tables = {mean: _engine.PatternSizes(is_poissonian, mean, seed) for mean in set(means)}
+    try:
+        return [
+            _engine.MfpGenerator(source, fragments.packing, ALIGN, tables[mean])
+            for source, mean in enumerate(means)
+        ]
+    except ValueError as error:
+        raise ScenarioError(f"fragments: {error}") from None
+
+
+def write_files(
+    sources: Sequence[_engine.MfpGenerator],
+    folder: Path,
+    mfps: int,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[Path]:
+    """Write `mfps` successive MFPs of each source, from event 0 on, to a file of its own.
+
+    A file appears when it is complete. Raises OutputError where the folder cannot be written or
+    has too little room.
+    """
+    needed = sum(mfps * each.bytes_of(0) for each in sources)
+    _check_room(folder, needed)
+    paths = []
+    width = len(str(len(sources) - 1))
+    for done, source in enumerate(sources):
+        path = folder / f"source-{source.source_id:0{width}}.mfp"
+        with written_whole(path) as scratch, scratch.open("wb") as file:
+            for number in range(mfps):
+                file.write(source.generate(number * source.packing))
+                progress((done + (number + 1) / mfps) / len(sources))
+        paths.append(path)
+    return paths
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(
+            f"cannot write {folder}: {reason}; give a folder that can be written"
+        ) from None
+    if needed > free:
+        raise OutputError(
+            f"{folder} has {free / 1e9:.3g} GB left, and the files take {needed / 1e9:.3g} GB; "
+            "give fewer MFPs or another folder"
+        )

@@ -1,0 +1,121 @@
+"""The multi-event packet (MEP): the MFPs of all sources for the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from daqloom import _engine
+from daqloom.data.mfp import Mfp
+from daqloom.data.numbers import check_range
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LIMITS = {"number": 64, "event_id": 64, "events": 32}
+"""Bits of the numbers in the header."""
+
+
+class MepState(IntEnum):
+    """What a MEP has of a source."""
+
+    COMPLETE = 0
+    MISSING = 1
+    """Its readout unit was lost before it had written the MFP."""
+    EMPTY = 2
+    """The source had no MFP for these events."""
+
+
+class MepEntry(NamedTuple):
+    """A source's line in the table of a MEP."""
+
+    offset: int
+    """Of the MFP, from the MEP's first byte (B)."""
+    nbytes: int
+    source_id: int
+    state: MepState
+
+
+class Mep:
+    """A MEP: its `number`, `event_id` of its first event, how many `events`, and its `entries`."""
+
+    def __init__(
+        self,
+        number: int,
+        event_id: int,
+        events: int,
+        mfps: Iterable[tuple[int, MepState, Buffer]],
+    ) -> None:
+        """`mfps`: (source id, state, packet) each, with b"" where there is none.
+
+        Raises ValueError for what a MEP cannot say.
+        """
+        given = {"number": number, "event_id": event_id, "events": events}
+        for name, value in given.items():
+            check_range("MEP", name, value, LIMITS[name])
+        listed = list(mfps)
+        for source_id, state, _ in listed:
+            check_range("MEP", "source_id", source_id, 16)
+            check_range("MEP", "state", int(state), 16)
+        entries = [(source_id, int(state), mfp) for source_id, state, mfp in listed]
+        self._read(_engine.encode_mep(number, event_id, events, entries))
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Mep:
+        """The MEP that `data` is, which it keeps a view of; nothing is copied.
+
+        Raises ValueError, whatever the bytes are, unless every MFP lies within it, apart from the
+        others. The MFPs themselves are decoded by `mfp`.
+        """
+        mep = cls.__new__(cls)
+        mep._read(data)
+        return mep
+
+    def _read(self, data: Buffer) -> None:
+        self._packet = memoryview(data).cast("B").toreadonly()
+        self.number: int
+        self.event_id: int
+        self.events: int
+        self.number, self.event_id, self.events, entries = _engine.decode_mep(self._packet)
+        self.entries = [
+            MepEntry(offset, nbytes, source_id, MepState(state))
+            for offset, nbytes, source_id, state in entries
+        ]
+
+    def place(self, source: int) -> memoryview:
+        """The bytes of an MFP, by its place in the table; none where it is missing or empty."""
+        entry = self.entries[source]
+        size = entry.nbytes if entry.state == MepState.COMPLETE else 0
+        return self._packet[entry.offset : entry.offset + size]
+
+    def mfp(self, source: int) -> Mfp | None:
+        """An MFP by its place in the table; None where it is missing or empty.
+
+        Raises ValueError if what is there is no MFP.
+        """
+        place = self.place(source)
+        return Mfp.decode(place) if self.entries[source].state == MepState.COMPLETE else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no MFP is missing."""
+        return all(entry.state != MepState.MISSING for entry in self.entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the packet (B)."""
+        return len(self._packet)
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return bytes(self._packet)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return (
+            f"Mep(number={self.number}, event_id={self.event_id}, {self.events} events, "
+            f"{len(self)} sources, {self.nbytes} bytes)"
+        )

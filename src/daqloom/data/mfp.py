@@ -1,0 +1,144 @@
+"""The multi-fragment packet (MFP): fragments of successive events from one source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, overload
+
+from daqloom import _engine
+from daqloom.data.numbers import check_range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+HEADER_BYTES = 20
+LIMITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8}
+"""Bits of the numbers in the header."""
+
+
+class Fragments(Sequence[tuple[int, memoryview]]):
+    """(type, payload) by event; payloads are views into the packet, without padding."""
+
+    def __init__(self, packet: memoryview, count: int, align: int) -> None:
+        import numpy as np
+
+        sizes_at = HEADER_BYTES + (count + 3 & ~3)
+        first_at = sizes_at + (2 * count + 3 & ~3)
+        self._packet = packet
+        self.types: NDArray[np.uint8] = np.frombuffer(packet, np.uint8, count, HEADER_BYTES)
+        self.sizes: NDArray[np.uint16] = np.frombuffer(packet, "<u2", count, sizes_at)
+        unit = (1 << align) - 1
+        ends = np.cumsum(self.sizes.astype(np.int64) + unit & ~unit)
+        self._starts: NDArray[np.int64] = np.concatenate(([0], ends[:-1])) + first_at
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, memoryview]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[int, memoryview]]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> tuple[int, memoryview] | Sequence[tuple[int, memoryview]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        start = int(self._starts[index])
+        return int(self.types[index]), self._packet[start : start + int(self.sizes[index])]
+
+
+class Mfp:
+    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments.
+
+    `align` is the base-2 logarithm of what each payload is padded to, 0 to 16.
+    """
+
+    def __init__(
+        self,
+        event_id: int,
+        source_id: int,
+        fragments: Iterable[tuple[int, Buffer]],
+        align: int = 2,
+        version: int = 3,
+    ) -> None:
+        """`fragments`: (type, payload) each; up to 65 535 of them with up to 65 535 bytes.
+
+        Raises ValueError for what an MFP cannot say.
+        """
+        given = {
+            "event_id": event_id,
+            "source_id": source_id,
+            "align": align,
+            "version": version,
+        }
+        for name, value in given.items():
+            check_range("MFP", name, value, LIMITS[name])
+        listed = list(fragments)
+        for kind, _ in listed:
+            check_range("MFP", "type", kind, 8)
+        self._read(_engine.encode_mfp(event_id, source_id, align, version, listed))
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Mfp:
+        """The MFP at the front of `data`, which it keeps a view of; nothing is copied.
+
+        Raises ValueError, whatever the bytes are, unless all of it is there and well-formed.
+        """
+        mfp = cls.__new__(cls)
+        mfp._read(data)
+        return mfp
+
+    def _read(self, data: Buffer) -> None:
+        whole = memoryview(data).cast("B")
+        header = _engine.decode_mfp(whole)
+        self.event_id: int
+        self.source_id: int
+        self.align: int
+        self.version: int
+        self.event_id, self.source_id, self.align, self.version, count, size = header
+        self._packet = whole[:size].toreadonly()
+        self.fragments = Fragments(self._packet, count, self.align)
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return bytes(self._packet)
+
+    @property
+    def types(self) -> NDArray[np.uint8]:
+        """Of the fragments; a view, to be read only."""
+        return self.fragments.types
+
+    @property
+    def sizes(self) -> NDArray[np.uint16]:
+        """Of the fragments (B), without padding; a view, to be read only."""
+        return self.fragments.sizes
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the packet (B)."""
+        return len(self._packet)
+
+    @property
+    def packet(self) -> memoryview:
+        """The packet, not copied; to be read only."""
+        return self._packet
+
+    def __iter__(self) -> Iterator[tuple[int, memoryview]]:
+        return iter(self.fragments)
+
+    def __len__(self) -> int:
+        return len(self.fragments)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mfp) and self._packet == other._packet
+
+    def __hash__(self) -> int:
+        return hash(self.encode())
+
+    def __repr__(self) -> str:
+        return (
+            f"Mfp(source_id={self.source_id:#06x}, event_id={self.event_id}, "
+            f"{len(self)} fragments, {self.nbytes} bytes)"
+        )
