@@ -193,6 +193,8 @@ std::vector<int> Buffer::descriptors() const {
 }
 
 const SharedMemory& Buffer::area() const { return parts_->area; }
+const Doorbell& Buffer::reader_bell() const { return *parts_->reader_bell; }
+const Doorbell& Buffer::writer_bell() const { return *parts_->writer_bell; }
 
 BufferWriter::BufferWriter(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
@@ -232,6 +234,7 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
     there.bytes.store(bytes, std::memory_order_relaxed);
     buffer_->control().committed.store(++committed_, std::memory_order_release);
     buffer_->reader_bell->ring();
+    last_bytes_ = bytes;
     return true;
 }
 

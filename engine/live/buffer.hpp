@@ -50,6 +50,9 @@ class Buffer {
     /// To be handed over. Valid as long as the buffer.
     [[nodiscard]] std::vector<int> descriptors() const;
     [[nodiscard]] const SharedMemory& area() const;
+    /// What its reader and its writer sleep on: for who waits for something else as well.
+    [[nodiscard]] const Doorbell& reader_bell() const;
+    [[nodiscard]] const Doorbell& writer_bell() const;
 
     Buffer(Buffer&&) noexcept;
     Buffer& operator=(Buffer&&) noexcept;
@@ -83,6 +86,8 @@ class BufferWriter {
     /// Pieces ever committed, and of these ever acknowledged.
     [[nodiscard]] std::uint64_t committed() const;
     [[nodiscard]] std::uint64_t acknowledged() const;
+    /// Of the piece that this writer committed last.
+    [[nodiscard]] base::Bytes last_bytes() const { return last_bytes_; }
 
     /// No more will be committed: a reader that has read all knows that it is at the end.
     void close();
@@ -94,6 +99,7 @@ class BufferWriter {
     std::uint64_t committed_;
     base::Bytes reserved_at_ = 0;
     base::Bytes reserved_ = 0;
+    base::Bytes last_bytes_ = 0;
 };
 
 /// The reading side; one at a time, and the buffer outlives it. A new one reads again what was not

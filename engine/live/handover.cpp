@@ -157,8 +157,9 @@ base::expected<HandoverListener> HandoverListener::listen(const std::string& nam
 base::expected<Handover> HandoverListener::accept(base::Time until) {
     while (wait_for(socket_.get(), until)) {
         OwnedFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (!socket) {
-            continue;
+        if (!socket && errno != ECONNABORTED) {
+            return base::failure(
+                fmt::format("cannot accept a connection: {}", std::strerror(errno)));
         }
         const ucred who = credentials_of(socket.get());
         if (who.uid == ::geteuid()) {

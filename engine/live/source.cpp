@@ -1,0 +1,88 @@
+#include "live/source.hpp"
+
+#include <chrono>
+#include <stop_token>
+
+#include "live/clock.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+    counter.fetch_add(count, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void Source::start(std::uint64_t first_mfp) {
+    stop();
+    at_end_ = false;
+    thread_ =
+        std::jthread([this, first_mfp](const std::stop_token& stop) { run(stop, first_mfp); });
+}
+
+void Source::stop() {
+    thread_.request_stop();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+void Source::sleep(base::Time until, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    const std::chrono::nanoseconds since_boot(until.ps / 1'000);
+    wake_.wait_until(lock, stop, std::chrono::steady_clock::time_point(since_boot),
+                     [] { return false; });
+}
+
+void Source::run(const std::stop_token& stop, std::uint64_t first_mfp) {
+    BufferWriter writer(*buffer_);
+    const std::stop_callback wake(stop, [this] { buffer_->writer_bell().ring(); });
+    const double interval = config_.mfps_per_second > 0 ? 1 / config_.mfps_per_second : 0;
+    base::Time begin = now();
+    for (std::uint64_t mfp = first_mfp; !stop.stop_requested(); ++mfp) {
+        const auto elapsed = static_cast<double>(mfp - first_mfp) * interval;
+        const base::Time due = begin + base::Time::from_seconds(elapsed);
+        if (interval > 0 && now() < due) {
+            sleep(due, stop);
+        }
+        const std::uint64_t blocked_before = counters_.blocked.load(std::memory_order_relaxed);
+        const MfpFeed::Fed fed = feed(mfp, writer, stop);
+        if (fed == MfpFeed::Fed::end) {
+            writer.close();
+            at_end_.store(true, std::memory_order_release);
+            return;
+        }
+        const base::Time behind = now() - due;
+        if (counters_.blocked.load(std::memory_order_relaxed) != blocked_before) {
+            begin += behind;
+        } else if (interval > 0 && behind > base::Time::from_seconds(interval)) {
+            add(counters_.late, 1);
+        }
+    }
+}
+
+MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop) {
+    bool is_blocked = false;
+    while (!stop.stop_requested()) {
+        const std::uint64_t seen = writer.acknowledged();
+        const MfpFeed::Fed fed = feed_->feed(mfp, writer);
+        if (fed == MfpFeed::Fed::done) {
+            add(counters_.mfps, 1);
+            add(counters_.bytes, static_cast<std::uint64_t>(writer.last_bytes()));
+        }
+        if (fed != MfpFeed::Fed::no_room) {
+            add(counters_.absent, fed == MfpFeed::Fed::absent ? 1 : 0);
+            return fed;
+        }
+        add(counters_.blocked, is_blocked ? 0 : 1);
+        is_blocked = true;
+        buffer_->writer_bell().sleep(base::Time::never(), [&] {
+            return writer.acknowledged() == seen && !stop.stop_requested();
+        });
+    }
+    return MfpFeed::Fed::no_room;
+}
+
+}  // namespace daqloom::live

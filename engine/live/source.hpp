@@ -1,0 +1,84 @@
+// Sources of a unit: threads that fill its buffers with multi-fragment packets (MFPs).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/units.hpp"
+#include "live/buffer.hpp"
+
+namespace daqloom::live {
+
+/// Where a source's MFPs come from. MFP k holds the events from k × packing on; k is its tag.
+class MfpFeed {
+  public:
+    enum class Fed {
+        done,
+        no_room,  ///< ask again for the same MFP
+        absent,   ///< there is no such MFP, but later ones
+        end,      ///< there are no more
+    };
+
+    virtual ~MfpFeed() = default;
+    /// Commits the MFP with this number. Asked for in order, from any number on.
+    virtual Fed feed(std::uint64_t mfp, BufferWriter& writer) = 0;
+};
+
+struct SourceConfig {
+    double mfps_per_second = 0;  ///< 0: as fast as there is room
+};
+
+/// Written by the source's thread, read by anybody.
+struct SourceCounters {
+    std::atomic<std::uint64_t> mfps{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> absent{0};   ///< MFPs that a recording does not have
+    std::atomic<std::uint64_t> blocked{0};  ///< MFPs that waited for room
+    std::atomic<std::uint64_t> late{0};     ///< MFPs more than an interval behind their time
+};
+
+/// A thread that is asleep until an MFP is due, or there is room for it. MFP n after the start is
+/// due n intervals after it. What is due after a late wake-up comes at once, so that the rate holds
+/// on average; time spent waiting for room is not made up for.
+class Source {
+  public:
+    /// The buffer outlives the source, which is its only writer.
+    Source(Buffer& buffer, std::unique_ptr<MfpFeed> feed, SourceConfig config)
+        : buffer_(&buffer), feed_(std::move(feed)), config_(config) {}
+    ~Source() { stop(); }
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+
+    /// From this MFP on. What was committed before stays in the buffer.
+    void start(std::uint64_t first_mfp);
+    /// Returns when the thread has ended. The buffer is not closed.
+    void stop();
+
+    /// The feed is at its end, and the buffer closed.
+    [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
+    [[nodiscard]] const SourceCounters& counters() const { return counters_; }
+
+  private:
+    void run(const std::stop_token& stop, std::uint64_t first_mfp);
+    /// Feeds one MFP, after it has waited for room if need be.
+    MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
+
+    /// Until then, or the stop.
+    void sleep(base::Time until, const std::stop_token& stop);
+
+    Buffer* buffer_;
+    std::unique_ptr<MfpFeed> feed_;
+    SourceConfig config_;
+    SourceCounters counters_;
+    std::atomic<bool> at_end_{false};
+    std::mutex mutex_;  // without content: what a condition variable asks for
+    std::condition_variable_any wake_;
+    std::jthread thread_;
+};
+
+}  // namespace daqloom::live
