@@ -23,7 +23,7 @@ void check(const StreamingCopy& way, std::size_t bytes, std::size_t from_offset,
     SCOPED_TRACE(std::string(way.name) + ", " + std::to_string(bytes) + " bytes, from offset " +
                  std::to_string(from_offset) + " to " + std::to_string(to_offset));
     constexpr std::size_t kGuard = 256;
-    const auto source = random_bytes(from_offset + bytes, random);
+    const auto source = random_bytes(from_offset + bytes + 1, random);
     const auto before = random_bytes(kGuard + to_offset + bytes + kGuard, random);
     auto target = before;
     auto expected = before;

@@ -38,7 +38,7 @@ struct TransportConfig {
     /// Memory that the others write to; none: nobody writes here. Outlives the transport.
     const SharedMemory* arena = nullptr;
     /// Memory from which writes are made. Outlives the transport.
-    std::vector<std::span<const std::byte>> sources;
+    std::vector<std::span<const std::byte>> sources = {};
     /// Rung by whoever has something for this unit. Outlives the transport.
     const Doorbell* doorbell = nullptr;
     Waiting waiting = Waiting::adaptive;
