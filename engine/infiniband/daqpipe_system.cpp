@@ -254,7 +254,7 @@ void DaqpipeSystem::on_written(const Nodes::Letter& letter, Time now) {
     ++counted_.fragments_written;
     counted_.bytes_written += letter.bytes;
     ReadoutOut out{*this, letter.content.source, now};
-    readouts_[letter.content.source].on_write_done(out);
+    readouts_[letter.content.source].on_write_done(letter.content.builder, out);
 }
 
 void DaqpipeSystem::on_event(const sim::Event& event) {

@@ -45,8 +45,40 @@ DaqpipeBuilder::DaqpipeBuilder(DaqpipeBuilderConfig config)
       events_(config.credits),
       fragments_(std::size_t{config.credits} * config.sources),
       free_(config.credits),
-      slot_of_(config.credits) {
+      slot_of_(config.credits),
+      lost_(config.sources) {
     std::iota(free_.begin(), free_.end(), SlotTable::Slot{0});
+}
+
+void DaqpipeBuilder::lose(SourceIndex source) {
+    lost_[source] = true;
+    for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+        Event& event = events_[in_turn_[place]];
+        Fragment& fragment = fragments_of(in_turn_[place])[source];
+        if (fragment == Fragment::to_request) {
+            ++event.requested;
+            fragment = Fragment::lost;
+        } else if (fragment == Fragment::in_flight) {
+            --event.in_flight;
+            fragment = Fragment::lost;
+        }
+    }
+}
+
+void DaqpipeBuilder::release(std::uint32_t place) {
+    slot_of_.erase(events_[in_turn_[place]].event);
+    free_.push_back(in_turn_[place]);
+    in_turn_.erase(place);
+}
+
+bool DaqpipeBuilder::is_drained() const {
+    for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+        const Event& event = events_[in_turn_[place]];
+        if (event.requested < config_.sources || event.in_flight > 0) {
+            return false;
+        }
+    }
+    return is_closing_;
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {
@@ -65,7 +97,40 @@ DaqpipeReadout::DaqpipeReadout(DaqpipeReadoutConfig config)
     : config_(config),
       limit_(config.parallel_sends == 0 ? std::numeric_limits<std::uint64_t>::max()
                                         : config.parallel_sends),
-      waiting_(config.builders),
+      builders_(config.builders),
       in_turn_(before_self(0)) {}
+
+void DaqpipeReadout::ignore_request(BuilderIndex builder) {
+    const bool is_lost = builder < config_.builders && builders_[builder].is_lost;
+    ++(is_lost ? counters_.from_lost : counters_.unexpected_requests);
+}
+
+void DaqpipeReadout::on_last_request(BuilderIndex index, std::uint64_t requests) {
+    if (index >= config_.builders || builders_[index].is_lost ||
+        builders_[index].last_request != unknown || requests < builders_[index].requests) {
+        ignore_request(index);
+        return;
+    }
+    builders_[index].last_request = requests;
+}
+
+void DaqpipeReadout::lose(Builder& builder) {
+    if (builder.is_lost) {
+        return;
+    }
+    builder.is_lost = true;
+    in_flight_ -= builder.in_flight;
+    for (; !builder.waiting.empty(); builder.waiting.pop()) {
+        ++counters_.lost_requests;
+        --requests_waiting_;
+    }
+}
+
+bool DaqpipeReadout::is_drained() const {
+    return is_closing_ && std::ranges::all_of(builders_, [](const Builder& builder) {
+               return builder.is_lost || (builder.requests == builder.last_request &&
+                                          builder.waiting.empty() && builder.in_flight == 0);
+           });
+}
 
 }  // namespace daqloom::protocol

@@ -17,13 +17,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/expected.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "protocol/identifiers.hpp"
+#include "protocol/mep.hpp"
 #include "protocol/slot_table.hpp"
 
 namespace daqloom::protocol {
@@ -35,6 +38,7 @@ struct DaqpipeBuilderConfig {
     std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
     base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< each has a place of this size
     bool is_timed = false;                                ///< asks when on_slot says so
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
 /// What a builder asks of its driver. None of the three may call the builder back.
@@ -47,12 +51,26 @@ concept DaqpipeBuilderOut =
         out.done(event);   ///< tell the event manager that there is a credit again
     };
 
+/// And when an epoch ends.
+template <class Out>
+concept DaqpipeBuilderClosingOut =
+    DaqpipeBuilderOut<Out> &&
+    requires(Out& out, EventId event, SourceIndex source, std::uint64_t requests) {
+        /// Tell the readout unit how many requests it gets from this builder in all.
+        out.last_request(source, requests);
+        /// As `built`, but the event lacks the fragments for which is_here says so.
+        out.incomplete(event);
+    };
+
 /// Untimed, the k-th request of an event goes to source (self + k) mod sources: builders that run
 /// in step, which nothing enforces, never ask the same one.
 ///
 /// Invariants: every fragment of an event is requested once, to a place that overlaps no other's;
 /// at most `parallel_sends` of an event are in flight; an event is built once, when the last of
 /// them came. Whatever does not fit is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, every event that was assigned has the fragments of
+/// all live readout units; on_end gives out those that lack others.
 class DaqpipeBuilder {
   public:
     struct Counters {
@@ -62,6 +80,10 @@ class DaqpipeBuilder {
         base::Bytes fragment_bytes = 0;
         std::uint64_t built = 0;
         std::uint64_t done = 0;
+        std::uint64_t incomplete = 0;  ///< events given out without some fragments
+        std::uint64_t dropped = 0;     ///< events that lacked some fragments
+        std::uint64_t late = 0;        ///< assignments ignored, as the epoch was being closed
+        std::uint64_t from_lost = 0;   ///< fragments ignored, as their readout unit was lost
         std::uint64_t unexpected_assignments = 0;  ///< no credit is left, or the event is here
         std::uint64_t unexpected_fragments = 0;    ///< a duplicate, too large, or never requested
         std::uint64_t unexpected_processed = 0;    ///< the event is not here, or not built
@@ -77,6 +99,10 @@ class DaqpipeBuilder {
 
     template <DaqpipeBuilderOut Out>
     void on_assigned(EventId event, Out& out) {
+        if (is_closing_) {
+            ++counters_.late;
+            return;
+        }
         if (free_.empty() || slot_of_.find(event) != SlotTable::none) {
             ++counters_.unexpected_assignments;
             return;
@@ -85,6 +111,7 @@ class DaqpipeBuilder {
         const SlotTable::Slot slot = free_.back();
         free_.pop_back();
         slot_of_.insert(event, slot);
+        next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
         events_[slot] = {.event = event};
         std::fill_n(fragments_of(slot), config_.sources, Fragment::to_request);
         in_turn_.push(slot);
@@ -96,7 +123,8 @@ class DaqpipeBuilder {
         const SlotTable::Slot slot = slot_of_.find(event);
         if (slot == SlotTable::none || source >= config_.sources || bytes < 0 ||
             bytes > config_.largest_fragment || fragments_of(slot)[source] != Fragment::in_flight) {
-            ++counters_.unexpected_fragments;
+            const bool is_lost = source < config_.sources && lost_[source];
+            ++(is_lost ? counters_.from_lost : counters_.unexpected_fragments);
             return;
         }
         fragments_of(slot)[source] = Fragment::here;
@@ -104,6 +132,7 @@ class DaqpipeBuilder {
         counters_.fragment_bytes += bytes;
         --events_[slot].in_flight;
         if (++events_[slot].here == config_.sources) {
+            events_[slot].is_given_out = true;
             ++counters_.built;
             out.built(event);
             return;
@@ -114,17 +143,15 @@ class DaqpipeBuilder {
     template <DaqpipeBuilderOut Out>
     void on_processed(EventId event, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || events_[slot].here != config_.sources) {
+        if (slot == SlotTable::none || !events_[slot].is_given_out) {
             ++counters_.unexpected_processed;
             return;
         }
-        slot_of_.erase(event);
-        free_.push_back(slot);
         std::uint32_t place = 0;
         while (in_turn_[place] != slot) {
             ++place;
         }
-        in_turn_.erase(place);
+        release(place);
         ++counters_.done;
         out.done(event);
     }
@@ -142,21 +169,81 @@ class DaqpipeBuilder {
         }
     }
 
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The epoch is being closed: no more events are taken, and nothing comes from lost readout
+    /// units any more. Comes again when more are lost. Precondition: there are such units.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_close(std::span<const SourceIndex> lost, Out& out) {
+        for (const SourceIndex source : lost) {
+            lose(source);
+        }
+        for (SourceIndex source = 0; source < config_.sources && !is_closing_; ++source) {
+            if (!lost_[source]) {
+                out.last_request(source, counters_.assigned);
+            }
+        }
+        is_closing_ = true;
+        for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+            request_what_the_limits_permit(in_turn_[place], out);
+        }
+    }
+
+    /// After on_close: of the events held, all that the live readout units have is here.
+    [[nodiscard]] bool is_drained() const;
+
+    /// The epoch is over: events that still lack fragments are given out, or dropped, in the order
+    /// in which they came. Precondition: is_drained.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_end(Out& out) {
+        for (std::uint32_t place = 0; place < in_turn_.size();) {
+            Event& event = events_[in_turn_[place]];
+            if (event.is_given_out) {
+                ++place;
+            } else if (config_.when_incomplete == WhenIncomplete::deliver) {
+                ++place;
+                ++counters_.incomplete;
+                event.is_given_out = true;
+                out.incomplete(event.event);
+            } else {
+                ++counters_.dropped;
+                release(place);
+            }
+        }
+    }
+
+    /// The first event number beyond all that this builder has taken.
+    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
+
+    /// Of an event that is held: has the source's fragment come, and where does it belong?
+    [[nodiscard]] bool is_here(EventId event, SourceIndex source) const {
+        return fragments_[first_of(slot_of_.find(event)) + source] == Fragment::here;
+    }
+    [[nodiscard]] base::Bytes place_of(EventId event, SourceIndex source) const {
+        return place_of(slot_of_.find(event), source);
+    }
+
     [[nodiscard]] const Counters& counters() const { return counters_; }
     /// Events assigned and not yet done.
     [[nodiscard]] std::size_t events_held() const { return events_.size() - free_.size(); }
 
   private:
-    enum class Fragment : std::uint8_t { to_request, in_flight, here };
+    enum class Fragment : std::uint8_t { to_request, in_flight, here, lost };
 
     struct Event {
         EventId event{};
-        std::uint32_t requested = 0;
+        std::uint32_t next = 0;       ///< untimed: places beyond self, of the next to be asked
+        std::uint32_t requested = 0;  ///< or lost before
         std::uint32_t in_flight = 0;
         std::uint32_t here = 0;
+        bool is_given_out = false;
     };
 
     explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
+
+    void lose(SourceIndex source);
+    /// The event in this place of `in_turn_` is not held any more.
+    void release(std::uint32_t place);
 
     template <DaqpipeBuilderOut Out>
     void request_what_the_limits_permit(SlotTable::Slot slot, Out& out) {
@@ -175,9 +262,13 @@ class DaqpipeBuilder {
     }
 
     /// None: it is not the turn of one that has still to be asked.
-    [[nodiscard]] std::optional<SourceIndex> next_source(SlotTable::Slot slot) const {
+    [[nodiscard]] std::optional<SourceIndex> next_source(SlotTable::Slot slot) {
         if (!config_.is_timed) {
-            return beyond_self(events_[slot].requested);
+            std::uint32_t& next = events_[slot].next;
+            while (fragments_of(slot)[beyond_self(next)] != Fragment::to_request) {
+                ++next;
+            }
+            return beyond_self(next);
         }
         if (!now_) {
             return std::nullopt;
@@ -209,6 +300,9 @@ class DaqpipeBuilder {
     SlotTable slot_of_;
     base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
     std::optional<std::uint64_t> now_;     ///< time slot
+    std::vector<bool> lost_;               ///< per source
+    bool is_closing_ = false;
+    std::uint64_t next_event_ = 0;
     Counters counters_;
 };
 
@@ -244,12 +338,16 @@ concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
 ///
 /// Invariants: a request is served once, while fragments in flight keep within their limit;
 /// whatever does not fit is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, all requests of live builders have been served.
 class DaqpipeReadout {
   public:
     struct Counters {
         std::uint64_t requests = 0;
         std::uint64_t fragments = 0;  ///< written
         base::Bytes fragment_bytes = 0;
+        std::uint64_t lost_requests = 0;           ///< dropped, as their builder was lost
+        std::uint64_t from_lost = 0;               ///< requests ignored, as their builder was lost
         std::uint64_t unexpected_requests = 0;     ///< more than the builder has credits for, …
         std::uint64_t unexpected_completions = 0;  ///< more than writes under way
         std::uint64_t unexpected_slots = 0;        ///< untimed, or a slot of the past
@@ -261,21 +359,27 @@ class DaqpipeReadout {
     template <DaqpipeReadoutOut Out>
     void on_request(EventId event, BuilderIndex builder, base::Bytes place, base::Bytes bytes,
                     Out& out) {
-        if (builder >= config_.builders || waiting_[builder].size() == config_.credits ||
-            place < 0 || bytes < 0) {
-            ++counters_.unexpected_requests;
+        if (builder >= config_.builders || builders_[builder].is_lost ||
+            builders_[builder].waiting.size() == config_.credits || place < 0 || bytes < 0) {
+            ignore_request(builder);
             return;
         }
         ++counters_.requests;
         ++requests_waiting_;
-        waiting_[builder].push({event, builder, place, bytes});
+        ++builders_[builder].requests;
+        builders_[builder].waiting.push({event, builder, place, bytes});
         write_what_the_limits_permit(out);
     }
 
+    /// A write to this builder.
     template <DaqpipeReadoutOut Out>
-    void on_write_done(Out& out) {
-        if (in_flight_ == 0) {
+    void on_write_done(BuilderIndex builder, Out& out) {
+        if (builder >= config_.builders || builders_[builder].in_flight == 0) {
             ++counters_.unexpected_completions;
+            return;
+        }
+        --builders_[builder].in_flight;
+        if (builders_[builder].is_lost) {
             return;
         }
         --in_flight_;
@@ -294,18 +398,59 @@ class DaqpipeReadout {
         write_what_the_limits_permit(out);
     }
 
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The builder asks for so many fragments in all, and no more. May come before on_close, and
+    /// before those requests.
+    void on_last_request(BuilderIndex builder, std::uint64_t requests);
+
+    /// The epoch is being closed: requests of lost builders are dropped, and what is being written
+    /// to these is not waited for. Comes again when more are lost. Precondition: there are such
+    /// builders.
+    template <DaqpipeReadoutOut Out>
+    void on_close(std::span<const BuilderIndex> lost, Out& out) {
+        is_closing_ = true;
+        for (const BuilderIndex builder : lost) {
+            lose(builders_[builder]);
+        }
+        write_what_the_limits_permit(out);
+    }
+
+    /// After on_close: all that the live builders asked for has been written.
+    [[nodiscard]] bool is_drained() const;
+
+    /// The first event number beyond all of which it has written something: the next epoch begins
+    /// with the largest of all live units.
+    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
+
     [[nodiscard]] const Counters& counters() const { return counters_; }
     [[nodiscard]] std::uint64_t requests_waiting() const { return requests_waiting_; }
+    /// To builders that are not lost.
     [[nodiscard]] std::uint64_t in_flight() const { return in_flight_; }
 
   private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
+    struct Builder {
+        base::Ring<DaqpipeWrite> waiting;
+        std::uint64_t in_flight = 0;
+        std::uint64_t requests = 0;
+        std::uint64_t last_request = unknown;  ///< as in on_last_request
+        bool is_lost = false;
+    };
+
+    void ignore_request(BuilderIndex builder);
+    void lose(Builder& builder);
+
     explicit DaqpipeReadout(DaqpipeReadoutConfig config);
 
     template <DaqpipeReadoutOut Out>
     void write_what_the_limits_permit(Out& out) {
         while (requests_waiting_ > 0 && in_flight_ < limit_ && find_who_is_next()) {
-            const DaqpipeWrite write = waiting_[in_turn_].front();
-            waiting_[in_turn_].pop();
+            Builder& builder = builders_[in_turn_];
+            const DaqpipeWrite write = builder.waiting.front();
+            builder.waiting.pop();
+            ++builder.in_flight;
             if (!config_.is_timed) {
                 in_turn_ = one_before(in_turn_);
             }
@@ -313,6 +458,7 @@ class DaqpipeReadout {
             ++in_flight_;
             ++counters_.fragments;
             counters_.fragment_bytes += write.bytes;
+            next_event_ = std::max(next_event_, static_cast<std::uint64_t>(write.event) + 1);
             out.write(write);
         }
     }
@@ -321,9 +467,9 @@ class DaqpipeReadout {
     /// anything.
     bool find_who_is_next() {
         if (config_.is_timed) {
-            return now_ && !waiting_[in_turn_].empty();
+            return now_ && !builders_[in_turn_].waiting.empty();
         }
-        while (waiting_[in_turn_].empty()) {
+        while (builders_[in_turn_].waiting.empty()) {
             in_turn_ = one_before(in_turn_);
         }
         return true;
@@ -338,12 +484,14 @@ class DaqpipeReadout {
     }
 
     DaqpipeReadoutConfig config_;
-    std::uint64_t limit_;                            ///< on fragments in flight
-    std::vector<base::Ring<DaqpipeWrite>> waiting_;  ///< per builder
+    std::uint64_t limit_;  ///< on fragments in flight
+    std::vector<Builder> builders_;
     std::uint64_t requests_waiting_ = 0;
-    std::uint64_t in_flight_ = 0;
+    std::uint64_t in_flight_ = 0;  ///< to builders that are not lost
     BuilderIndex in_turn_;
     std::optional<std::uint64_t> now_;  ///< time slot
+    bool is_closing_ = false;
+    std::uint64_t next_event_ = 0;
     Counters counters_;
 };
 

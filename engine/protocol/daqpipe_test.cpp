@@ -127,8 +127,8 @@ class ReadoutScene {
         readout.on_request(EventId{event}, builder, 0, 1, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs write_done() {
-        readout.on_write_done(*this);
+    Outputs write_done(BuilderIndex builder) {
+        readout.on_write_done(builder, *this);
         return std::exchange(outputs_, {});
     }
     Outputs slot(std::uint64_t slot) {
@@ -156,11 +156,11 @@ TEST(DaqpipeReadout, PushesInBarrelOrderFromItsOwnNumberDownwards) {
     EXPECT_EQ(scene.request(2, 2), Outputs{});
     EXPECT_EQ(scene.request(3, 3), Outputs{});
     EXPECT_EQ(scene.request(5, 3), Outputs{});
-    EXPECT_EQ(scene.write_done(), Outputs{"3 to 3"});  // 0 waits for nothing, then comes 3
-    EXPECT_EQ(scene.write_done(), Outputs{"2 to 2"});
-    EXPECT_EQ(scene.write_done(), Outputs{"4 to 1"});
-    EXPECT_EQ(scene.write_done(), Outputs{"5 to 3"});
-    EXPECT_EQ(scene.write_done(), Outputs{});
+    EXPECT_EQ(scene.write_done(1), Outputs{"3 to 3"});  // 0 waits for nothing, then comes 3
+    EXPECT_EQ(scene.write_done(3), Outputs{"2 to 2"});
+    EXPECT_EQ(scene.write_done(2), Outputs{"4 to 1"});
+    EXPECT_EQ(scene.write_done(1), Outputs{"5 to 3"});
+    EXPECT_EQ(scene.write_done(3), Outputs{});
     EXPECT_EQ(scene.readout.in_flight(), 0U);
 }
 
@@ -171,23 +171,24 @@ TEST(DaqpipeReadout, TimedServesTheBuilderWhoseSlotItIs) {
     EXPECT_EQ(scene.request(1, 2), Outputs{});
     EXPECT_EQ(scene.slot(0), Outputs{});          // builder 0
     EXPECT_EQ(scene.slot(1), Outputs{"0 to 2"});  // (0 − 1) mod 3
-    EXPECT_EQ(scene.write_done(), Outputs{"1 to 2"});
+    EXPECT_EQ(scene.write_done(2), Outputs{"1 to 2"});
     EXPECT_EQ(scene.request(2, 2), Outputs{});  // the limit
     EXPECT_EQ(scene.slot(2), Outputs{});
-    EXPECT_EQ(scene.write_done(), Outputs{});  // builder 1
+    EXPECT_EQ(scene.write_done(2), Outputs{});  // builder 1
     EXPECT_EQ(scene.slot(4), Outputs{"2 to 2"});
 }
 
 TEST(DaqpipeReadout, CountsAndIgnoresWhatDoesNotFit) {
     ReadoutScene scene({.builders = 2, .credits = 1, .parallel_sends = 1});
-    EXPECT_EQ(scene.write_done(), Outputs{});
+    EXPECT_EQ(scene.write_done(0), Outputs{});
+    EXPECT_EQ(scene.write_done(2), Outputs{});  // no such builder
     EXPECT_EQ(scene.request(0, 2), Outputs{});
     EXPECT_EQ(scene.request(0, 0), Outputs{"0 to 0"});
     EXPECT_EQ(scene.request(1, 0), Outputs{});
     EXPECT_EQ(scene.request(2, 0), Outputs{});  // only one may wait
     EXPECT_EQ(scene.slot(0), Outputs{});
     EXPECT_EQ(scene.readout.counters().unexpected_requests, 2U);
-    EXPECT_EQ(scene.readout.counters().unexpected_completions, 1U);
+    EXPECT_EQ(scene.readout.counters().unexpected_completions, 2U);
     EXPECT_EQ(scene.readout.counters().unexpected_slots, 1U);
 }
 
@@ -332,7 +333,7 @@ class SmallSystem {
                 BuilderOut builder_out{s, w.builder};
                 s.builders_[w.builder].on_fragment(w.event, r, w.bytes, builder_out);
                 ReadoutOut readout_out{s, r};
-                s.readouts_[r].on_write_done(readout_out);
+                s.readouts_[r].on_write_done(w.builder, readout_out);
             });
         }
     };

@@ -31,7 +31,8 @@ concept EventManagerOut =
     requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
 
 /// Invariants: no builder has more than `concurrent_events`; events are assigned in the order they
-/// came; an event waits in the backlog only while every builder is full.
+/// came; an event waits in the backlog only while every builder is full, or when the epoch is
+/// closed.
 class EventManager {
   public:
     struct Counters {
@@ -47,7 +48,7 @@ class EventManager {
     template <EventManagerOut Out>
     void on_event(EventId event, Out& out) {
         ++counters_.events;
-        if (free_slots_ == 0) {
+        if (free_slots_ == 0 || is_closing_) {
             backlog_.push(event);
             counters_.backlog_peak = std::max(counters_.backlog_peak, backlog());
             return;
@@ -65,12 +66,15 @@ class EventManager {
         --in_flight_[builder];
         ++free_slots_;
         // A backlog means that every builder was full: the free slot is the only one.
-        if (!backlog_.empty()) {
+        if (!backlog_.empty() && !is_closing_) {
             const EventId event = backlog_.front();
             backlog_.pop();
             assign(event, builder, out);
         }
     }
+
+    /// The epoch is being closed: what has not been assigned stays in the backlog.
+    void on_close() { is_closing_ = true; }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
     [[nodiscard]] std::uint64_t backlog() const { return backlog_.size(); }
@@ -116,6 +120,7 @@ class EventManager {
     std::uint64_t free_slots_;              ///< over all builders
     BuilderIndex next_in_turn_ = 0;
     base::Ring<EventId> backlog_;
+    bool is_closing_ = false;
     Counters counters_;
 };
 

@@ -28,6 +28,9 @@ enum class MepState : std::uint16_t {
     empty = 2,  ///< the source had no MFP for these events: 0 bytes
 };
 
+/// What a builder does with a MEP that lacks MFPs of readout units that were lost.
+enum class WhenIncomplete { deliver, drop };
+
 struct MepEntry {
     base::Bytes offset = 0;  ///< from the MEP's first byte
     base::Bytes bytes = 0;

@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "protocol/byte_ring.hpp"
 #include "protocol/identifiers.hpp"
+#include "protocol/mep.hpp"
 #include "protocol/mep_layout.hpp"
 
 namespace daqloom::protocol {
@@ -34,9 +35,6 @@ enum class WhenFull {
     discard,  ///< drops it, everywhere, and goes on
     wait,     ///< holds it, and with it sooner or later the whole event builder
 };
-
-/// What a builder does with a MEP whose last MFPs are in readout units that were lost.
-enum class WhenIncomplete { deliver, drop };
 
 struct PushBuilderConfig {
     BuilderIndex self = 0;

@@ -675,6 +675,10 @@ class PushBuildingCheck {
             next = std::max(next, builder_fates_[b].is_lost ? 0 : builders_[b].next_mep());
         }
         next_mep_ = next;
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            promise(readout_fates_[r].is_lost || has_written_everything(r),
+                    "who has drained has written all that live builders have granted");
+        }
         for (BuilderIndex b = 0; b < builders_.size(); ++b) {
             if (!builder_fates_[b].is_lost) {
                 input(builders_[b], b, [](PushBuilder& m, BuilderOut& out) { m.on_end(out); });
@@ -686,6 +690,27 @@ class PushBuildingCheck {
                 input(units_[r], r, [=](ShiftUnit& m, UnitOut& out) { m.on_end(next, out); });
             }
         }
+    }
+
+    [[nodiscard]] bool has_written_everything(ReadoutIndex r) {
+        return std::ranges::all_of(granted_by_live_builders(), [=, this](MepId id) {
+            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s) {
+                if (!landed_.contains({id, r, s}) || model_[r].under_way.contains({id, s})) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
+    [[nodiscard]] std::vector<MepId> granted_by_live_builders() {
+        std::vector<MepId> granted;
+        for (std::uint64_t id = 0; id < meps_.size(); ++id) {
+            if (meps_[id].place >= 0 &&
+                !builder_fates_[builder_of(MepId{id}, shift_.builders())].is_lost) {
+                granted.push_back(MepId{id});
+            }
+        }
+        return granted;
     }
 
     void incomplete(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
