@@ -60,8 +60,11 @@ PYTHON: dict[str, set[str]] = {
     "cli_options": set(),
     "cli_fabric_options": COMMAND,
     "cli_topology": COMMAND | {"cli_fabric_options"},
-    **dict.fromkeys(("cli_study", "cli_compare", "cli_conclude", "cli_report"), COMMAND),
-    "cli": COMMAND | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude"},
+    **dict.fromkeys(
+        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure"), COMMAND
+    ),
+    "cli": COMMAND
+    | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude", "cli_measure"},
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

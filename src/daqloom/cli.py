@@ -13,6 +13,7 @@ import typer
 
 from daqloom import cli_conclude
 from daqloom.cli_compare import compare
+from daqloom.cli_measure import control, measure, unit
 from daqloom.cli_options import Json, Name, Set
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
@@ -258,5 +259,8 @@ for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
     study_app.command()(conclusion)
 app.add_typer(study_app, name="study")
 app.add_typer(topology_app, name="topology")
+app.command()(measure)
+app.add_typer(control, name="control")
+app.command()(unit)
 app.command()(compare)
 app.command()(report)
