@@ -62,9 +62,19 @@ PYTHON: dict[str, set[str]] = {
     "cli_fabric_options": COMMAND,
     "cli_topology": COMMAND | {"cli_fabric_options"},
     "cli_data": COMMAND | {"data"},
-    **dict.fromkeys(("cli_study", "cli_compare", "cli_conclude", "cli_report"), COMMAND),
+    **dict.fromkeys(
+        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure"), COMMAND
+    ),
     "cli": COMMAND
-    | {"cli_study", "cli_topology", "cli_report", "cli_compare", "cli_conclude", "cli_data"},
+    | {
+        "cli_study",
+        "cli_topology",
+        "cli_report",
+        "cli_compare",
+        "cli_conclude",
+        "cli_measure",
+        "cli_data",
+    },
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must

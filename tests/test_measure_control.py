@@ -57,7 +57,7 @@ def test_a_run_lives_from_start_to_exit(tmp_path):
             assert [unit.state for unit in control.status().units] == ["ready"] * 3
             control.want(Goal.RUNNING)
             await running(control, {0, 1, 2})
-            await control.until(lambda: control.run.units[1].counters.get("meps_built", 0) > 10)
+            await control.until(lambda: control.run.units[1].tally.totals.get("meps_built", 0) > 10)
             control.want(Goal.READY)
             await control.until(lambda: control.run.phase is Phase.READY)
             assert control.run.first_mep > 10

@@ -14,6 +14,7 @@ import typer
 from daqloom import cli_conclude
 from daqloom.cli_compare import compare
 from daqloom.cli_data import app as data_app
+from daqloom.cli_measure import control, measure, unit
 from daqloom.cli_options import Json, Name, Set
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
@@ -260,5 +261,8 @@ for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
 app.add_typer(study_app, name="study")
 app.add_typer(topology_app, name="topology")
 app.add_typer(data_app, name="data")
+app.command()(measure)
+app.add_typer(control, name="control")
+app.command()(unit)
 app.command()(compare)
 app.command()(report)

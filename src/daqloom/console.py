@@ -33,6 +33,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
 
     A programming error keeps its traceback.
     """
+    from daqloom.measure.errors import MeasureError
     from daqloom.output import OutputError
     from daqloom.scenario.errors import ScenarioError
     from daqloom.simulate import SimulationError
@@ -43,7 +44,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
         sys.stdout.flush()
     except ScenarioError as error:
         fail(str(error), BAD_INPUT)
-    except (SimulationError, StudyFailure, OutputError) as error:
+    except (SimulationError, MeasureError, StudyFailure, OutputError) as error:
         fail(str(error), FAILED)
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)
@@ -91,22 +92,30 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float], None]]:
     """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
-    started = spoken = time.monotonic()
+    with spoken(what) as say:
+        yield lambda share: say(share, "")
+
+
+@contextmanager
+def spoken(what: str) -> Iterator[Callable[[float, str], None]]:
+    """The same, of a function that also takes what to say of it."""
+    started = last = time.monotonic()
     bar: Any = None
 
-    def show(share: float) -> None:
-        nonlocal bar, spoken
+    def show(share: float, how: str) -> None:
+        nonlocal bar, last
         now = time.monotonic()
         if now - started < SILENT_S:
             return
+        how = f", {how}" if how else ""
         if not sys.stderr.isatty():
-            if now - spoken >= SPOKEN_EVERY_S or spoken == started:
-                print(f"{what}: {share:.0%}", file=sys.stderr, flush=True)
-                spoken = now
+            if now - last >= SPOKEN_EVERY_S or last == started:
+                print(f"{what}: {share:.0%}{how}", file=sys.stderr, flush=True)
+                last = now
             return
         if bar is None:
             bar = _bar(what)
-        bar.update(bar.tasks[0].id, completed=share)
+        bar.update(bar.tasks[0].id, completed=share, description=what + how)
 
     try:
         yield show

@@ -102,6 +102,27 @@ METRICS: tuple[Metric, ...] = (
         "Buffer that one builder's port may take, less what the incast rule asks for: below 0 the "
         "rule BDP + buffer ≥ Σ windows is broken. Absent if the buffer is unlimited.",
     ),
+    Metric(
+        "units_lost",
+        "times",
+        "measure",
+        "How often a unit was lost in the whole run: ended, silent, stuck or out of reach.",
+    ),
+    Metric(
+        "regroupings",
+        "times",
+        "measure",
+        "How often the units of a running event builder halted and went on with other members or "
+        "new connections, whole run.",
+    ),
+    Metric(
+        "refused.*",
+        "messages",
+        "measure",
+        "What the run control and units refused, by cause, whole run: `token` (strangers), "
+        "`method`, `malformed`, `oversized`, `unknown_unit`, `occupied` (a second process for a "
+        "unit), `epoch` (of members that are no more), `unasked`, `session`.",
+    ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(

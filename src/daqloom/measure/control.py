@@ -265,7 +265,7 @@ class Control:
             host=guest.host if guest else "",
             pid=guest.pid if guest else 0,
             reason=unit.reason[:1000],
-            counters=unit.counters,
+            counters=unit.tally.totals,
         )
 
     def _has_ended(self) -> bool:

@@ -15,6 +15,8 @@ WAITS = "waits"
 """Not 0: it waits for its own source or sink, and nobody expects progress of it."""
 NEXT_MEP = "next_mep"
 """The first MEP that no builder has answered."""
+ELAPSED = "elapsed_s"
+"""Seconds since the node was made, at the moment of a reading; the unit adds it."""
 
 
 class Node(Protocol):

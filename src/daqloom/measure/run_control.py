@@ -28,6 +28,7 @@ from daqloom.measure.messages import (
 from daqloom.measure.plan import Plan
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import Goal, Phase, Standing, State
+from daqloom.measure.tally import Tally
 
 MOST_EVENTS = 10_000
 """Of the log of a run; later ones are only counted."""
@@ -114,7 +115,8 @@ class UnitView:
     member_since_s: float = 0.0
     pulse: Pulse | None = None
     """Of this epoch."""
-    counters: dict[str, int | float] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    """Of its counters."""
     answer: Answer | None = None
     failures: int = 0
     returns_s: float | None = None
@@ -280,7 +282,7 @@ class RunControl:
         if unit.asked is None or answer.order != unit.asked.number:
             return None  # to an order that another has replaced
         what, unit.asked, unit.state = unit.asked.what, None, answer.state
-        unit.counters.update(answer.counters)
+        unit.tally.read(answer.counters)
         if answer.failure:
             self._lose(now, unit, f"{what} failed: {answer.failure}")
             if what == "configure" and not self._was_ready:
@@ -303,7 +305,7 @@ class RunControl:
             return Refused.EPOCH
         if unit.standing is Standing.LOST:
             return None if pulse.epoch == self.epoch else Refused.EPOCH
-        unit.counters.update(report.counters)
+        unit.tally.read(report.counters)
         self.first_mep_seen(pulse.next_mep)
         if pulse.state is State.ERROR and unit.standing is Standing.AVAILABLE:
             unit.state = pulse.state

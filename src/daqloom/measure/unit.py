@@ -27,7 +27,7 @@ from daqloom.measure.messages import (
     Start,
     read_order,
 )
-from daqloom.measure.node import BEATS, NEXT_MEP, STEPS, WAITS, MakeNode, Node, RunInfo
+from daqloom.measure.node import BEATS, ELAPSED, NEXT_MEP, STEPS, WAITS, MakeNode, Node, RunInfo
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -47,6 +47,7 @@ class Unit:
         self._node: Node | None = None
         self._configuration: Configure | None = None
         self._next_mep = 0
+        self._made_s = 0.0
 
     def obey(self, order: AnyOrder) -> Answer:
         """Does what the order says; a failure is an answer too, and the unit is in error."""
@@ -125,6 +126,7 @@ class Unit:
         if given is None:
             raise ValueError("it has not been configured")
         run = RunInfo(name=given.run, token=self.token, units=given.units)
+        self._made_s = time.monotonic()
         self._node = self._make_node(given.scenario, given.unit, run)
 
     def _made(self) -> Node:
@@ -133,7 +135,8 @@ class Unit:
         return self._node
 
     def _counters(self) -> dict[str, int | float]:
-        return dict(self._node.counters()) if self._node else {}
+        node = self._node
+        return {**node.counters(), ELAPSED: time.monotonic() - self._made_s} if node else {}
 
 
 def _whole(value: int | float | None) -> int | None:

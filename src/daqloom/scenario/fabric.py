@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from daqloom.scenario.daqpipe import Daqpipe
 from daqloom.scenario.flows import Flows
 from daqloom.scenario.infiniband import InfinibandFabric
+from daqloom.scenario.measure import Measure
 from daqloom.scenario.push import Fragments, Nodes, Shift
 from daqloom.scenario.quantities import TIME, PositiveSeconds, Seconds
 from daqloom.scenario.system import Run, System
@@ -41,12 +42,17 @@ class FabricScenario(System):
     )
     fabric: InfinibandFabric = Field(default_factory=InfinibandFabric, description="the network")
     run: FabricRun = Field(default_factory=FabricRun, description="length and seed")
+    measure: Measure = Field(default_factory=Measure, description="how it is built for real")
 
     def content(self) -> dict[str, Any]:
         """See `System.content`."""
         content = super().content()
         content["fabric"]["dumps"] = self.fabric.digest()
         content["nodes"]["latency_file"] = self.nodes.digest()
+        if not (measure := self.measure.bearing()):
+            del content["measure"]  # the same scenario as before there was such a table
+        else:
+            content["measure"] = measure
         return content
 
     def analyse(self) -> Result:

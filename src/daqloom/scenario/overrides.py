@@ -23,6 +23,9 @@ FILE_KEYS = frozenset(
         "event.lhc.filling",
         "fabric.dumps",
         "nodes.latency_file",
+        "measure.certificates",
+        "measure.source_files",
+        "measure.sink_files",
     }
 )
 """Keys that name a file or a folder."""

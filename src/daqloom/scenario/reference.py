@@ -59,7 +59,7 @@ def reference() -> str:
     run = FabricScenario.model_fields["run"].annotation
     assert isinstance(run, type)
     given = {key: TIME.format(run.model_fields[key].default) for key in ("duration", "warmup")}
-    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "flows", "fabric")
+    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "flows", "fabric", "measure")
     return "\n".join(
         [
             HEAD.format(names=names),

@@ -1,0 +1,95 @@
+"""From the counters of units to the metrics of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from daqloom.measure.node import ELAPSED
+
+Counters = Mapping[str, int | float]
+Reading = Mapping[int, Counters]
+"""The totals of each unit at one time."""
+Metrics = dict[str, int | float | dict[str, int | float]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric, nested by a dot at most once, and the counter of units that it comes from."""
+
+    metric: str
+    counter: str
+    kind: Literal["sum", "rate", "share", "each"]
+    """What units count, together; the same per second; of the time of those that count it, the
+    mean; per what `by` counts, of all units."""
+    factor: Literal["one", "bits", "events"] = "one"
+    """Counters are of events, or of MEPs, which stand for as many events as are packed."""
+    by: str = ""
+
+
+ROWS: tuple[Row, ...] = (
+    Row("event_rate_hz", "meps_built", "rate", "events"),
+    Row("throughput_bps", "bytes_built", "rate", "bits"),
+    Row("events_built", "meps_built", "sum", "events"),
+    Row("events_incomplete", "meps_incomplete", "sum", "events"),
+    Row("events_discarded", "meps_discarded", "sum", "events"),
+    Row("phases", "phases", "each", by=""),
+    Row("barrier_share", "in_barrier_s", "share"),
+    Row("idle_share", "idle_s", "share"),
+    Row("phase_s", "in_phases_s", "each", by="phases"),
+    Row("barrier_s.waiting", "waiting_for_slowest_s", "each", by="barriers"),
+    Row("barrier_s.releasing", "releasing_s", "each", by="barriers"),
+    Row("control_messages", "messages_sent", "sum"),
+    Row("source_buffer_full", "mfps_blocked", "sum"),
+)
+"""A metric whose counter no unit has is absent."""
+
+
+def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:
+    """What each unit has counted in between."""
+    return {
+        unit: {name: value - begin.get(unit, {}).get(name, 0) for name, value in counters.items()}
+        for unit, counters in end.items()
+    }
+
+
+def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
+    """Of what units have counted, with `packing` events in a MEP. Rates are the sum of those of
+    the units, each over its own time: no two are read at the same moment."""
+    found: Metrics = {}
+    window_s = max((counters.get(ELAPSED, 0) for counters in counted.values()), default=0)
+    factors = {"one": 1, "bits": 8, "events": packing}
+    for row in rows:
+        units = [counters for counters in counted.values() if row.counter in counters]
+        value = _value(row, units, float(window_s))
+        if value is None:
+            continue
+        name, _, inner = row.metric.partition(".")
+        scaled = value * factors[row.factor]
+        if not inner:
+            found[name] = scaled
+        else:
+            nest = found.setdefault(name, {})
+            assert isinstance(nest, dict)
+            nest[inner] = scaled
+    return found
+
+
+LATE = 0.1
+"""By this share of the window may a unit's own time be shorter, because of when it was read; with
+less it was not there all the time."""
+
+
+def _value(row: Row, units: Sequence[Counters], window_s: float) -> int | float | None:
+    if not units:
+        return None
+    if row.kind == "sum":
+        return sum(unit[row.counter] for unit in units)
+    if row.kind == "each":
+        divisor = sum(unit.get(row.by, 0) for unit in units) if row.by else len(units)
+        return sum(unit[row.counter] for unit in units) / divisor if divisor else None
+    if window_s <= 0:
+        return None
+    rates = [unit[row.counter] / max(unit.get(ELAPSED, 0), (1 - LATE) * window_s) for unit in units]
+    return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)

@@ -1,0 +1,89 @@
+"""Runs of this user on this machine: where an operator in another terminal finds them.
+
+The files hold what it takes to steer a run, so the folder is the user's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from daqloom.measure.connection import split
+from daqloom.measure.errors import MeasureError
+
+
+def runs_folder() -> Path:
+    """Made if need be. Raises MeasureError where somebody else could read it."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{os.getuid()}")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise MeasureError(
+            f"cannot make {folder}: {(error.strerror or str(error)).lower()}; "
+            "set XDG_RUNTIME_DIR to a folder of yours"
+        ) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise MeasureError(
+            f"{folder} is open to others; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
+        )
+    return folder
+
+
+@contextmanager
+def published(address: str, steering: bytes, token: bytes) -> Iterator[Path]:
+    """While the run control listens at `address`: gives the file of the token that units need."""
+    port = split(address)[1]
+    folder = runs_folder()
+    secrets = {folder / f"{port}.steer": steering, folder / f"{port}.token": token}
+    try:
+        for path, secret in secrets.items():
+            with suppress(FileNotFoundError):
+                path.unlink()  # of a run that was killed: the port is ours now
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                told = (secret.hex(), address, str(os.getpid()))
+                file.write("\n".join(told if path.suffix == ".steer" else told[:1]))
+        yield folder / f"{port}.token"
+    finally:
+        for path in secrets:
+            path.unlink(missing_ok=True)
+
+
+def find_run(address: str | None) -> tuple[str, bytes]:
+    """The address of a run control on this machine, the only one unless given, and what it takes
+    to steer it. Raises MeasureError."""
+    folder = runs_folder()
+    if address is None:
+        files = [path for path in sorted(folder.glob("*.steer")) if _lives(path)]
+        if len(files) != 1:
+            ports = ", ".join(path.stem for path in files[:10])
+            raise MeasureError(
+                f"there are {len(files)} runs, on ports {ports}; name one with --address"
+                if files
+                else "there is no run of yours on this machine; `daqloom control SCENARIO` "
+                "starts one, --address names one elsewhere"
+            )
+        path = files[0]
+    else:
+        path = folder / f"{split(address)[1]}.steer"
+    try:
+        secret, known, _ = path.read_text()[:500].split()
+        return address or known, bytes.fromhex(secret)
+    except (OSError, ValueError):
+        raise MeasureError(
+            f"no run of yours listens on port {path.stem} of this machine; `daqloom control "
+            "SCENARIO` starts one"
+        ) from None
+
+
+def _lives(path: Path) -> bool:
+    """Whether the run control that wrote the file is there: a killed one leaves its file."""
+    try:
+        return Path("/proc", path.read_text()[:500].split()[2]).exists()
+    except (OSError, IndexError):
+        return False

@@ -1,0 +1,50 @@
+"""An operator asks a run control for something, from anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daqloom.measure.connection import (
+    STEER,
+    TOKEN_KEY,
+    channel,
+    is_loopback,
+    read_certificates,
+    split,
+)
+from daqloom.measure.errors import MeasureError
+from daqloom.measure.runs_here import find_run
+from daqloom.measure.status import Request, Status
+
+PATIENCE_S = 10.0
+
+
+def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
+    """What the run control at `address` (the only one of this user on this machine, if None)
+    answers. Raises MeasureError."""
+    import grpc
+
+    secret = b""
+    if certificates is None and (address is None or is_loopback(split(address)[0])):
+        address, secret = find_run(address)
+    if address is None:
+        raise MeasureError("with --certificates, --address has to be given, host:port")
+    shown = read_certificates(certificates, "control") if certificates else None
+    metadata = ((TOKEN_KEY, secret.hex()),) if secret else ()
+    try:
+        with channel(address, shown, PATIENCE_S) as connection:
+            call = connection.unary_unary(STEER)
+            body = call(request.encode(), timeout=PATIENCE_S, metadata=metadata)
+    except grpc.RpcError as error:
+        raise MeasureError(
+            f"the run control at {address} does not answer: {_reason(error)}"
+        ) from None
+    return Status.model_validate_json(body)
+
+
+def _reason(error: object) -> str:
+    import grpc
+
+    if isinstance(error, grpc.Call):
+        return (error.details() or str(error.code()))[:300]
+    return str(error)[:300]

@@ -1,0 +1,172 @@
+"""`daqloom control SCENARIO`: keeps a run up, shows it, and takes commands where it was started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daqloom.measure.control import Control
+from daqloom.measure.run import control_of, run_folder, stopped_by_signals
+from daqloom.measure.runs_here import published
+from daqloom.measure.states import Goal, Phase
+from daqloom.measure.status import Request
+from daqloom.report.run_table import headline, live_table, unit_table
+
+if TYPE_CHECKING:
+    from daqloom.measure.run_control import RunEvent
+    from daqloom.scenario.fabric import FabricScenario
+
+REFRESH_S = 0.5
+LONGEST_LINE = 100
+COMMANDS = "configure, start, stop, reset N, status, exit"
+
+
+def keep_up(scenario: FabricScenario, *, log_dir: Path | None = None, start: bool = False) -> None:
+    """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
+    with run_folder(log_dir) as folder:
+        asyncio.run(_keep_up(scenario, folder, start))
+
+
+async def _keep_up(scenario: FabricScenario, folder: Path, start: bool) -> None:
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    said: list[str] = []
+
+    def on_event(event: RunEvent) -> None:
+        if not interactive:
+            print(f"{event.time_s - control.began_s:9.2f} s  {event.text}", flush=True)
+
+    control = control_of(scenario, folder, on_event=on_event)
+    with stopped_by_signals() as stop, ExitStack() as stack:
+        async with control:
+            token = stack.enter_context(published(control.address, control.steering, control.token))
+            print(f"daqloom: the run control listens at {control.address}", file=sys.stderr)
+            if not control.run.plan.launches:
+                command = f"daqloom unit --control {control.address} --token-file {token}"
+                print(f"daqloom: start {control.run.plan.units} units: {command}", file=sys.stderr)
+            if start:
+                control.want(Goal.RUNNING)
+
+            def obey(line: str) -> None:
+                said[:] = [_obey(control, line)]
+                if said[0] and not interactive:
+                    print(said[0], flush=True)
+
+            ended = asyncio.create_task(_ended(control))
+            stopped = asyncio.create_task(stop.wait())
+            shown = asyncio.create_task(_shown(control, obey, said) if interactive else _nothing())
+            with suppress(OSError) if interactive else _lines(obey):
+                await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (ended, stopped, shown):
+                task.cancel()
+            await asyncio.gather(shown, return_exceptions=True)
+
+
+async def _ended(control: Control) -> None:
+    await control.until(lambda: control.run.phase is Phase.ENDED)
+
+
+async def _nothing() -> None:
+    return
+
+
+def _obey(control: Control, line: str) -> str:
+    """What to say about a line that was typed."""
+    words = line.split()
+    if not words:
+        return ""
+    try:
+        unit = int(words[1]) if words[0] == "reset" and len(words) == 2 else None
+        if len(words) > 2 or (len(words) == 2 and unit is None):
+            raise ValueError
+        if unit is not None and unit not in range(control.run.plan.units):
+            return f"there is no unit {unit}"
+        request = Request.model_validate({"command": words[0], "unit": unit})
+        if (request.command == "reset") != (unit is not None):
+            raise ValueError
+    except ValueError:
+        return f'"{line[:40]}" is no command; there are {COMMANDS}'
+    control.steer(request)
+    if request.command != "status":
+        return ""
+    status = control.status()
+    return "\n".join([headline(status), *_plain(unit_table(status))])
+
+
+def _plain(table: Any) -> Iterator[str]:
+    from rich.console import Console
+
+    console = Console(width=120, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    yield captured.get().rstrip()
+
+
+@contextmanager
+def _lines(obey: Callable[[str], None]) -> Iterator[None]:
+    """Standard input line by line, without a terminal."""
+    loop, rest = asyncio.get_running_loop(), b""
+
+    def read() -> None:
+        nonlocal rest
+        given = os.read(0, 4096)
+        *lines, rest = (rest + given).split(b"\n")
+        rest = rest[-LONGEST_LINE:]
+        for line in lines:
+            obey(line[:LONGEST_LINE].decode(errors="replace"))
+        if not given:
+            loop.remove_reader(0)
+
+    try:
+        loop.add_reader(0, read)
+    except OSError:  # a plain file or /dev/null is always there: read it at once
+        for line in sys.stdin.read(1 << 16).splitlines():
+            obey(line)
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            loop.remove_reader(0)
+
+
+async def _shown(control: Control, obey: Callable[[str], None], said: list[str]) -> None:
+    """The live table of a terminal, with a line to type in."""
+    import termios
+    import tty
+
+    from rich.live import Live
+
+    typed = ""
+    changed = asyncio.Event()
+
+    def read() -> None:
+        nonlocal typed
+        for character in os.read(0, 256).decode(errors="ignore"):
+            if character in "\r\n":
+                obey(typed)
+                typed = ""
+            elif character in "\x7f\b":
+                typed = typed[:-1]
+            elif character.isprintable():
+                typed = (typed + character)[:LONGEST_LINE]
+        changed.set()
+
+    loop = asyncio.get_running_loop()
+    before = termios.tcgetattr(0)
+    tty.setcbreak(0)  # Ctrl-C is still a signal
+    loop.add_reader(0, read)
+    try:
+        with Live(auto_refresh=False) as live:
+            while True:
+                changed.clear()
+                hint = " ".join(said) or COMMANDS
+                live.update(live_table(control.status(), f"{typed}_", hint), refresh=True)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), REFRESH_S)
+    finally:
+        loop.remove_reader(0)
+        termios.tcsetattr(0, termios.TCSADRAIN, before)

@@ -1,0 +1,75 @@
+"""A run as a table for terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daqloom.measure.states import Phase, Standing
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from daqloom.measure.status import Status, UnitStatus
+
+COUNTERS = ("meps_built", "meps_incomplete", "meps_discarded")
+"""Of units, those that a table has a column for."""
+EVENTS_SHOWN = 8
+MOST_ROWS = 40
+
+
+def headline(status: Status) -> str:
+    """One line."""
+    members = sum(unit.member for unit in status.units)
+    line = (
+        f"{status.scenario}: {status.phase}, {members} of {len(status.units)} units, "
+        f"epoch {status.epoch}, from MEP {status.first_mep}"
+    )
+    return f"{line}: {status.failure}" if status.phase is Phase.ERROR else line
+
+
+def unit_table(status: Status) -> Table:
+    """A row per unit: those that are not well first, if there are too many."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        "unit", "state", "as a member", "host", "pid", *COUNTERS, "lost last", box=box.SIMPLE_HEAD
+    )
+    rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
+    for unit in sorted(rows, key=lambda unit: unit.unit):
+        table.add_row(
+            str(unit.unit),
+            str(unit.state) if unit.standing is not Standing.ABSENT else "-",
+            "yes" if unit.member else str(unit.standing),
+            unit.host,
+            str(unit.pid or "-"),
+            *(f"{unit.counters[name]:,}" if name in unit.counters else "-" for name in COUNTERS),
+            unit.reason,
+            style=None if _is_well(unit) else "yellow",
+        )
+    if left := len(status.units) - len(rows):
+        table.caption = f"{left} more units, all well"
+    return table
+
+
+def live_table(status: Status, typed: str = "", said: str = "") -> Group:
+    """Headline, units, the last entries of the log; what is being typed."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [f"{time_s:9.2f} s  {text}" for time_s, text in status.events[-EVENTS_SHOWN:]]
+    refused = [f"{name}: {count}" for name, count in status.counts.items() if "." in name]
+    foot = [Text("  ".join(refused), style="red")] if refused else []
+    prompt = [Text(said, style="dim"), Text(f"> {typed}", style="bold")] if typed else []
+    return Group(
+        Text(headline(status), style="bold"),
+        unit_table(status),
+        *(Text(line, style="dim") for line in lines),
+        *foot,
+        *prompt,
+    )
+
+
+def _is_well(unit: UnitStatus) -> bool:
+    return unit.member
