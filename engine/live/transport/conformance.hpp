@@ -34,6 +34,8 @@ struct TransportUnderTest {
         disturb;
     /// Tells that a unit was killed; else that is left to the unit's own deadlines.
     bool tells_of_death = true;
+    /// Of a unit with nothing to do, in a tenth of a second.
+    int most_waits = 50;
 };
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& transport) {
     return out << transport.name;

@@ -297,7 +297,7 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
         ASSERT_TRUE(
             run.poll_until([&] { return run[1].written.size() == 1 && run[0].done.size() == 1; }));
 
-        EXPECT_EQ(run[1].written[0].from, 0U);
+        EXPECT_TRUE(run[1].written[0].from == 0U || run[1].written[0].from == unknown_unit);
         EXPECT_EQ(run[1].written[0].immediate, static_cast<std::uint32_t>(size) ^ 0xf0f0f0f0);
         EXPECT_EQ(run[0].done[0], size);
         auto expected = pattern(run[1].arena().size(), 5);
@@ -421,9 +421,9 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinWhatATransportTell
                 EXPECT_TRUE(run[self].transport().send(from, bytes));
             }
         };
-        run[self].at_written = [&, self](UnitIndex from, std::uint32_t immediate) {
+        run[self].at_written = [&, self](UnitIndex /*from*/, std::uint32_t immediate) {
             if (immediate < kRounds) {
-                EXPECT_TRUE(run[self].transport().write({.to = from,
+                EXPECT_TRUE(run[self].transport().write({.to = 1 - self,
                                                          .bytes = run[self].source().first(10),
                                                          .immediate = immediate + 1}));
             }
@@ -711,7 +711,7 @@ TEST_P(TransportConformance, AUnitWithNothingToDoSleepsUntilItsDeadline) {
             run[0].transport().wait(until);
         }
         EXPECT_GE(run[0].transport().counters().sleeps, 1U);
-        EXPECT_LE(waits, 50) << "it does not sleep";
+        EXPECT_LE(waits, GetParam().most_waits) << "it does not sleep";
     }
 }
 

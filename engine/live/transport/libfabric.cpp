@@ -688,11 +688,11 @@ void Libfabric::wait(base::Time until) {
     if (config_.waiting == Waiting::adaptive && now() - busy_at_ < config_.polling) {
         return;  // whoever calls us polls a little: we are not all that he looks at
     }
+    ++counters_.sleeps;
     sleep(until);
 }
 
 void Libfabric::sleep(base::Time until) {
-    ++counters_.sleeps;
     const ofi::Queue& queue = endpoint_.queue();
     if (queue.fd < 0) {
         config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });

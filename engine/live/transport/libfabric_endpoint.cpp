@@ -82,7 +82,8 @@ base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size
         return tl::unexpected(chosen.error());
     }
     if (auto started = endpoint.start(others); !started) {
-        return tl::unexpected(started.error());
+        return base::failure(fmt::format("libfabric's provider '{}' at '{}': {}", config.provider,
+                                         config.node, started.error().message));
     }
     return endpoint;
 }
@@ -97,7 +98,9 @@ Endpoint::~Endpoint() {
 base::expected<void> Endpoint::choose(const LibfabricConfig& config, std::size_t longest) {
     auto wanted = needs();
     wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
-    info_ = look_for(*wanted);
+    if (!config.provider.empty()) {
+        info_ = look_for(*wanted);
+    }
     if (!info_) {
         return base::failure(
             fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "

@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "live/transport/shm.hpp"
+
 #ifdef DAQLOOM_LIBFABRIC
 #include "live/transport/libfabric.hpp"
 #endif
@@ -50,6 +52,13 @@ base::expected<std::unique_ptr<Transport>> make_transport(const std::string& nam
                                                           const std::string& node) {
     if (name.starts_with(kLibfabric)) {
         return over_libfabric(name.substr(kLibfabric.size()), config, node);
+    }
+    if (name == "shm") {
+        auto made = ShmTransport::create(config);
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        return std::move(*made);
     }
     return base::failure(fmt::format("there is no transport '{}'; this machine has: {}", name,
                                      fmt::join(transport_names(), ", ")));

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "live/copy.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {
@@ -46,9 +47,7 @@ class ToSelf {
         if (written_ - told_writes_ == writes_.size()) {
             return false;
         }
-        if (!write.bytes.empty()) {
-            std::memcpy(arena_.data() + write.offset, write.bytes.data(), write.bytes.size());
-        }
+        copy(arena_.data() + write.offset, write.bytes.data(), write.bytes.size());
         writes_[written_ % writes_.size()] = {write.immediate, write.context};
         ++written_;
         return true;
