@@ -221,10 +221,18 @@ nb::dict halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) 
     return told;
 }
 
+/// Times, which are counted in picoseconds, as seconds.
 nb::dict counters(const Node& node) {
+    constexpr std::string_view kPicoseconds = "_ps";
     nb::dict all;
-    node.each_counter(
-        [&](const std::string& name, std::uint64_t value) { all[name.c_str()] = value; });
+    node.each_counter([&](const std::string& name, std::uint64_t value) {
+        if (name.ends_with(kPicoseconds)) {
+            const std::string in_seconds = name.substr(0, name.size() - kPicoseconds.size()) + "_s";
+            all[in_seconds.c_str()] = static_cast<double>(value) * 1e-12;
+        } else {
+            all[name.c_str()] = value;
+        }
+    });
     return all;
 }
 

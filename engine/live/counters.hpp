@@ -5,14 +5,18 @@
 
 namespace daqloom::live {
 
-/// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds.
+/// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds: what is
+/// called `_ps`.
 struct NodeCounters {
     Counter beats;  ///< passes of the data thread: it lives while this grows
     Counter sleeps;
+    Counter waits;     ///< not 0: it waits for its own source or consumer, now
+    Counter next_mep;  ///< number in the run of the first MEP beyond what it has answered, now
     // ---- readout unit
     Counter mfps_taken;  ///< from the streams' buffers
     Counter mfp_bytes_taken;
-    Counter mfps_written;  ///< to builder units
+    Counter fragment_bytes_taken;  ///< in these MFPs, without headers and padding
+    Counter mfps_written;          ///< to builder units
     Counter mfp_bytes_written;
     Counter mfps_stale;      ///< of MEPs that an earlier epoch has finished with
     Counter mfps_absent;     ///< numbers that the source left out
@@ -38,8 +42,7 @@ struct NodeCounters {
     Counter mfp_bytes_built;  ///< of MEPs delivered
     Counter mep_bytes_built;  ///< the same with headers and padding
     Counter meps_processed;
-    Counter output_held;  ///< bytes, now
-    Counter build_time;   ///< from the grant of a MEP until it is built, sum
+    Counter build_time;  ///< from the grant of a MEP until it is built, sum
     // ---- what was refused
     Counter refused_messages;  ///< that no unit of this epoch sends
     Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
@@ -50,8 +53,11 @@ struct NodeCounters {
         using N = NodeCounters;
         see("beats", &N::beats);
         see("sleeps", &N::sleeps);
+        see("waits", &N::waits);
+        see("next_mep", &N::next_mep);
         see("mfps_taken", &N::mfps_taken);
         see("mfp_bytes_taken", &N::mfp_bytes_taken);
+        see("fragment_bytes_taken", &N::fragment_bytes_taken);
         see("mfps_written", &N::mfps_written);
         see("mfp_bytes_written", &N::mfp_bytes_written);
         see("mfps_stale", &N::mfps_stale);
@@ -59,13 +65,13 @@ struct NodeCounters {
         see("mfps_malformed", &N::mfps_malformed);
         see("phases", &N::phases);
         see("idle_phases", &N::idle_phases);
-        see("sending_time", &N::sending_time);
-        see("barrier_time", &N::barrier_time);
-        see("idle_time", &N::idle_time);
-        see("entering_time", &N::entering_time);
-        see("waiting_for_source", &N::waiting_for_source);
-        see("waiting_for_builder", &N::waiting_for_builder);
-        see("waiting_for_network", &N::waiting_for_network);
+        see("sending_ps", &N::sending_time);
+        see("in_barrier_ps", &N::barrier_time);
+        see("idle_ps", &N::idle_time);
+        see("entering_ps", &N::entering_time);
+        see("waiting_for_source_ps", &N::waiting_for_source);
+        see("waiting_for_builder_ps", &N::waiting_for_builder);
+        see("waiting_for_network_ps", &N::waiting_for_network);
         see("barriers", &N::barriers);
         see("messages_sent", &N::messages_sent);
         see("meps_granted", &N::meps_granted);
@@ -77,8 +83,7 @@ struct NodeCounters {
         see("mfp_bytes_built", &N::mfp_bytes_built);
         see("mep_bytes_built", &N::mep_bytes_built);
         see("meps_processed", &N::meps_processed);
-        see("output_held", &N::output_held);
-        see("build_time", &N::build_time);
+        see("building_ps", &N::build_time);
         see("refused_messages", &N::refused_messages);
         see("refused_writes", &N::refused_writes);
         see("unreachable", &N::unreachable);

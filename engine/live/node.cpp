@@ -263,6 +263,8 @@ void Node::each_counter(const SeeCount& see) const {
     NodeCounters::each([&](const char* name, Counter NodeCounters::*counter) {
         see(name, (parts_->counters.*counter).get());
     });
+    const NodeCounters& counted = parts_->counters;
+    see("steps", counted.mfps_written + counted.mfps_received + counted.meps_processed);
     parts_->ends.each_count(see);
     const std::lock_guard lock(parts_->mutex);
     TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {

@@ -79,6 +79,7 @@ class ShiftEpoch final : public Epoch {
     bool take_back_consumed();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
     void enter(ShiftStage stage, Time at);
+    [[nodiscard]] Counter* cause_of_waiting() const;
     void deliver(MepId mep, Bytes place, Bytes bytes);
     void write_header(MepId mep, Bytes place, Bytes bytes);
     /// The table has the sources of the whole run.
@@ -325,28 +326,34 @@ bool ShiftEpoch::feed_streams() {
 
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
-    const bool did = outlet_->take_back([&](std::uint64_t turn) {
+    return outlet_->take_back([&](std::uint64_t turn) {
         counters_.meps_processed.add(1);
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
     });
-    counters_.output_held.set(static_cast<std::uint64_t>(builder_->output_held()));
-    return did;
 }
 
 void ShiftEpoch::on_slept(Time duration) {
     counters_.sleeps.add(1);
+    Counter* cause = cause_of_waiting();
+    if (cause != nullptr) {
+        cause->add(duration);
+    }
+    counters_.waits.set(cause == &counters_.waiting_for_source ? 1 : 0);
+    counters_.next_mep.set(next_mep());
+}
+
+/// While it is the readout unit's turn to send; else none.
+Counter* ShiftEpoch::cause_of_waiting() const {
     if (!readout_ || stage_ != ShiftStage::sending) {
-        return;
+        return nullptr;
     }
     const auto& readout = readout_->readout();
     const auto& counted = readout.counters();
     if (readout.writes_under_way() > 0 || !post_.is_empty()) {
-        counters_.waiting_for_network.add(duration);
-    } else if (counted.announced > counted.granted + counted.discarded) {
-        counters_.waiting_for_builder.add(duration);
-    } else {
-        counters_.waiting_for_source.add(duration);
+        return &counters_.waiting_for_network;
     }
+    return counted.announced > counted.granted + counted.discarded ? &counters_.waiting_for_builder
+                                                                   : &counters_.waiting_for_source;
 }
 
 void ShiftEpoch::enter(ShiftStage stage, Time at) {

@@ -50,6 +50,7 @@ class StreamIntake {
             has_piece_ = false;
             counters_->mfps_taken.add(1);
             counters_->mfp_bytes_taken.add(piece_.bytes.size());
+            counters_->fragment_bytes_taken.add(protocol::fragment_bytes(piece_.bytes));
         } else {
             counters_->mfps_absent.add(1);
         }

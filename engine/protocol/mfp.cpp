@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -145,6 +146,24 @@ base::expected<MfpView> MfpView::decode(Memory memory) {
                         header.source_id, size, count, expected));
     }
     return view;
+}
+
+std::uint64_t fragment_bytes(std::span<const std::byte> memory) {
+    const auto u16 = [&](std::size_t at) {
+        std::uint16_t value = 0;
+        std::memcpy(&value, memory.data() + at, sizeof value);
+        return value;
+    };
+    const std::size_t count = u16(2);
+    const std::size_t sizes_at = mfp_header_bytes + ((count + 3) & ~std::size_t{3});
+    if (sizes_at + 2 * count > memory.size()) {
+        return 0;
+    }
+    std::uint64_t sum = 0;
+    for (std::size_t fragment = 0; fragment < count; ++fragment) {
+        sum += u16(sizes_at + 2 * fragment);
+    }
+    return sum;
 }
 
 }  // namespace daqloom::protocol

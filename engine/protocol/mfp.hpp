@@ -56,6 +56,10 @@ constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
            (at(4) | at(5) << 8 | at(6) << 16 | at(7) << 24) == memory.size();
 }
 
+/// Of the fragments of an MFP, without headers and padding: what their sizes add up to, as far as
+/// these lie within `memory`. Precondition: is_as_long_as_it_says.
+std::uint64_t fragment_bytes(std::span<const std::byte> memory);
+
 /// Writes an MFP to the front of `out`, with padding of zeros, and returns its size. Fails if there
 /// are too many fragments, one is too long, or `out` is too short.
 base::expected<base::Bytes> encode_mfp(const MfpHeader& header,

@@ -11,6 +11,7 @@ from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
+    from daqloom.measure.node import RunInfo
     from daqloom.scenario.fabric import FabricScenario
 
 MOST_PACKED = 65_535
@@ -67,9 +68,9 @@ def places(scenario: FabricScenario) -> Places:
 
 
 def live_config(
-    scenario: FabricScenario, unit: int, *, run: str, token: bytes, seed: int | None = None
+    scenario: FabricScenario, unit: int, run: RunInfo
 ) -> _engine.LiveConfig:
-    """What the process of `unit` is to do in the run with this name and token of 16 bytes.
+    """What the process of `unit` is to do in this run.
 
     Raises ScenarioError for what cannot be run live.
     """
@@ -77,7 +78,7 @@ def live_config(
     measure = scenario.measure
     where = places(scenario)
     config = _engine.LiveConfig()
-    config.unit, config.run, config.token = unit, run, token
+    config.unit, config.run, config.token = unit, run.name, run.token
     config.readout_slots, config.builder_slots = where.readouts, where.builders
     config.keeps_lost_slots = nodes.dummies != "none"
     config.transport, config.bind, config.waiting = (
@@ -100,9 +101,13 @@ def live_config(
     config.is_poissonian = fragments.sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes
     config.event_rate_hz = fragments.rate
-    config.seed = scenario.run.seed if seed is None else seed
+    config.seed = scenario.run.seed
     config.stream_buffer = min(nodes.source_buffer, measure.stream_buffer)
     config.output_buffer = min(nodes.output_buffer, measure.output_buffer)
     config.source, config.content = measure.source, measure.content
-    config.sink = measure.sink
+    config.replay, config.sink, config.output = (
+        measure.source_files,
+        measure.sink,
+        measure.sink_files,
+    )
     return config

@@ -30,16 +30,15 @@ class Row:
 
 ROWS: tuple[Row, ...] = (
     Row("event_rate_hz", "meps_built", "rate", "events"),
-    Row("throughput_bps", "bytes_built", "rate", "bits"),
+    Row("throughput_bps", "mfp_bytes_built", "rate", "bits"),
     Row("events_built", "meps_built", "sum", "events"),
     Row("events_incomplete", "meps_incomplete", "sum", "events"),
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("phases", "phases", "each", by=""),
     Row("barrier_share", "in_barrier_s", "share"),
     Row("idle_share", "idle_s", "share"),
-    Row("phase_s", "in_phases_s", "each", by="phases"),
-    Row("barrier_s.waiting", "waiting_for_slowest_s", "each", by="barriers"),
-    Row("barrier_s.releasing", "releasing_s", "each", by="barriers"),
+    Row("phase_s", "sending_s", "each", by="phases"),
+    Row("barrier_s.waiting", "in_barrier_s", "each", by="barriers"),
     Row("control_messages", "messages_sent", "sum"),
     Row("source_buffer_full", "mfps_blocked", "sum"),
 )
