@@ -20,7 +20,6 @@
 
 #include "bindings/attributes.hpp"
 #include "bindings/systems.hpp"
-#include "live/clock.hpp"
 #include "live/node.hpp"
 
 namespace daqloom::bindings {
@@ -202,7 +201,7 @@ std::vector<UnitIndex> connect(Node& node,
 void start(Node& node, std::uint64_t first_mep) {
     const auto started = [&] {
         const nb::gil_scoped_release release;
-        return node.start(first_mep, now());
+        return node.start(first_mep);
     }();
     if (!started) {
         fail(started.error());

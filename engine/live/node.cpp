@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -77,6 +78,7 @@ struct Node::Parts {
     base::expected<void> make_ends();
     void end_flow();
     [[nodiscard]] TransportConfig transport_config();
+    [[nodiscard]] base::Time next_round() const;
     [[nodiscard]] std::uint32_t place_in(const std::vector<UnitIndex>& slots) const;
 
     NodeConfig config;
@@ -165,6 +167,18 @@ TransportConfig Node::Parts::transport_config() {
     return made;
 }
 
+/// Phases by time: rounds of all phases follow each other since 1970, so that units agree on the
+/// phase, though not on the first round, without a word. As far as their clocks agree.
+base::Time Node::Parts::next_round() const {
+    timespec real{};
+    ::clock_gettime(CLOCK_REALTIME, &real);
+    const std::int64_t round_ns =
+        std::max<std::int64_t>(config.window.ps * members->shift.phases() / 1'000, 1);
+    const std::int64_t into_ns =
+        (real.tv_sec % round_ns * (1'000'000'000 % round_ns) + real.tv_nsec) % round_ns;
+    return now() + base::nanoseconds(round_ns - into_ns);
+}
+
 base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
                                                      std::span<const UnitIndex> members) {
     Parts& node = *parts_;
@@ -203,7 +217,7 @@ base::expected<std::vector<UnitIndex>> Node::connect(std::span<const Transport::
     return parts_->flow->transport->connect(peers, now() + timeout);
 }
 
-base::expected<void> Node::start(std::uint64_t first_mep, base::Time start) {
+base::expected<void> Node::start(std::uint64_t first_mep) {
     Parts& node = *parts_;
     if (!node.flow || node.flow->epoch) {
         return base::failure("an epoch is started once, after it was prepared and connected");
@@ -216,7 +230,7 @@ base::expected<void> Node::start(std::uint64_t first_mep, base::Time start) {
                                    .counters = &node.counters,
                                    .epoch = node.epoch,
                                    .first_mep = first_mep,
-                                   .start = start},
+                                   .start = node.next_round()},
                                   *node.members);
     if (!epoch) {
         return tl::unexpected(epoch.error());
@@ -264,7 +278,8 @@ void Node::each_counter(const SeeCount& see) const {
         see(name, (parts_->counters.*counter).get());
     });
     const NodeCounters& counted = parts_->counters;
-    see("steps", counted.mfps_written + counted.mfps_received + counted.meps_processed);
+    see("steps", counted.mfps_written + counted.mfps_received + counted.meps_processed +
+                     counted.meps_discarded);
     parts_->ends.each_count(see);
     const std::lock_guard lock(parts_->mutex);
     TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {

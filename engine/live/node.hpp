@@ -32,9 +32,8 @@ class Node {
     /// To all others. Returns those that did not answer in time.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);
-    /// Data flow from here on. `first_mep`: number in the run of the epoch's first MEP. `start`: of
-    /// the first window, if phases change by time; as `now()` has it.
-    base::expected<void> start(std::uint64_t first_mep, base::Time start);
+    /// Data flow from here on. `first_mep`: number in the run of the epoch's first MEP.
+    base::expected<void> start(std::uint64_t first_mep);
 
     struct Halted {
         bool is_drained = false;

@@ -120,6 +120,7 @@ class ShiftEpoch final : public Epoch {
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
     std::vector<UnitIndex> unreachable_;
+    std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
 };
 
 /// See ShiftUnitOut.
@@ -251,6 +252,7 @@ base::expected<void> ShiftEpoch::make_units() {
         }
         builder_.emplace(std::move(*made));
         outlet_.emplace(*parts_.output);
+        discarded_before_ = counters_.meps_discarded;
         entries_.resize(sources);
         offsets_.resize(std::size_t{readouts} * config.streams);
         granted_at_.resize(Immediate::slots);
@@ -326,6 +328,7 @@ bool ShiftEpoch::feed_streams() {
 
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
+    counters_.meps_discarded.set(discarded_before_ + builder_->counters().discarded);
     return outlet_->take_back([&](std::uint64_t turn) {
         counters_.meps_processed.add(1);
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
@@ -338,7 +341,10 @@ void ShiftEpoch::on_slept(Time duration) {
     if (cause != nullptr) {
         cause->add(duration);
     }
-    counters_.waits.set(cause == &counters_.waiting_for_source ? 1 : 0);
+    const bool waits_for_consumer = builder_ &&
+                                    parts_.config->when_full == protocol::WhenFull::wait &&
+                                    builder_->under_construction() == 0 && !outlet_->is_empty();
+    counters_.waits.set(cause == &counters_.waiting_for_source || waits_for_consumer ? 1 : 0);
     counters_.next_mep.set(next_mep());
 }
 
