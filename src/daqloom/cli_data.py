@@ -197,7 +197,7 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
-        heads = ["MEP", "first event", "events", "MFPs", "missing", "size"]
+        heads = ["MEP", "first event", "MFPs", "missing", "size"]
     heads += ["least", "mean", "most"]
     table = Table(
         *(Column(head, justify="right", no_wrap=True) for head in heads), box=box.SIMPLE_HEAD
@@ -205,7 +205,7 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
     for each in seen:
         row = [each.number, each.source, each.first_event, each.parts]
         if not of_mfps:
-            row = [each.number, each.first_event, each.events, each.parts, each.missing]
+            row = [each.number, each.first_event, each.parts, each.missing]
         sizes = [each.nbytes, each.smallest, each.mean, each.largest]
         table.add_row(*map(str, row), *(for_people("bytes", size) for size in sizes))
     if seen:
