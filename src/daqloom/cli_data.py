@@ -200,7 +200,9 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
         heads = ["MEP", "first event", "MFPs", "missing", "size"]
     heads += ["least", "mean", "most"]
     table = Table(
-        *(Column(head, justify="right", no_wrap=True) for head in heads), box=box.SIMPLE_HEAD
+        *(Column(head, justify="right", no_wrap=True) for head in heads),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
     )
     for each in seen:
         row = [each.number, each.source, each.first_event, each.parts]
