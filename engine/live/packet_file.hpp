@@ -1,6 +1,5 @@
 // Files of recorded data: multi-fragment packets (.mfp, of one source) or multi-event packets
-// (.mep), one right after the other and nothing else. Each says itself how long it is, at most 8
-// GiB.
+// (.mep), one right after the other and nothing else. Each says itself how long it is, up to 8 GiB.
 #pragma once
 
 #include <cstddef>

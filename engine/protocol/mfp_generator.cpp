@@ -24,6 +24,16 @@ std::span<std::uint8_t> part(std::span<std::uint8_t> memory, Bytes at, Bytes byt
     return memory.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
 }
 
+/// Zeros up to `end`; perhaps a few more, where what comes next is not written yet.
+void pad(std::span<std::uint8_t> memory, Bytes at, Bytes end) {
+    constexpr Bytes word = sizeof(std::uint64_t);
+    if (end - at <= word && at + word <= static_cast<Bytes>(memory.size())) {
+        put_number<std::uint64_t>(memory, static_cast<std::size_t>(at), 0);
+    } else {
+        std::ranges::fill(part(memory, at, end - at), std::uint8_t{0});
+    }
+}
+
 }  // namespace
 
 base::expected<MfpGenerator> MfpGenerator::make(MfpGeneratorConfig config) {
@@ -91,7 +101,7 @@ base::expected<Bytes> MfpGenerator::generate(std::uint64_t event,
         const Bytes fragment = number_at<std::uint16_t>(front, sizes_at + 2 * i);
         const Bytes padded = padded_to(fragment, config_.align);
         fill_pattern(config_.source_id, event + i, part(out, at, fragment));
-        std::ranges::fill(part(out, at + fragment, padded - fragment), std::uint8_t{0});
+        pad(out.first(static_cast<std::size_t>(bytes)), at + fragment, at + padded);
         at += padded;
     }
     return bytes;

@@ -135,7 +135,7 @@ def check(
     with plain_failures():
         from daqloom.data.check import check_file
 
-        results = []
+        results: list[Checked] = []
         with progress(f"checking {len(files)} files") as show:
             for file in files:
                 share = _share_of(show, len(results), len(files))
@@ -195,25 +195,28 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
     from rich.table import Column, Table
 
     of_mfps = kind == "mfp"
-    heads = ["MFP", "source", "first event", "fragments", "bytes"]
+    heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
-        heads = ["MEP", "first event", "events", "MFPs", "missing", "bytes"]
-    heads += ["smallest", "mean", "largest"]
-    table = Table(*(Column(head, justify="right") for head in heads), box=box.SIMPLE_HEAD)
+        heads = ["MEP", "first event", "MFPs", "missing", "size"]
+    heads += ["least", "mean", "most"]
+    table = Table(
+        *(Column(head, justify="right", no_wrap=True) for head in heads),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+    )
     for each in seen:
-        row = [each.source, each.first_event, each.parts]
+        row = [each.number, each.source, each.first_event, each.parts]
         if not of_mfps:
-            row = [each.first_event, each.events, each.parts, each.missing]
-        sizes = [each.smallest, round(each.mean, 1), each.largest]
-        table.add_row(*(f"{number:,}" for number in [each.number, *row, each.nbytes, *sizes]))
-    console = Console(highlight=False)
+            row = [each.number, each.first_event, each.parts, each.missing]
+        sizes = [each.nbytes, each.smallest, each.mean, each.largest]
+        table.add_row(*map(str, row), *(for_people("bytes", size) for size in sizes))
     if seen:
-        console.print(table)
+        Console(highlight=False).print(table)
     if len(seen) < totals.packets:
-        console.print(f"and {totals.packets - len(seen):,} more (--limit)")
+        print(f"and {totals.packets - len(seen):,} more (--limit)")
     parts = "fragments" if of_mfps else "MFPs"
     missing = f", {totals.missing:,} missing" if totals.missing else ""
-    console.print(
+    print(
         f"{totals.packets:,} {'MFPs' if of_mfps else 'MEPs'}, {totals.events:,} events, "
         f"{totals.parts:,} {parts}{missing}; {for_people('bytes', totals.nbytes)}, of which "
         f"{for_people('bytes', round(totals.part_bytes))} in {parts}"
