@@ -165,8 +165,9 @@ TEST_F(PacketFiles, ThatDoNotClaimMemoryTheyDoNotFill) {
     ASSERT_TRUE(protocol::encode_mep({}, {}, mep));
     mep[38] = 0x7f;  // 127 · 2^48 + 60 bytes
     auto file = MepFile::open(write({mep}, "a.mep"));
-    EXPECT_EQ(read(*file).second,
-              path("a.mep") + ", byte 0: packet size 35747322042253372; at most 8589934592 is read");
+    EXPECT_EQ(
+        read(*file).second,
+        path("a.mep") + ", byte 0: packet size 35747322042253372; at most 8589934592 is read");
 }
 
 TEST_F(PacketFiles, AreFiles) {
