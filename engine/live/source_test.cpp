@@ -31,10 +31,10 @@ Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
 }
 
 protocol::MfpGenerator generator_of(std::uint16_t source) {
-    auto made = protocol::MfpGenerator::make({.source_id = source,
-                                              .packing = kPacking,
-                                              .sizes = std::make_shared<protocol::PatternSizes>(
-                                                  protocol::FragmentSizes::poisson, 50, 1)});
+    static const auto sizes =
+        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
+    auto made =
+        protocol::MfpGenerator::make({.source_id = source, .packing = kPacking, .sizes = sizes});
     EXPECT_TRUE(made) << made.error().message;
     return *made;
 }
