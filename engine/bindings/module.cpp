@@ -12,4 +12,5 @@ NB_MODULE(_engine, module) {
     daqloom::bindings::bind_daqpipe(module);
     daqloom::bindings::bind_flows(module);
     daqloom::bindings::bind_data(module);
+    daqloom::bindings::bind_buffers(module);
 }

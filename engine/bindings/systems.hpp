@@ -12,5 +12,6 @@ void bind_shift(nanobind::module_& module);
 void bind_daqpipe(nanobind::module_& module);
 void bind_flows(nanobind::module_& module);
 void bind_data(nanobind::module_& module);
+void bind_buffers(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

@@ -202,7 +202,7 @@ TEST(PatternScan, RecognisesGeneratedFragmentsAndSeesEveryFlippedBitInThem) {
     }
     memory[24] = 10;  // a byte of padding taken for one of the fragment
     EXPECT_EQ(scan_pattern(memory).fault, DataFault::pattern);
-    memory[24] = 10 ^ 2;  // 8: a byte of the fragment taken for padding
+    memory[24] = 8;  // a byte of the fragment taken for padding
     EXPECT_NE(scan_pattern(memory).fault, DataFault::none);
     EXPECT_EQ(scan_pattern(std::span(memory).first(40)).fault, DataFault::malformed_mfp);
 }

@@ -135,7 +135,7 @@ def check(
     with plain_failures():
         from daqloom.data.check import check_file
 
-        results = []
+        results: list[Checked] = []
         with progress(f"checking {len(files)} files") as show:
             for file in files:
                 share = _share_of(show, len(results), len(files))

@@ -57,13 +57,10 @@ def generators(
     seed = scenario.run.seed if seed is None else seed
     is_poissonian = fragments.sizes == "poisson"
     tables = {mean: _engine.PatternSizes(is_poissonian, mean, seed) for mean in set(means)}
-    try:
-        return [
-            _engine.MfpGenerator(source, fragments.packing, ALIGN, tables[mean])
-            for source, mean in enumerate(means)
-        ]
-    except ValueError as error:
-        raise ScenarioError(f"fragments: {error}") from None
+    return [
+        _engine.MfpGenerator(source, fragments.packing, ALIGN, tables[mean])
+        for source, mean in enumerate(means)
+    ]
 
 
 def write_files(
