@@ -112,9 +112,11 @@ class Reader {
         if (self.p->reader_.is_broken()) {
             fail("the buffer's writer has damaged it; end both sides and start again");
         }
-        return piece ? nb::make_tuple(piece->tag, nb::cast(Bytes(piece->bytes.data(),
-                                                                 {piece->bytes.size()}, self.h)))
-                     : nb::none();
+        if (!piece) {
+            return nb::none();
+        }
+        return nb::make_tuple(piece->tag,
+                              Bytes(piece->bytes.data(), {piece->bytes.size()}, self.h));
     }
     bool acknowledge() { return reader_.acknowledge(); }
     bool wait_for_piece(double timeout_s) {
