@@ -49,17 +49,46 @@ endfunction()
 function(daqloom_add_engine)
   daqloom_glob(sources "")
   list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+  if(DAQLOOM_ENGINE_FOLDERS)
+    list(JOIN DAQLOOM_ENGINE_FOLDERS "|" folders)
+    list(FILTER sources INCLUDE REGEX "^engine/(${folders})/")
+  endif()
   add_library(daqloom_engine STATIC ${sources})
-  target_include_directories(daqloom_engine PUBLIC "${PROJECT_SOURCE_DIR}/engine")
+  target_include_directories(daqloom_engine PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>)
   target_link_libraries(daqloom_engine
     PUBLIC tl::expected fmt::fmt-header-only
-    PRIVATE daqloom_warnings)
+    PRIVATE $<BUILD_INTERFACE:daqloom_warnings>)
   if(DAQLOOM_LIBFABRIC)
     target_compile_definitions(daqloom_engine PUBLIC DAQLOOM_LIBFABRIC)
     target_link_libraries(daqloom_engine PUBLIC "${DAQLOOM_LIBFABRIC}")
     target_include_directories(daqloom_engine SYSTEM PUBLIC "${DAQLOOM_LIBFABRIC_INCLUDE}")
   endif()
   set_target_properties(daqloom_engine PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+# For find_package(daqloom): library, headers, and how to link them.
+function(daqloom_install_engine)
+  include(CMakePackageConfigHelpers)
+  set(package lib/cmake/daqloom)
+  set_target_properties(daqloom_engine PROPERTIES EXPORT_NAME engine)
+  target_compile_features(daqloom_engine INTERFACE cxx_std_20)
+  # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
+  target_include_directories(daqloom_engine INTERFACE
+    $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The library also serves who links with another compiler, or without optimisation across files.
+    target_compile_options(daqloom_engine PRIVATE -ffat-lto-objects)
+  endif()
+  install(TARGETS daqloom_engine EXPORT daqloom ARCHIVE DESTINATION lib)
+  install(EXPORT daqloom NAMESPACE daqloom:: FILE daqloom-targets.cmake DESTINATION ${package})
+  foreach(folder base live protocol)
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/${folder}" DESTINATION include/daqloom
+      FILES_MATCHING PATTERN "*.hpp")
+  endforeach()
+  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/daqloom-config.cmake.in"
+    daqloom-config.cmake INSTALL_DESTINATION ${package})
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" DESTINATION ${package})
 endfunction()
 
 function(daqloom_add_tests)

@@ -55,6 +55,7 @@ PYTHON: dict[str, set[str]] = {
     "simulate": TOPOLOGY | {"_engine"},
     "measure": TOPOLOGY | {"_engine"},
     "data": TOPOLOGY | {"_engine"},
+    "buffers": {"_engine"},
     "study": TOPOLOGY | METHODS,
     "report": TOPOLOGY | METHODS | {"study"},
     "console": FOUNDATION | METHODS | {"study", "report"},

@@ -28,6 +28,8 @@ class AtomicFile {
     void write(std::string_view bytes);
     [[nodiscard]] expected<void> commit();
 
+    /// A write has failed, and commit will.
+    [[nodiscard]] bool has_failed() const { return error_ != 0; }
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:

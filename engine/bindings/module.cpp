@@ -13,4 +13,5 @@ NB_MODULE(_engine, module) {
     daqloom::bindings::bind_flows(module);
     daqloom::bindings::bind_live(module);
     daqloom::bindings::bind_data(module);
+    daqloom::bindings::bind_buffers(module);
 }

@@ -13,5 +13,6 @@ void bind_daqpipe(nanobind::module_& module);
 void bind_flows(nanobind::module_& module);
 void bind_live(nanobind::module_& module);
 void bind_data(nanobind::module_& module);
+void bind_buffers(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

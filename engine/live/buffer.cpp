@@ -285,6 +285,10 @@ bool BufferReader::acknowledge() {
     return true;
 }
 
+bool BufferReader::has_next() const {
+    return !broken_ && buffer_->control().committed.load(std::memory_order_acquire) != read_;
+}
+
 std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
 
 bool BufferReader::is_at_end() const {
@@ -296,11 +300,7 @@ bool BufferReader::is_at_end() const {
 bool BufferReader::is_broken() const { return broken_; }
 
 void BufferReader::wait(base::Time until) const {
-    buffer_->reader_bell->sleep(until, [this] {
-        const Control& control = buffer_->control();
-        return broken_ || (control.committed.load(std::memory_order_acquire) == read_ &&
-                           control.closed.load(std::memory_order_acquire) == 0);
-    });
+    buffer_->reader_bell->sleep(until, [this] { return !has_next() && !is_at_end(); });
 }
 
 }  // namespace daqloom::live

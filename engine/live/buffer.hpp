@@ -114,6 +114,7 @@ class BufferReader {
     /// The oldest piece that was read and is not acknowledged. False: there is none.
     bool acknowledge();
 
+    [[nodiscard]] bool has_next() const;              ///< something is committed and not read
     [[nodiscard]] std::uint64_t outstanding() const;  ///< read and not acknowledged
     [[nodiscard]] bool is_at_end() const;             ///< closed, and all is read
     [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors make no sense

@@ -143,11 +143,15 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
                                  place->connection->peer())));
         return;
     }
+    // Before the answer: who has it finds all as it is then.
     const std::byte granted{1};
-    if (send({&granted, 1}, place->offer.buffer->descriptors())) {
-        place->holder = visitor.connection.peer();
-        place->connection = std::make_unique<Handover>(std::move(visitor.connection));
-        ++counters_.attached;
+    const auto descriptors = place->offer.buffer->descriptors();
+    place->connection = std::make_unique<Handover>(std::move(visitor.connection));
+    place->holder = place->connection->peer();
+    ++counters_.attached;
+    if (!place->connection->send({&granted, 1}, descriptors)) {
+        place->connection.reset();
+        place->holder = 0;
     }
 }
 

@@ -1,5 +1,6 @@
 // Files of recorded data: multi-fragment packets (.mfp, of one source) or multi-event packets
-// (.mep), one right after the other and nothing else. Each says itself how long it is, up to 8 GiB.
+// (.mep), one right after the other and nothing else. Each says itself how long it is, at most 8
+// GiB.
 #pragma once
 
 #include <cstddef>
@@ -109,6 +110,9 @@ class PacketFileWriter {
     /// One whole packet. A failed write is said by `commit`.
     void append(std::span<const std::uint8_t> packet);
     [[nodiscard]] base::expected<void> commit() { return file_.commit(); }
+
+    /// A write has failed, and commit will.
+    [[nodiscard]] bool has_failed() const { return file_.has_failed(); }
 
     [[nodiscard]] std::uint64_t packets() const { return packets_; }
     [[nodiscard]] base::Bytes bytes() const { return bytes_; }

@@ -18,8 +18,10 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
 void Source::start(std::uint64_t first_mfp) {
     stop();
     at_end_ = false;
+    // Made here: the buffer is open again when this returns.
     thread_ =
-        std::jthread([this, first_mfp](const std::stop_token& stop) { run(stop, first_mfp); });
+        std::jthread([this, first_mfp, writer = BufferWriter(*buffer_)](
+                         const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
 }
 
 void Source::stop() {
@@ -36,8 +38,7 @@ void Source::sleep(base::Time until, const std::stop_token& stop) {
                      [] { return false; });
 }
 
-void Source::run(const std::stop_token& stop, std::uint64_t first_mfp) {
-    BufferWriter writer(*buffer_);
+void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer) {
     const std::stop_callback wake(stop, [this] { buffer_->writer_bell().ring(); });
     const double interval = config_.mfps_per_second > 0 ? 1 / config_.mfps_per_second : 0;
     base::Time begin = now();

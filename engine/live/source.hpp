@@ -64,7 +64,7 @@ class Source {
     [[nodiscard]] const SourceCounters& counters() const { return counters_; }
 
   private:
-    void run(const std::stop_token& stop, std::uint64_t first_mfp);
+    void run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer);
     /// Feeds one MFP, after it has waited for room if need be.
     MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
 

@@ -1,0 +1,187 @@
+// Buffers of running units, for Python. What is wrong with arguments is ValueError, what is wrong
+// with the other side ConnectionError, with one sentence.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "bindings/systems.hpp"
+#include "live/buffer_client.hpp"
+#include "live/buffer_server.hpp"
+#include "live/clock.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using live::AttachedBuffer;
+
+namespace {
+
+/// Ctrl-C ends a wait.
+constexpr base::Time kSlice = base::milliseconds(100);
+
+base::Time until(double timeout_s) {
+    return live::now() + base::Time::from_seconds(std::clamp(timeout_s, 0.0, 1e6));
+}
+
+[[noreturn]] void fail(const std::string& message) {
+    PyErr_SetString(PyExc_ConnectionError, message.c_str());
+    throw nb::python_error();
+}
+
+AttachedBuffer attached(const std::string& name, live::BufferSide side, double timeout_s) {
+    const auto attach = [&] {
+        const nb::gil_scoped_release release;
+        const base::Time deadline = until(timeout_s);
+        return side == live::BufferSide::writer ? live::attach_writer(name, deadline)
+                                                : live::attach_reader(name, deadline);
+    };
+    auto made = attach();
+    if (!made) {
+        fail(made.error().message);
+    }
+    return std::move(*made);
+}
+
+/// Sleeps in slices until `is_done`; false: not by then.
+template <class Sleep, class Done>
+bool wait(double timeout_s, const Sleep& sleep, const Done& is_done) {
+    const base::Time deadline = until(timeout_s);
+    while (!is_done()) {
+        if (live::now() >= deadline) {
+            return false;
+        }
+        {
+            const nb::gil_scoped_release release;
+            sleep(std::min(deadline, live::now() + kSlice));
+        }
+        if (PyErr_CheckSignals() != 0) {
+            throw nb::python_error();
+        }
+    }
+    return true;
+}
+
+class Writer {
+  public:
+    using Bytes = nb::ndarray<nb::memview, std::uint8_t, nb::ndim<1>, nb::c_contig>;
+
+    Writer(const std::string& name, double timeout_s)
+        : unit_(attached(name, live::BufferSide::writer, timeout_s)), writer_(unit_.buffer()) {}
+
+    static nb::object reserve(nb::pointer_and_handle<Writer> self, std::int64_t bytes) {
+        if (bytes < 0) {
+            throw nb::value_error("a negative number of bytes; give 0 or more");
+        }
+        self.p->seen_ = self.p->writer_.acknowledged();
+        const auto room = self.p->writer_.reserve(bytes);
+        return room ? nb::cast(Bytes(room->data(), {room->size()}, self.h)) : nb::none();
+    }
+    void commit(std::uint64_t tag, std::int64_t bytes) { writer_.commit(tag, bytes); }
+    void close() { writer_.close(); }
+    bool wait_for_room(double timeout_s) {
+        return wait(
+            timeout_s, [this](base::Time deadline) { writer_.wait(seen_, deadline); },
+            [this] { return writer_.acknowledged() != seen_ || unit_.is_abandoned(); });
+    }
+    [[nodiscard]] std::uint64_t committed() const { return writer_.committed(); }
+    [[nodiscard]] std::uint64_t acknowledged() const { return writer_.acknowledged(); }
+    [[nodiscard]] bool is_abandoned() const { return unit_.is_abandoned(); }
+
+  private:
+    AttachedBuffer unit_;
+    live::BufferWriter writer_;
+    std::uint64_t seen_ = 0;  ///< acknowledged when there was no room
+};
+
+class Reader {
+  public:
+    using Bytes = nb::ndarray<nb::memview, const std::uint8_t, nb::ndim<1>, nb::c_contig>;
+
+    Reader(const std::string& name, double timeout_s)
+        : unit_(attached(name, live::BufferSide::reader, timeout_s)), reader_(unit_.buffer()) {}
+
+    static nb::object next(nb::pointer_and_handle<Reader> self) {
+        const auto piece = self.p->reader_.next();
+        if (self.p->reader_.is_broken()) {
+            fail("the buffer's writer has damaged it; end both sides and start again");
+        }
+        if (!piece) {
+            return nb::none();
+        }
+        return nb::make_tuple(piece->tag,
+                              Bytes(piece->bytes.data(), {piece->bytes.size()}, self.h));
+    }
+    bool acknowledge() { return reader_.acknowledge(); }
+    bool wait_for_piece(double timeout_s) {
+        return wait(
+            timeout_s, [this](base::Time deadline) { reader_.wait(deadline); },
+            [this] { return reader_.has_next() || reader_.is_at_end() || unit_.is_abandoned(); });
+    }
+    [[nodiscard]] std::uint64_t outstanding() const { return reader_.outstanding(); }
+    [[nodiscard]] bool is_at_end() const { return reader_.is_at_end(); }
+    [[nodiscard]] bool is_abandoned() const { return unit_.is_abandoned(); }
+
+  private:
+    AttachedBuffer unit_;
+    live::BufferReader reader_;
+};
+
+/// A buffer that this process serves.
+class Served {
+  public:
+    Served(const std::string& name, std::int64_t bytes, std::uint32_t pieces) {
+        auto buffer = live::Buffer::create({.name = "daqloom", .bytes = bytes, .pieces = pieces});
+        if (!buffer) {
+            throw nb::value_error(buffer.error().message.c_str());
+        }
+        buffer_ = std::make_unique<live::Buffer>(std::move(*buffer));
+        auto server = live::BufferServer::serve(
+            {{.name = name, .buffer = buffer_.get(), .side = live::BufferSide::writer},
+             {.name = name, .buffer = buffer_.get(), .side = live::BufferSide::reader}});
+        if (!server) {
+            throw nb::value_error(server.error().message.c_str());
+        }
+        server_ = std::move(*server);
+    }
+    void close() { server_.reset(); }
+
+  private:
+    std::unique_ptr<live::Buffer> buffer_;
+    std::unique_ptr<live::BufferServer> server_;
+};
+
+}  // namespace
+
+void bind_buffers(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<Writer>(module, "BufferWriter")
+        .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
+        .def("reserve", &Writer::reserve, "bytes"_a)
+        .def("commit", &Writer::commit, "tag"_a, "bytes"_a)
+        .def("wait", &Writer::wait_for_room, "timeout_s"_a)
+        .def("close", &Writer::close)
+        .def_prop_ro("committed", &Writer::committed)
+        .def_prop_ro("acknowledged", &Writer::acknowledged)
+        .def_prop_ro("is_abandoned", &Writer::is_abandoned);
+    nb::class_<Reader>(module, "BufferReader")
+        .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
+        .def("next", &Reader::next)
+        .def("acknowledge", &Reader::acknowledge)
+        .def("wait", &Reader::wait_for_piece, "timeout_s"_a)
+        .def_prop_ro("outstanding", &Reader::outstanding)
+        .def_prop_ro("is_at_end", &Reader::is_at_end)
+        .def_prop_ro("is_abandoned", &Reader::is_abandoned);
+    nb::class_<Served>(module, "ServedBuffer")
+        .def(nb::init<const std::string&, std::int64_t, std::uint32_t>(), "name"_a, "bytes"_a,
+             "pieces"_a)
+        .def("close", &Served::close);
+}
+
+}  // namespace daqloom::bindings

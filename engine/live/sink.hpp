@@ -1,0 +1,63 @@
+// Sinks of a unit: threads that take built events (MEPs) from its output buffer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "live/buffer.hpp"
+
+namespace daqloom::live {
+
+/// What is done with MEPs, one after the other.
+class MepConsumer {
+  public:
+    virtual ~MepConsumer() = default;
+    /// Valid during the call only. `mep`: its number, in the builder's word.
+    virtual void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) = 0;
+    /// No more come for now.
+    virtual void finish() {}
+};
+
+/// Written by the sink's thread, read by anybody.
+struct SinkCounters {
+    std::atomic<std::uint64_t> meps{0};
+    std::atomic<std::uint64_t> bytes{0};
+    /// MEPs whose number is not larger than the one before: twice, or in disorder.
+    std::atomic<std::uint64_t> repeated{0};
+    std::atomic<std::uint64_t> broken{0};  ///< 1: the buffer's descriptors make no sense
+};
+
+/// A thread that is asleep until there is a MEP. Each is acknowledged when it has been consumed.
+class Sink {
+  public:
+    /// The buffer outlives the sink, which is its only reader.
+    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer)
+        : buffer_(&buffer), consumer_(std::move(consumer)) {}
+    ~Sink() { stop(); }
+    Sink(const Sink&) = delete;
+    Sink& operator=(const Sink&) = delete;
+
+    void start();
+    /// Returns when the thread has consumed all that had been committed.
+    void stop();
+
+    [[nodiscard]] const SinkCounters& counters() const { return counters_; }
+
+  private:
+    void run(const std::stop_token& stop);
+
+    Buffer* buffer_;
+    std::unique_ptr<MepConsumer> consumer_;
+    SinkCounters counters_;
+    std::uint64_t next_mep_ = 0;  ///< all before are behind us
+    std::jthread thread_;
+};
+
+/// Takes MEPs and does nothing with them.
+std::unique_ptr<MepConsumer> discard_meps();
+
+}  // namespace daqloom::live

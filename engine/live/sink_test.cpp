@@ -1,0 +1,303 @@
+#include "live/sink.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "live/check_sink.hpp"
+#include "live/clock.hpp"
+#include "live/file_sink.hpp"
+#include "live/packet_file.hpp"
+#include "live/replay_source.hpp"
+#include "protocol/mep.hpp"
+#include "protocol/mfp_generator.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr std::uint32_t kPacking = 10;
+
+std::vector<protocol::MfpGenerator> sources_of(std::uint16_t count) {
+    const auto sizes =
+        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
+    std::vector<protocol::MfpGenerator> sources;
+    for (std::uint16_t source = 0; source < count; ++source) {
+        auto made = protocol::MfpGenerator::make(
+            {.source_id = source, .packing = kPacking, .sizes = sizes});
+        EXPECT_TRUE(made);
+        sources.push_back(*made);
+    }
+    return sources;
+}
+
+/// A MEP of all sources but those that are missing.
+std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& sources,
+                                 std::uint64_t number, std::size_t missing = ~std::size_t{0}) {
+    const std::uint64_t event = number * kPacking;
+    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(sources.size()));
+    std::vector<protocol::MepEntry> entries;
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+        const base::Bytes bytes = source == missing ? 0 : sources[source].bytes_of(event);
+        entries.push_back({.offset = at,
+                           .bytes = bytes,
+                           .source_id = sources[source].source_id(),
+                           .state = source == missing ? protocol::MepState::missing
+                                                      : protocol::MepState::complete});
+        at += (bytes + 63) / 64 * 64;
+    }
+    std::vector<std::uint8_t> mep(static_cast<std::size_t>(at));
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+        if (source != missing) {
+            const auto place = static_cast<std::size_t>(entries[source].offset);
+            EXPECT_TRUE(sources[source].generate(event, std::span(mep).subspan(place)));
+        }
+    }
+    const auto encoded = protocol::encode_mep(
+        {.mep = protocol::MepId{number}, .event_id = event, .events = kPacking}, entries, mep);
+    EXPECT_TRUE(encoded) << encoded.error().message;
+    return mep;
+}
+
+class SinkTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        auto buffer = Buffer::create({.name = "output", .bytes = 1 << 16, .pieces = 16});
+        ASSERT_TRUE(buffer);
+        buffer_ = std::make_unique<Buffer>(std::move(*buffer));
+        writer_ = std::make_unique<BufferWriter>(*buffer_);
+        folder_ = std::filesystem::temp_directory_path() /
+                  ("daqloom-sink-" + std::to_string(::getpid()) + "-" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directory(folder_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void give(std::uint64_t number, const std::vector<std::uint8_t>& mep) {
+        const base::Time deadline = now() + kHung;
+        while (now() < deadline) {
+            const std::uint64_t seen = writer_->acknowledged();
+            const auto room = writer_->reserve(static_cast<base::Bytes>(mep.size()));
+            if (room) {
+                std::ranges::copy(std::as_bytes(std::span(mep)), room->begin());
+                writer_->commit(number, static_cast<base::Bytes>(mep.size()));
+                return;
+            }
+            writer_->wait(seen, deadline);
+        }
+        FAIL() << "the sink takes nothing";
+    }
+    [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+    [[nodiscard]] std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+            names.push_back(entry.path().filename());
+        }
+        std::ranges::sort(names);
+        return names;
+    }
+
+    std::unique_ptr<Buffer> buffer_;
+    std::unique_ptr<BufferWriter> writer_;
+    std::filesystem::path folder_;
+};
+
+TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
+    const auto sources = sources_of(2);
+    Sink sink(*buffer_, discard_meps());
+    sink.start();
+    std::uint64_t bytes = 0;
+    for (std::uint64_t mep = 0; mep < 500; ++mep) {
+        const auto data = mep_of(sources, mep);
+        bytes += data.size();
+        give(mep, data);
+    }
+    sink.stop();
+    EXPECT_EQ(sink.counters().meps, 500U);
+    EXPECT_EQ(sink.counters().bytes, bytes);
+    EXPECT_EQ(sink.counters().repeated, 0U);
+    EXPECT_EQ(writer_->acknowledged(), 500U);
+    sink.start();
+    give(700, mep_of(sources, 700));
+    give(700, mep_of(sources, 700));
+    give(699, mep_of(sources, 699));
+    sink.stop();
+    EXPECT_EQ(sink.counters().meps, 503U);
+    EXPECT_EQ(sink.counters().repeated, 2U);
+}
+
+TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
+    Sink sink(*buffer_, discard_meps());
+    ASSERT_TRUE(writer_->put(0, -1, 1));
+    sink.start();
+    sink.stop();
+    EXPECT_EQ(sink.counters().broken, 1U);
+    EXPECT_EQ(sink.counters().meps, 0U);
+}
+
+TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
+    const auto sources = sources_of(3);
+    CheckCounters counters;
+    Sink sink(*buffer_, check_meps(sources, counters));
+    sink.start();
+    std::uint64_t fragment_bytes = 0;
+    for (std::uint64_t mep = 0; mep < 50; ++mep) {
+        give(mep, mep_of(sources, mep, mep == 20 ? 1 : 99));
+        for (std::uint64_t event = mep * kPacking; event < (mep + 1) * kPacking; ++event) {
+            for (std::size_t source = 0; source < 3; ++source) {
+                fragment_bytes += mep == 20 && source == 1 ? 0 : sources[source].size(event);
+            }
+        }
+    }
+    sink.stop();
+    EXPECT_EQ(counters.right, 50U);
+    EXPECT_EQ(counters.incomplete, 1U);
+    EXPECT_EQ(counters.mfps, 149U);
+    EXPECT_EQ(counters.absent_mfps, 1U);
+    EXPECT_EQ(counters.fragments, 1490U);
+    EXPECT_EQ(counters.fragment_bytes, fragment_bytes);
+
+    sink.start();
+    auto damaged = mep_of(sources, 50);
+    const auto view = protocol::MepView::decode(damaged);
+    ASSERT_TRUE(view);
+    // The first byte of the first fragment of the second source.
+    damaged[static_cast<std::size_t>(view->entry(1).offset +
+                                     protocol::mfp_overhead(std::uint16_t{kPacking}))] ^= 1;
+    give(50, damaged);
+    give(51, {1, 2, 3});
+    give(52, mep_of(sources, 53));  // says another number than its builder
+    sink.stop();
+    EXPECT_EQ(counters.right, 50U);
+    EXPECT_EQ(counters.wrong[static_cast<std::size_t>(protocol::DataFault::pattern)], 1U);
+    EXPECT_EQ(counters.wrong[static_cast<std::size_t>(protocol::DataFault::malformed_mep)], 1U);
+    EXPECT_EQ(counters.wrong_number, 1U);
+}
+
+TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters);
+    ASSERT_TRUE(consumer) << consumer.error().message;
+    Sink sink(*buffer_, std::move(*consumer));
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 50; ++mep) {
+        give(mep, mep_of(sources, mep));
+    }
+    sink.stop();
+    EXPECT_EQ(counters.packets, 50U);
+    EXPECT_EQ(counters.lost, 0U);
+    const auto names = files();
+    EXPECT_EQ(names.size(), counters.files);
+    ASSERT_GT(names.size(), 1U);
+    EXPECT_EQ(names.front(), "run-0001.mep");
+    std::uint64_t next = 0;
+    for (const std::string& name : names) {
+        auto file = MepFile::open(path(name));
+        ASSERT_TRUE(file);
+        while (true) {
+            const auto mep = file->next();
+            ASSERT_TRUE(mep) << mep.error().message;
+            if (!*mep) {
+                break;
+            }
+            const auto expected = mep_of(sources, next++);
+            EXPECT_TRUE(std::ranges::equal(file->packet(), expected));
+        }
+    }
+    EXPECT_EQ(next, 50U);
+    // A second run with the same prefix leaves the files of the first.
+    sink.start();
+    give(50, mep_of(sources, 50));
+    sink.stop();
+    EXPECT_EQ(files().size(), names.size() + 1);
+}
+
+TEST_F(SinkTest, WritesWhatAReplayReads) {
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer));
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 20; ++mep) {
+        give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+    }
+    sink.stop();
+    EXPECT_EQ(counters.packets, 39U);
+    EXPECT_EQ(files(),
+              (std::vector<std::string>{"run-source-0-0001.mfp", "run-source-1-0001.mfp"}));
+
+    auto stream = Buffer::create({.name = "stream", .bytes = 1 << 20, .pieces = 64});
+    ASSERT_TRUE(stream);
+    auto feed = replay_mfps(
+        {.path = path("run-source-1-0001.mfp"), .source_id = 1, .packing = kPacking}, *stream);
+    ASSERT_TRUE(feed) << feed.error().message;
+    Source source(*stream, std::move(*feed), {});
+    source.start(0);
+    BufferReader reader(*stream);
+    std::uint64_t mfp = 0;
+    for (; !reader.is_at_end(); ++mfp) {
+        mfp += mfp == 7 ? 1 : 0;
+        auto piece = reader.next();
+        while (!piece && !reader.is_at_end()) {
+            reader.wait(now() + kHung);
+            piece = reader.next();
+        }
+        if (!piece) {
+            break;
+        }
+        EXPECT_EQ(piece->tag, mfp);
+        const std::span octets(reinterpret_cast<const std::uint8_t*>(piece->bytes.data()),
+                               piece->bytes.size());
+        EXPECT_EQ(protocol::check_mfp(sources[1], mfp * kPacking, octets).fault,
+                  protocol::DataFault::none);
+        reader.acknowledge();
+    }
+    EXPECT_EQ(mfp, 20U);
+}
+
+TEST_F(SinkTest, CountsWhatAFullDiskLosesAndGoesOn) {
+    // A file may not grow beyond the limit: the same to a writer as a disk that is full.
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run")}, counters);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer));
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 100; ++mep) {
+        give(mep, mep_of(sources, mep));
+    }
+    sink.stop();
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+    EXPECT_EQ(sink.counters().meps, 100U);
+    EXPECT_EQ(counters.lost, 100U);
+    EXPECT_EQ(counters.packets, 0U);
+    EXPECT_GE(counters.failed_files, 1U);
+    EXPECT_TRUE(files().empty());  // nothing half-written is left
+}
+
+TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {
+    FileCounters counters;
+    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters));
+    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters));
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,329 @@
+#include "live/source.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "live/clock.hpp"
+#include "live/generator_source.hpp"
+#include "live/packet_file.hpp"
+#include "live/replay_source.hpp"
+#include "protocol/mep_check.hpp"
+#include "protocol/mfp_generator.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr std::uint16_t kPacking = 10;
+
+Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
+    auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});
+    EXPECT_TRUE(buffer) << buffer.error().message;
+    return std::move(*buffer);
+}
+
+protocol::MfpGenerator generator_of(std::uint16_t source) {
+    static const auto sizes =
+        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
+    auto made =
+        protocol::MfpGenerator::make({.source_id = source, .packing = kPacking, .sizes = sizes});
+    EXPECT_TRUE(made) << made.error().message;
+    return *made;
+}
+
+std::unique_ptr<MfpFeed> generated(std::uint16_t source, GeneratorContent content, Buffer& buffer) {
+    auto feed = generate_mfps(generator_of(source), content, buffer);
+    EXPECT_TRUE(feed) << feed.error().message;
+    return std::move(*feed);
+}
+
+std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+/// The next MFP; none: the end.
+std::optional<Piece> take(BufferReader& reader) {
+    const base::Time deadline = now() + kHung;
+    auto piece = reader.next();
+    while (!piece && !reader.is_at_end() && now() < deadline) {
+        reader.wait(deadline);
+        piece = reader.next();
+    }
+    EXPECT_TRUE(piece || reader.is_at_end()) << "nothing came";
+    return piece;
+}
+
+/// Takes so many MFPs of a generator and checks every byte of them.
+void expect_generated(BufferReader& reader, std::uint16_t source, std::uint64_t from,
+                      std::uint64_t to) {
+    const auto generator = generator_of(source);
+    for (std::uint64_t mfp = from; mfp < to; ++mfp) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        ASSERT_EQ(piece->tag, mfp);
+        const auto check = protocol::check_mfp(generator, mfp * kPacking, octets(piece->bytes));
+        ASSERT_EQ(check.fault, protocol::DataFault::none) << protocol::name_of(check.fault);
+        reader.acknowledge();
+    }
+}
+
+TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    source.start(17);
+    expect_generated(reader, 3, 17, 2'017);
+    source.stop();
+    EXPECT_GE(source.counters().mfps, 2'000U);
+    EXPECT_FALSE(source.is_at_end());
+}
+
+TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    source.start(0);
+    const base::Time deadline = now() + kHung;
+    while (source.counters().blocked == 0 && now() < deadline) {
+        reader.wait(now() + base::milliseconds(1));
+    }
+    source.stop();
+    EXPECT_EQ(source.counters().blocked, 1U);
+    const std::uint64_t first_life = source.counters().mfps;
+    EXPECT_GT(first_life, 0U);
+    // What is in the buffer stays; then comes what it is started with anew.
+    source.start(1'000);
+    expect_generated(reader, 3, 0, first_life);
+    expect_generated(reader, 3, 1'000, 1'100);
+}
+
+TEST(Source, StopsWhileItWaitsForAnMfpToBeDue) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = 1e-3});
+    source.start(0);
+    expect_generated(reader, 3, 0, 1);
+    source.stop();
+    EXPECT_EQ(source.counters().mfps, 1U);
+}
+
+TEST(Source, NeverGoesFasterThanItsRate) {
+    constexpr double rate = 5'000;
+    constexpr std::uint64_t mfps = 300;
+    Buffer buffer = buffer_of(100'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = rate});
+    const base::Time begin = now();
+    source.start(0);
+    for (std::uint64_t mfp = 0; mfp < mfps; ++mfp) {
+        expect_generated(reader, 3, mfp, mfp + 1);
+        ASSERT_GE(now(), begin + base::Time::from_seconds(static_cast<double>(mfp) / rate));
+    }
+}
+
+TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
+    // A feed that takes its time once: what has become due meanwhile comes at once.
+    class SlowOnce final : public MfpFeed {
+      public:
+        Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
+            if (mfp == 5) {
+                ::usleep(20'000);
+            }
+            return writer.put(mfp, 0, 0) ? Fed::done : Fed::no_room;
+        }
+    };
+    {
+        Buffer buffer = buffer_of(64, 1024);
+        BufferReader reader(buffer);
+        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
+        source.start(0);
+        for (int i = 0; i < 250; ++i) {
+            ASSERT_TRUE(take(reader));
+        }
+        source.stop();
+        EXPECT_GE(source.counters().late, 100U);  // those due in 20 ms, but for slow machines
+        EXPECT_EQ(source.counters().blocked, 0U);
+    }
+    {
+        Buffer buffer = buffer_of(64, 1);
+        BufferReader reader(buffer);
+        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
+        source.start(100);
+        ASSERT_TRUE(take(reader));
+        const base::Time deadline = now() + kHung;
+        while (source.counters().blocked == 0 && now() < deadline) {
+            ::usleep(20'000);
+        }
+        // Two intervals begin at the acknowledgement: nothing of the pause is made up for.
+        const base::Time freed = now();
+        reader.acknowledge();
+        for (int i = 0; i < 3; ++i) {
+            ASSERT_TRUE(take(reader));
+            reader.acknowledge();
+        }
+        EXPECT_GE(now() - freed, base::microseconds(200));
+    }
+}
+
+TEST(Source, PreparesItsMfpsOnceAndStampsTheirEventIds) {
+    Buffer buffer = buffer_of(20'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::once, buffer), {});
+    source.start(7);
+    std::vector<const std::byte*> places;
+    for (std::uint64_t mfp = 7; mfp < 1'000; ++mfp) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        ASSERT_EQ(piece->tag, mfp);
+        const auto view = protocol::MfpView::decode(octets(piece->bytes));
+        ASSERT_TRUE(view) << view.error().message;
+        ASSERT_EQ(view->header().event_id, mfp * kPacking);
+        ASSERT_EQ(view->header().source_id, 3);
+        ASSERT_EQ(view->count(), kPacking);
+        places.push_back(piece->bytes.data());
+        reader.acknowledge();
+    }
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    EXPECT_GT(places.size(), 20U);  // all around the buffer
+}
+
+TEST(Source, NeedsABufferForAnMfp) {
+    Buffer small = buffer_of(100);
+    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::every, small));
+    Buffer used = buffer_of(20'000);
+    BufferWriter writer(used);
+    ASSERT_TRUE(writer.put(0, 0, 1));
+    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::once, used));
+}
+
+class Replay : public testing::Test {
+  protected:
+    void SetUp() override {
+        path_ = std::filesystem::temp_directory_path() /
+                ("daqloom-replay-" + std::to_string(::getpid()) + "-" +
+                 testing::UnitTest::GetInstance()->current_test_info()->name() + ".mfp");
+    }
+    void TearDown() override { std::filesystem::remove(path_); }
+
+    void record(const std::vector<std::uint64_t>& numbers) const {
+        auto file = PacketFileWriter::create(path_);
+        ASSERT_TRUE(file);
+        const auto generator = generator_of(3);
+        std::vector<std::uint8_t> mfp(static_cast<std::size_t>(generator.largest()));
+        for (const std::uint64_t number : numbers) {
+            const auto bytes = generator.generate(number * kPacking, mfp);
+            ASSERT_TRUE(bytes);
+            file->append(std::span(mfp).first(static_cast<std::size_t>(*bytes)));
+        }
+        ASSERT_TRUE(file->commit());
+    }
+    [[nodiscard]] ReplayConfig config() const {
+        return {.path = path_, .source_id = 3, .packing = kPacking};
+    }
+    /// (number, recorded number) of what comes; the payload tells the latter.
+    static void expect_replayed(BufferReader& reader, std::uint16_t source, std::uint64_t number,
+                                std::uint64_t recorded) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        EXPECT_EQ(piece->tag, number);
+        const auto view = protocol::MfpView::decode(octets(piece->bytes));
+        ASSERT_TRUE(view);
+        EXPECT_EQ(view->header().event_id, number * kPacking);
+        EXPECT_EQ(view->header().source_id, source);
+        std::uint64_t event = recorded * kPacking;
+        for (const protocol::MfpFragment fragment : *view) {
+            EXPECT_EQ(protocol::check_pattern(3, event++, fragment.payload),
+                      fragment.payload.size());
+        }
+        reader.acknowledge();
+    }
+
+    std::string path_;
+    Buffer buffer_ = buffer_of(10'000);
+};
+
+TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
+    record({4, 5, 6, 8});
+    auto feed = replay_mfps(config(), buffer_);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    expect_replayed(reader, 3, 0, 4);
+    expect_replayed(reader, 3, 1, 5);
+    expect_replayed(reader, 3, 2, 6);
+    expect_replayed(reader, 3, 4, 8);
+    EXPECT_FALSE(take(reader));
+    source.stop();
+    EXPECT_TRUE(source.is_at_end());
+    EXPECT_EQ(source.counters().absent, 1U);
+    EXPECT_EQ(source.counters().mfps, 4U);
+
+    source.start(2);  // again, from its middle
+    expect_replayed(reader, 3, 2, 6);
+    expect_replayed(reader, 3, 4, 8);
+    EXPECT_FALSE(take(reader));
+}
+
+TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
+    record({4, 6});
+    auto feed =
+        replay_mfps({.path = path_, .source_id = 9, .packing = kPacking, .loop = true}, buffer_);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(5);  // of a loop of three
+    expect_replayed(reader, 9, 5, 6);
+    for (std::uint64_t lap = 2; lap < 200; ++lap) {
+        expect_replayed(reader, 9, 3 * lap, 4);
+        expect_replayed(reader, 9, 3 * lap + 2, 6);
+    }
+}
+
+TEST_F(Replay, KeepsInStepWithFilesThatHaveMore) {
+    record({5, 6});
+    ReplayConfig in_step = config();
+    in_step.loop = true;
+    in_step.first_mep = 4;
+    in_step.meps = 4;
+    auto feed = replay_mfps(in_step, buffer_);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    for (std::uint64_t lap = 0; lap < 50; ++lap) {
+        expect_replayed(reader, 3, 4 * lap + 1, 5);
+        expect_replayed(reader, 3, 4 * lap + 2, 6);
+    }
+}
+
+TEST_F(Replay, RefusesWhatItCannotReplay) {
+    EXPECT_FALSE(replay_mfps(config(), buffer_));  // no file
+    record({});
+    EXPECT_FALSE(replay_mfps(config(), buffer_));
+    record({5, 5});
+    EXPECT_FALSE(replay_mfps(config(), buffer_));
+    record({5, 4});
+    EXPECT_FALSE(replay_mfps(config(), buffer_));
+    record({4, 5});
+    EXPECT_TRUE(replay_mfps(config(), buffer_));
+    ReplayConfig other_packing = config();
+    other_packing.packing = kPacking + 1;
+    EXPECT_FALSE(replay_mfps(other_packing, buffer_));
+    other_packing.packing = 0;
+    EXPECT_FALSE(replay_mfps(other_packing, buffer_));
+    Buffer small = buffer_of(100);
+    EXPECT_FALSE(replay_mfps(config(), small));
+}
+
+}  // namespace
+}  // namespace daqloom::live
