@@ -42,7 +42,7 @@ void copy_pieces(benchmark::State& state, Copy copy_piece) {
 const bool registered = [] {
     const auto add = [](const char* name, Copy copy_piece) {
         benchmark::RegisterBenchmark(name, copy_pieces, copy_piece)
-            ->RangeMultiplier(4)
+            ->RangeMultiplier(2)
             ->Range(1 << 10, 4 << 20)
             ->ThreadRange(1, 2)
             ->MinWarmUpTime(0.2)
