@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "protocol/daqpipe_check.hpp"
 #include "protocol/event_manager.hpp"
 #include "protocol/timers_by_hand.hpp"
 
@@ -31,6 +32,16 @@ class BuilderScene {
     }
     void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
     void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
+    void last_request(SourceIndex source, std::uint64_t requests) {
+        outputs_.push_back(fmt::format("last {} to {}", requests, source));
+    }
+    void incomplete(EventId event) {
+        std::string mask;
+        for (SourceIndex source = 0; source < 3; ++source) {
+            mask += builder.is_here(event, source) ? '1' : '0';
+        }
+        outputs_.push_back(fmt::format("incomplete {}: {}", number(event), mask));
+    }
 
     Outputs assigned(std::uint64_t event) {
         builder.on_assigned(EventId{event}, *this);
@@ -46,6 +57,14 @@ class BuilderScene {
     }
     Outputs slot(std::uint64_t slot) {
         builder.on_slot(slot, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<SourceIndex>& lost = {}) {
+        builder.on_close(lost, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end() {
+        builder.on_end(*this);
         return std::exchange(outputs_, {});
     }
 
@@ -114,6 +133,52 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(counters.fragment_bytes, 9);
 }
 
+TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
+    // Events 3 and 5, in turn from source 0, one by one. The last slots are taken first.
+    BuilderScene scene({.sources = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
+    scene.assigned(3);
+    scene.fragment(3, 0);
+    EXPECT_EQ(scene.assigned(5), Outputs{"5 from 0 to 27"});
+    // Source 1 was being waited for: source 2 comes next.
+    EXPECT_EQ(scene.close({1}), (Outputs{"last 2 to 0", "last 2 to 2", "3 from 2 to 72"}));
+    EXPECT_EQ(scene.assigned(7), Outputs{});
+    EXPECT_EQ(scene.fragment(3, 1), Outputs{});
+    EXPECT_EQ(scene.fragment(3, 2), Outputs{});
+    EXPECT_EQ(scene.fragment(5, 0), Outputs{"5 from 2 to 45"});
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.processed(3), Outputs{});  // not given out
+    EXPECT_EQ(scene.close({2}), Outputs{});    // lost in the meantime
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_event(), 6U);
+    EXPECT_EQ(scene.end(), (Outputs{"incomplete 3: 101", "incomplete 5: 100"}));
+    EXPECT_EQ(scene.processed(3), Outputs{"done 3"});
+    EXPECT_EQ(scene.builder.events_held(), 1U);
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.incomplete, 2U);
+    EXPECT_EQ(counters.late, 1U);
+    EXPECT_EQ(counters.from_lost, 1U);
+    EXPECT_EQ(counters.unexpected_fragments, 0U);
+}
+
+TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
+    BuilderScene scene({.sources = 2,
+                        .largest_fragment = 9,
+                        .is_timed = true,
+                        .when_incomplete = WhenIncomplete::drop});
+    scene.slot(0);
+    scene.assigned(0);
+    scene.fragment(0, 0);
+    EXPECT_EQ(scene.close(), (Outputs{"last 1 to 0", "last 1 to 1"}));
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.slot(1), Outputs{"0 from 1 to 9"});
+    EXPECT_FALSE(scene.builder.is_drained());
+    scene.close({1});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.events_held(), 0U);
+}
+
 /// A readout unit and what it wrote since the last look: event and builder.
 class ReadoutScene {
   public:
@@ -133,6 +198,10 @@ class ReadoutScene {
     }
     Outputs slot(std::uint64_t slot) {
         readout.on_slot(slot, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        readout.on_close(lost, *this);
         return std::exchange(outputs_, {});
     }
 
@@ -190,6 +259,27 @@ TEST(DaqpipeReadout, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(scene.readout.counters().unexpected_requests, 2U);
     EXPECT_EQ(scene.readout.counters().unexpected_completions, 2U);
     EXPECT_EQ(scene.readout.counters().unexpected_slots, 1U);
+}
+
+TEST(DaqpipeReadout, ServesLiveBuildersWhenTheEpochIsClosed) {
+    ReadoutScene scene({.builders = 2, .credits = 3, .parallel_sends = 1});
+    scene.readout.on_last_request(1, 2);
+    EXPECT_EQ(scene.request(0, 0), Outputs{"0 to 0"});
+    EXPECT_EQ(scene.request(8, 0), Outputs{});
+    EXPECT_EQ(scene.request(1, 1), Outputs{});
+    EXPECT_EQ(scene.close({0}), Outputs{"1 to 1"});  // the write to builder 0 may never end
+    EXPECT_EQ(scene.request(2, 0), Outputs{});
+    EXPECT_EQ(scene.write_done(1), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.request(3, 1), Outputs{"3 to 1"});
+    EXPECT_EQ(scene.write_done(0), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.write_done(1), Outputs{});
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_event(), 4U);  // nothing of event 8 was written
+    EXPECT_EQ(scene.readout.counters().lost_requests, 1U);
+    EXPECT_EQ(scene.readout.counters().from_lost, 1U);
+    EXPECT_EQ(scene.readout.counters().unexpected_requests, 0U);
 }
 
 TEST(Daqpipe, RefusesAnImpossibleConfigurationInASentence) {
@@ -393,6 +483,32 @@ TEST(Daqpipe, BuildsEveryEventOnceInAllItsVariants) {
             }
         }
     }
+}
+
+TEST(Daqpipe, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
+    DaqpipeCheck::Summary all;
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+        base::RandomStream random(seed, "inputs");
+        std::vector<std::uint8_t> input(50 + random.uniform_int(1'000));
+        for (std::uint8_t& value : input) {
+            value = static_cast<std::uint8_t>(random.uniform_int(256));
+        }
+        const auto run = DaqpipeCheck::play(input);
+        ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
+        all.built += run.built;
+        all.incomplete += run.incomplete;
+        all.dropped += run.dropped;
+        all.lost_requests += run.lost_requests;
+        all.from_lost += run.from_lost;
+        all.late += run.late;
+    }
+    // All that can happen has happened, and more than once.
+    EXPECT_GT(all.built, 5'000U);
+    EXPECT_GT(all.incomplete, 100U);
+    EXPECT_GT(all.dropped, 100U);
+    EXPECT_GT(all.lost_requests, 50U);
+    EXPECT_GT(all.from_lost, 50U);
+    EXPECT_GT(all.late, 50U);
 }
 
 }  // namespace

@@ -119,6 +119,16 @@ TEST(EventManager, EventsWaitInOrderWhileAllBuildersAreFull) {
     EXPECT_EQ(counters.backlog_peak, 3U);
 }
 
+TEST(EventManager, AssignsNothingMoreWhenTheEpochIsClosed) {
+    Scene scene({.builders = 2, .concurrent_events = 1});
+    scene.events(3);
+    scene.manager.on_close();
+    EXPECT_EQ(scene.done(0), Assignments{});
+    EXPECT_EQ(scene.events(1), Assignments{});
+    EXPECT_EQ(scene.manager.backlog(), 2U);
+    EXPECT_EQ(scene.manager.counters().assigned, 2U);
+}
+
 TEST(EventManager, CountsAndIgnoresReportsThatMakeNoSense) {
     Scene scene({.builders = 2, .concurrent_events = 1});
     scene.events(1);

@@ -23,6 +23,7 @@
 #include "protocol/linear_shift.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
+#include "protocol/unit_fates.hpp"
 
 namespace daqloom::protocol {
 
@@ -85,14 +86,6 @@ class PushBuildingCheck {
         bool is_discarded = false;
         bool is_built = false;
         bool is_incomplete = false;
-    };
-    /// What becomes of a unit, and what it knows of the others.
-    struct Fate {
-        std::uint32_t wave = 0;       ///< of losses, in which it is; 0: none
-        bool dies = false;            ///< else it goes on, and is not told
-        bool is_lost = false;         ///< by now
-        bool is_closed = false;       ///< has been told that the epoch is closed
-        std::vector<bool> sees_lost;  ///< the units of the other kind
     };
     struct Unit {
         std::vector<std::uint64_t> generated;                    ///< per stream
@@ -193,8 +186,10 @@ class PushBuildingCheck {
             builder_config_.self = b;
             builders_.push_back(*PushBuilder::make(builder_config_));
         }
-        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders());
-        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts());
+        base::ByteSource nobody_is_lost({});
+        base::ByteSource& choice = summary_.was_closed ? input_ : nobody_is_lost;
+        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders(), choice);
+        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts(), choice);
     }
 
     LinearShift choose_shift() {
@@ -239,17 +234,6 @@ class PushBuildingCheck {
                                             : 1 + Bytes{input_.byte()} * input_.byte() / 8;
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
-    }
-
-    /// One in four is lost, sooner or later.
-    std::vector<Fate> choose_fates(std::uint32_t units, std::uint32_t others) {
-        std::vector<Fate> fates(units, Fate{.sees_lost = std::vector<bool>(others)});
-        for (Fate& fate : fates) {
-            const std::uint8_t choice = summary_.was_closed ? input_.byte() : std::uint8_t{0};
-            fate.wave = choice % 4 == 3 ? 1U + (choice >> 2) % 2 : 0U;
-            fate.dies = (choice >> 3) % 2 == 1;
-        }
-        return fates;
     }
 
     // ---- the run ------------------------------------------------------------------------------
@@ -313,17 +297,15 @@ class PushBuildingCheck {
     template <class Machine, class Action>
     void input(Machine& machine, std::uint32_t self, Action action) {
         using Out = std::conditional_t<std::is_same_v<Machine, ShiftUnit>, UnitOut, BuilderOut>;
-        if (!is_dead(fates<Machine>()[self])) {
+        if (!fates<Machine>()[self].is_dead()) {
             Out out{*this, self};
             action(machine, out);
         }
     }
     template <class Machine>
-    std::vector<Fate>& fates() {
+    Fates& fates() {
         return std::is_same_v<Machine, ShiftUnit> ? readout_fates_ : builder_fates_;
     }
-    static bool is_dead(const Fate& fate) { return fate.is_lost && fate.dies; }
-
     /// A message that comes, and in some cases comes once more, which must have no effect. Unless
     /// it is local it needs the epoch's transport.
     template <class Machine, class Action>
@@ -336,7 +318,7 @@ class PushBuildingCheck {
             input(machine, self, action);
             if (twice) {
                 later([this, &machine, self, action] {
-                    if (is_dead(fates<Machine>()[self])) {
+                    if (fates<Machine>()[self].is_dead()) {
                         return;
                     }
                     const std::uint64_t before = unexpected();
@@ -444,13 +426,22 @@ class PushBuildingCheck {
             promise(here.is_built == (here.landed == sources()),
                     "a MEP is built when its last MFP is there");
         });
+        // The completion comes at once, so that the check knows what is under way; later when that
+        // does not matter any more.
+        if (readout_fates_[r].is_closed) {
+            later([this, r, w] { write_done(r, w); });
+        } else {
+            write_done(r, w);
+        }
+    }
+
+    void write_done(ReadoutIndex r, const PushWrite& w) {
         const bool is_cut = next_mep_ || (builder_fates_[w.builder].is_lost && input_.coin());
-        if (is_cut || is_dead(readout_fates_[r])) {
-            return;  // it is never done
+        if (is_cut || readout_fates_[r].is_dead()) {
+            return;
         }
         model_[r].under_way.erase({w.mep, w.stream});
         model_[r].dispensable.emplace(w.mep, w.stream);
-        // The completion comes at once, so that the check knows what is under way.
         input(units_[r], r, [&](ShiftUnit& unit, UnitOut& out) {
             unit.on_write_done(w.mep, w.stream, now_, out);
         });
@@ -605,23 +596,12 @@ class PushBuildingCheck {
         is_closing_ = true;
         const auto lost_readouts = lose(readout_fates_, wave);
         const auto lost_builders = lose(builder_fates_, wave);
+        summary_.lost_units += lost_readouts.size() + lost_builders.size();
         tell(units_, lost_builders,
              [this](ShiftUnit& unit, auto& lost, UnitOut& out) { unit.on_close(lost, now_, out); });
         tell(builders_, lost_readouts, [](PushBuilder& builder, auto& lost, BuilderOut& out) {
             builder.on_close(lost, out);
         });
-    }
-
-    std::vector<std::uint32_t> lose(std::vector<Fate>& fates, std::uint32_t wave) {
-        std::vector<std::uint32_t> lost;
-        for (std::uint32_t unit = 0; unit < fates.size(); ++unit) {
-            if (fates[unit].wave == wave) {
-                fates[unit].is_lost = true;
-                lost.push_back(unit);
-            }
-        }
-        summary_.lost_units += lost.size();
-        return lost;
     }
 
     template <class Machine, class Action>
@@ -636,11 +616,7 @@ class PushBuildingCheck {
                    if (next_mep_) {
                        return;
                    }
-                   Fate& fate = fates<Machine>()[unit];
-                   fate.is_closed = true;
-                   for (const std::uint32_t other : lost) {
-                       fate.sees_lost[other] = true;
-                   }
+                   fates<Machine>()[unit].learns(lost);
                    input(machine, unit, [&](auto& m, auto& out) { action(m, lost, out); });
                });
         }
@@ -918,8 +894,8 @@ class PushBuildingCheck {
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
     std::set<std::tuple<MepId, ReadoutIndex, StreamIndex>> landed_;
     std::map<std::uint64_t, std::size_t> entered_;  ///< units, per generation
-    std::vector<Fate> readout_fates_;
-    std::vector<Fate> builder_fates_;
+    Fates readout_fates_;
+    Fates builder_fates_;
     bool is_closing_ = false;
     std::optional<std::uint64_t> next_mep_;  ///< of the next epoch, when this one is over
     std::uint64_t repeated_ = 0;             ///< what came twice, as far as it is unexpected
