@@ -440,6 +440,7 @@ class RunControl:
             self._broken = f"unit {unit.number} is lost"
             if now - unit.member_since_s > LONGEST_PAUSE_S:
                 unit.failures = 0
+            unit.member_since_s = 0.0
         if self.plan.restart:
             unit.returns_s = now + self._pause_s(unit)
 
