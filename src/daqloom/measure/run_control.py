@@ -229,6 +229,7 @@ class RunControl:
         unit.process, unit.session = False, 0
         self._lose(now, unit, f"its process ended: {how}")
         unit.standing, unit.join_by_s = Standing.ABSENT, None
+        unit.reason = f"its process ended: {how}"  # which says more than that it was lost
         if unit.returns_s is None and self.plan.restart:
             unit.returns_s = now + self._pause_s(unit)
         if not self._was_ready and self.goal is not Goal.ENDED:
