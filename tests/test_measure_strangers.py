@@ -64,7 +64,8 @@ class Player:
         await self.channel.close()
 
     async def says(self, body):
-        await self.call.write(body)
+        with contextlib.suppress(grpc.aio.AioRpcError):  # refused sooner than all was said
+            await self.call.write(body)
 
     async def refused(self):
         """The status code with which the connection ends, and why."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daqloom.measure.messages import Message, Prepare, Start
+from daqloom.measure.outputs import Drop, Kill, Launch, Send
 from daqloom.measure.plan import Plan
-from daqloom.measure.run_control import BUILDING, Drop, Kill, Launch, RunControl, Send
+from daqloom.measure.run_control import BUILDING, RunControl
 from daqloom.measure.states import Standing
 from daqloom.measure.unit import Unit
 
