@@ -80,7 +80,7 @@ class FakeNode:
 
 def make(document: Mapping[str, Any], unit: int, run: Any) -> FakeNode:
     assert len(run.token) == 16
-    return FakeNode(Path(document["folder"]), unit)
+    return FakeNode(Path(document.get("folder", "/nowhere")), unit)
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from daqloom.cli_options import Json, Name, Set
 from daqloom.console import for_people, plain_failures, print_result, spoken
 
 if TYPE_CHECKING:
+    from daqloom.measure.outputs import RunEvent
     from daqloom.measure.run import Progress
-    from daqloom.measure.run_control import RunEvent
     from daqloom.measure.status import Status
 
 UP = "up"

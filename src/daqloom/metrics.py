@@ -119,9 +119,9 @@ METRICS: tuple[Metric, ...] = (
         "refused.*",
         "messages",
         "measure",
-        "What the run control and units refused, by cause, whole run: `token` (strangers), "
-        "`method`, `malformed`, `oversized`, `unknown_unit`, `occupied` (a second process for a "
-        "unit), `epoch` (of members that are no more), `unasked`, `session`.",
+        "What the run control and units refused, by cause, whole run: `token` and `strangers` (who "
+        "is no part of the run), `method`, `malformed`, `oversized`, `unknown_unit`, `occupied` (a "
+        "second process for a unit), `epoch` (of members that are no more), `unasked`, `session`.",
     ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),

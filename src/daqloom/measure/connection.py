@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,15 @@ def joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def quiet() -> None:
+    """gRPC tells standard error of every connection that ends, unless told not to before it is
+    used: what matters is told by us."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
     """A gRPC channel to the run control. Raises MeasureError off loopback without certificates."""
+    quiet()
     import grpc
 
     host, _ = split(address)

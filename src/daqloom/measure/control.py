@@ -22,10 +22,11 @@ from daqloom.measure.connection import Certificates, joined
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message
+from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
 from daqloom.measure.refused import Refused
-from daqloom.measure.run_control import Drop, Kill, Launch, RunControl, RunEvent, Send
+from daqloom.measure.run_control import RunControl
 from daqloom.measure.service import Orders, Service
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus

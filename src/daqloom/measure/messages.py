@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from daqloom.measure.states import State
 
@@ -17,15 +17,21 @@ LARGEST_REPORT_BYTES = 256 * 1024
 """Of a unit."""
 LARGEST_ORDER_BYTES = 16 * 1024 * 1024
 """Of the run control: the addresses of all members are the most that it sends."""
-LARGEST_SCENARIO_BYTES = 1 << 20
 
 _LARGEST = 2**63 - 1
+
+
+def printable(text: str) -> str:
+    """The text with what is not printable written out, as in ScenarioError."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
 
 UnitNumber = Annotated[int, Field(ge=0, lt=MOST_UNITS)]
 Epoch = Annotated[int, Field(ge=0, lt=1 << 32)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 OrderNumber = Annotated[int, Field(ge=1, le=_LARGEST)]
-Text = Annotated[str, Field(max_length=1000)]
+Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
+"""Printed on terminals: it holds nothing that moves a cursor."""
 Address = Annotated[bytes, Field(max_length=1024)]
 """Of a unit's transport; base64 in JSON."""
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]

@@ -63,8 +63,10 @@ def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
     """The engine's. Raises ValueError, with one sentence, for what cannot be built."""
     from daqloom import _engine
     from daqloom.measure.configure import live_config
+    from daqloom.measure.pinning import pin
     from daqloom.scenario.fabric import FabricScenario
 
     scenario = FabricScenario.model_validate(document)
+    pin(scenario.measure, unit, run.units)
     node: Node = _engine.LiveNode(live_config(scenario, unit, run))
     return node

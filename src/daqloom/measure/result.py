@@ -75,6 +75,21 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
     return found
 
 
+REFUSED = "refused_"
+"""Counters of units that begin so are what they refused, by cause."""
+
+
+def refused(counted: Reading) -> dict[str, int | float]:
+    """The same of all units, by cause; those without any left out."""
+    found: dict[str, int | float] = {}
+    for counters in counted.values():
+        for name, value in counters.items():
+            if name.startswith(REFUSED) and value:
+                cause = name.removeprefix(REFUSED)
+                found[cause] = found.get(cause, 0) + value
+    return found
+
+
 LATE = 0.1
 """By this share of the window may a unit's own time be shorter, because of when it was read; with
 less it was not there all the time."""

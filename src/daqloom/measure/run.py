@@ -10,6 +10,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.result import Reading, difference, metrics
-from daqloom.measure.run_control import RunEvent
+from daqloom.measure.result import Reading, difference, metrics, refused
 from daqloom.measure.states import Goal, Phase
 from daqloom.result import Result
 
@@ -198,7 +199,7 @@ async def _measure(
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
 ) -> Result:
-    started_s = time.perf_counter()
+    started_s, began_cpu_s = time.perf_counter(), children_s()
     control = control_of(scenario, folder, launcher=launcher, on_event=on_event)
     with stopped_by_signals() as stop:
         async with control:
@@ -217,7 +218,7 @@ async def _measure(
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
-    return _result(scenario, control, difference(begin, end), started_s)
+    return _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
 
 
 async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = None) -> None:
@@ -278,7 +279,11 @@ def reading(control: Control) -> Reading:
 
 
 def _result(
-    scenario: FabricScenario, control: Control, counted: Reading, started_s: float
+    scenario: FabricScenario,
+    control: Control,
+    counted: Reading,
+    started_s: float,
+    began_cpu_s: float,
 ) -> Result:
     run = control.run
     found: dict[str, Any] = metrics(counted, scenario.fragments.packing)
@@ -286,8 +291,10 @@ def _result(
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
-    if control.refused:
-        found["refused"] = {str(why): count for why, count in control.refused.items()}
+    refusals = Counter(refused(reading(control)))
+    refusals.update({str(why): count for why, count in control.refused.items()})
+    if refusals:
+        found["refused"] = dict(refusals)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Result(
         scenario=scenario.name,
@@ -297,7 +304,7 @@ def _result(
         metrics=found,
         engine={
             "wall_s": time.perf_counter() - started_s,
-            "cpu_s": children.ru_utime + children.ru_stime,
+            "cpu_s": children_s() - began_cpu_s,
             "peak_rss_bytes": children.ru_maxrss * 1024,
             "units": run.plan.units,
             "cores": len(os.sched_getaffinity(0)),
@@ -310,6 +317,12 @@ def _result(
             }
         },
     )
+
+
+def children_s() -> float:
+    """Processor time of all children that have ended (s)."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def warnings(control: Control, found: dict[str, Any]) -> list[str]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+from daqloom.measure.accusers import Accusers, accusers_among, convicted, worst
 from daqloom.measure.messages import (
     Answer,
     Configure,
@@ -25,10 +25,11 @@ from daqloom.measure.messages import (
     Reset,
     Start,
 )
+from daqloom.measure.outputs import Drop, Kill, Launch, Output, RunEvent, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import Goal, Phase, Standing, State
-from daqloom.measure.tally import Tally
+from daqloom.measure.unit_view import Asked, UnitView
 
 MOST_EVENTS = 10_000
 """Of the log of a run; later ones are only counted."""
@@ -43,88 +44,6 @@ ASKING = (Phase.PREPARING, Phase.CONNECTING, Phase.STARTING, Phase.HALTING)
 """Phases that end when all members have answered."""
 BUILDING = (Phase.STARTING, Phase.RUNNING)
 """Phases in which data may be under way."""
-
-
-@dataclass(frozen=True)
-class Send:
-    """A message for a unit's process."""
-
-    unit: int
-    session: int
-    message: Message
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Start a process for a unit."""
-
-    unit: int
-
-
-@dataclass(frozen=True)
-class Kill:
-    """End a unit's process, whatever it does."""
-
-    unit: int
-
-
-@dataclass(frozen=True)
-class Drop:
-    """Close the connection to a unit's process."""
-
-    unit: int
-    session: int
-
-
-Output = Send | Launch | Kill | Drop
-
-
-@dataclass(frozen=True)
-class RunEvent:
-    """An entry of a run's log."""
-
-    time_s: float
-    text: str
-
-
-@dataclass
-class Asked:
-    """The order that a unit is busy with."""
-
-    number: int
-    until_s: float
-    what: str
-
-
-@dataclass
-class UnitView:
-    """What the run control knows of a unit."""
-
-    number: int
-    standing: Standing = Standing.ABSENT
-    state: State = State.NOT_READY
-    session: int = 0
-    """Of its connection; 0: none."""
-    process: bool = False
-    """Started by us, and not known to have ended."""
-    join_by_s: float | None = None
-    asked: Asked | None = None
-    heard_s: float = 0.0
-    lost_s: float = 0.0
-    beat_s: float = 0.0
-    member_since_s: float = 0.0
-    pulse: Pulse | None = None
-    """Of this epoch."""
-    tally: Tally = field(default_factory=Tally)
-    """Of its counters."""
-    answer: Answer | None = None
-    failures: int = 0
-    returns_s: float | None = None
-    """From then on it is to be brought back."""
-    reset_by_operator: bool = False
-    """Who wants it back, whatever that takes."""
-    reason: str = ""
-    """Why it was lost."""
 
 
 class RunControl:
@@ -229,6 +148,7 @@ class RunControl:
         unit.process, unit.session = False, 0
         self._lose(now, unit, f"its process ended: {how}")
         unit.standing, unit.join_by_s = Standing.ABSENT, None
+        unit.reason = f"its process ended: {how}"  # which says more than that it was lost
         if unit.returns_s is None and self.plan.restart:
             unit.returns_s = now + self._pause_s(unit)
         if not self._was_ready and self.goal is not Goal.ENDED:
@@ -370,7 +290,9 @@ class RunControl:
         if self._suspected_s is not None and now - self._suspected_s > timeout / 2:
             self._on_suspicion(now)
         elif now - self._progress_s > timeout:
-            self._on_trouble(now, "nothing is built any more", self._accusers())
+            self._on_trouble(
+                now, "nothing is built any more", accusers_among(self._of(self.members))
+            )
 
     def _on_suspicion(self, now: float) -> None:
         accusers = self._accusers()
@@ -381,38 +303,31 @@ class RunControl:
         unreachable = [
             unit
             for unit, by in accusers.items()
-            if (len(by) > 1 and 2 * len(by) > others)
-            or self.units[unit].heard_s < (self._suspected_s or 0)
+            if convicted(len(by), others) or self.units[unit].heard_s < (self._suspected_s or 0)
         ]
         if unreachable and len(unreachable) < len(self.members):
             for number in unreachable:
                 by = " and ".join(f"unit {each}" for each in sorted(accusers[number])[:4])
                 self._lose(now, self.units[number], f"unreachable, say {by}")
         else:
-            pairs = ", ".join(f"{min(by)} and {unit}" for unit, by in sorted(accusers.items())[:4])
-            self._on_trouble(now, f"a connection is cut, between {pairs}", accusers)
+            pairs = sorted({(min(n, m), max(n, m)) for n, by in accusers.items() for m in by})
+            told = ", ".join(f"{n} and {m}" for n, m in pairs[:4])
+            self._on_trouble(now, f"a connection is cut, between {told}", accusers)
 
-    def _on_trouble(self, now: float, what: str, accusers: dict[int, set[int]]) -> None:
+    def _on_trouble(self, now: float, what: str, accusers: Accusers) -> None:
         """All members live, and yet something is wrong: new connections, then fewer members."""
         self._troubles += 1
         if self._troubles > 1 and accusers:
-            self._lose(now, self._worst(accusers), f"{what}, and new connections did not help")
+            self._lose(
+                now, self.units[worst(accusers)], f"{what}, and new connections did not help"
+            )
         elif self._troubles > MOST_TROUBLES:
             self._fail(now, f"{what}, and regrouping {MOST_TROUBLES} times did not help")
         else:
             self._broken = what
 
-    def _accusers(self) -> dict[int, set[int]]:
-        """Of each member that others of this epoch cannot reach, who says so."""
-        accusers: dict[int, set[int]] = {}
-        for unit in self._of(self.members):
-            for number in unit.pulse.suspects if unit.pulse else ():
-                if number in self.members and number != unit.number:
-                    accusers.setdefault(number, set()).add(unit.number)
-        return accusers
-
-    def _worst(self, accusers: dict[int, set[int]]) -> UnitView:
-        return self.units[max(accusers, key=lambda number: (len(accusers[number]), number))]
+    def _accusers(self) -> Accusers:
+        return accusers_among(self._of(self.members))
 
     def _bring_back(self, now: float) -> None:
         for unit in self.units:
@@ -440,6 +355,7 @@ class RunControl:
             self._broken = f"unit {unit.number} is lost"
             if now - unit.member_since_s > LONGEST_PAUSE_S:
                 unit.failures = 0
+            unit.member_since_s = 0.0
         if self.plan.restart:
             unit.returns_s = now + self._pause_s(unit)
 
@@ -567,7 +483,7 @@ class RunControl:
         self.first_mep = max(self.first_mep, self._next_mep)
         missing = Counter(n for a in answers.values() for n in a.missing if n in self.members)
         for number, accusers in missing.items():
-            if accusers > 1 and 2 * accusers > len(answers) - 1:
+            if convicted(accusers, len(answers) - 1):
                 self._lose(now, self.units[number], "it did not drain")
         self._regroup(now)
 
@@ -613,7 +529,7 @@ class RunControl:
         )
 
     def _connected(self, now: float, answers: dict[int, Answer]) -> None:
-        accusers: dict[int, set[int]] = {}
+        accusers: Accusers = {}
         for number, answer in answers.items():
             for other in self.members.intersection(answer.missing) - {number}:
                 accusers.setdefault(other, set()).add(number)
@@ -624,7 +540,7 @@ class RunControl:
             return
         self._connect_tries += 1
         if self._connect_tries > 1:
-            self._lose(now, self._worst(accusers), "others cannot connect to it")
+            self._lose(now, self.units[worst(accusers)], "others cannot connect to it")
         self._broken = "not all units could connect"
 
     def _start(self, now: float) -> bool:

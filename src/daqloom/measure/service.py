@@ -19,6 +19,7 @@ from daqloom.measure.connection import (
     joined,
     keep_alive,
     limits,
+    quiet,
 )
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.messages import (
@@ -78,6 +79,7 @@ class Service:
 
     async def listen(self, host: str, port: int, units: int) -> int:
         """Begins; the port, chosen by the system for 0. Raises MeasureError."""
+        quiet()
         import grpc
 
         if self._certificates is None and not is_loopback(host):

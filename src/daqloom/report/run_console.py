@@ -18,7 +18,7 @@ from daqloom.measure.status import Request
 from daqloom.report.run_table import headline, live_table, unit_table
 
 if TYPE_CHECKING:
-    from daqloom.measure.run_control import RunEvent
+    from daqloom.measure.outputs import RunEvent
     from daqloom.scenario.fabric import FabricScenario
 
 REFRESH_S = 0.5

@@ -32,13 +32,14 @@ def unit_table(status: Status) -> Table:
     """A row per unit: those that are not well first, if there are too many."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
         "unit", "state", "as a member", "host", "pid", *COUNTERS, "lost last", box=box.SIMPLE_HEAD
     )
     rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):
-        table.add_row(
+        cells = (
             str(unit.unit),
             str(unit.state) if unit.standing is not Standing.ABSENT else "-",
             "yes" if unit.member else str(unit.standing),
@@ -46,6 +47,10 @@ def unit_table(status: Status) -> Table:
             str(unit.pid or "-"),
             *(f"{unit.counters[name]:,}" if name in unit.counters else "-" for name in COUNTERS),
             unit.reason,
+        )
+        # Of other machines' texts, none is markup.
+        table.add_row(
+            *(Text(cell) for cell in cells),
             style=None if _is_well(unit) else "yellow",
         )
     if left := len(status.units) - len(rows):

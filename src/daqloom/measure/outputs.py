@@ -1,0 +1,49 @@
+"""What the run control wants done, and what it has to say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from daqloom.measure.messages import Message
+
+
+@dataclass(frozen=True)
+class Send:
+    """A message for a unit's process."""
+
+    unit: int
+    session: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Start a process for a unit."""
+
+    unit: int
+
+
+@dataclass(frozen=True)
+class Kill:
+    """End a unit's process, whatever it does."""
+
+    unit: int
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Close the connection to a unit's process."""
+
+    unit: int
+    session: int
+
+
+Output = Send | Launch | Kill | Drop
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """An entry of a run's log."""
+
+    time_s: float
+    text: str

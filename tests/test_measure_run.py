@@ -1,0 +1,301 @@
+"""Measurements and steered runs as a person has them, with nodes that have no engine."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_measure_control import FAKE, HUNG_S
+
+from daqloom.measure import MeasureError
+from daqloom.measure.launch import Local
+from daqloom.measure.result import ROWS, Row, difference, metrics
+from daqloom.measure.run import measure, plan_of, with_options
+from daqloom.measure.tally import Tally
+from daqloom.metrics import METRICS
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.fabric import FabricScenario
+from daqloom.scenario.measure import Measure, cores
+
+SMALL = {
+    "name": "small",
+    "fragments": {"packing": 10},
+    "nodes": {"count": 3, "streams": 1},
+    "fabric": {"leaves": 1, "spines": 1, "hosts_per_leaf": 4},
+    "measure": {
+        "heartbeat": "50 ms",
+        "fault_timeout": "2 s",
+        "warmup": "100 ms",
+        "duration": "600 ms",
+    },
+}
+DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
+
+
+def small(**changes) -> FabricScenario:
+    return FabricScenario.model_validate(SMALL).with_overrides(
+        {f"measure.{key}": value for key, value in changes.items()}
+    )
+
+
+def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
+    told, shares = [], []
+    result = measure(
+        small(),
+        launcher=Local(FAKE),
+        on_event=lambda event: told.append(event.text),
+        progress=lambda how: shares.append(how.share),
+    )
+    assert result.method == "measure"
+    assert result.scenario == "small"
+    # Each of three fake nodes builds a MEP of ten events a millisecond.
+    rate = result.metric("event_rate_hz")
+    assert 0 < rate < 31_000
+    assert result.metric("throughput_bps") == pytest.approx(rate / 10 * 1000 * 8)
+    assert result.metric("events_built") % 10 == 0
+    assert result.metric("units_lost") == 0
+    assert result.metric("regroupings") == 0
+    assert result.warnings == []
+    assert shares == sorted(shares)
+    assert result.series["run_events"]["text"] == told
+    assert "running: from MEP 0" in told
+    assert json.loads(result.to_json())["metrics"]["events_built"] > 0
+
+
+def test_a_measurement_ends_after_so_many_events() -> None:
+    result = measure(small(duration="100 s", events=1000), launcher=Local(FAKE))
+    assert result.metric("events_built") >= 1000
+    assert result.engine["wall_s"] < 90
+
+
+def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_path) -> None:
+    failing = (sys.executable, "-c", "print('no such license'); raise SystemExit(3)")
+    with pytest.raises(MeasureError, match=r"could not start.*exit code 3.*no such license"):
+        measure(small(), launcher=Local(failing), log_dir=tmp_path)
+    assert "no such license" in (tmp_path / "unit-0.log").read_text()
+
+
+def test_what_is_no_event_builder_is_refused() -> None:
+    flows = {"a": {"source": 0, "destination": 1}}
+    scenario = FabricScenario.model_validate(
+        {"name": "x", "nodes": {"protocol": "flows"}, "flows": flows}
+    )
+    with pytest.raises(ScenarioError, match="describes no event builder"):
+        measure(scenario)
+
+
+def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
+    folded, unfolded = plan_of(small()), plan_of(small().with_overrides({"nodes.folded": False}))
+    assert folded.units == unfolded.units == 3
+    assert folded.viable([2])
+    assert not unfolded.viable([0, 2])
+    assert unfolded.viable([1, 2])
+    assert not plan_of(small(minimum=2)).viable([2])
+
+
+def test_options_stand_in_for_keys() -> None:
+    changed = with_options(small(), duration="3 s", events=5, transport="libfabric:tcp")
+    assert (changed.measure.duration, changed.measure.events) == (3.0, 5)
+    with pytest.raises(ScenarioError, match=r"^--transport: .*is no transport"):
+        with_options(small(), transport="telepathy")
+
+
+# ---- from counters to metrics -------------------------------------------------------------------
+
+
+def test_metrics_are_differences_of_counters_over_each_units_own_time() -> None:
+    begin = {0: {"meps_built": 100, "elapsed_s": 1.0}, 1: {"meps_built": 10, "elapsed_s": 7.0}}
+    end = {
+        0: {"meps_built": 300, "elapsed_s": 3.0, "in_barrier_s": 0.5, "barriers": 4},
+        1: {"meps_built": 30, "elapsed_s": 9.0, "in_barrier_s": 1.5, "barriers": 4},
+    }
+    found = metrics(difference(begin, end), packing=10)
+    assert found["events_built"] == 2200
+    assert found["event_rate_hz"] == 10 * (200 / 2 + 20 / 2)
+    assert found["barrier_share"] == pytest.approx((0.25 + 0.75) / 2)
+    assert "throughput_bps" not in found, "no unit counts that"
+
+
+def test_a_unit_that_was_away_adds_only_what_it_did() -> None:
+    counted = {0: {"n": 100, "elapsed_s": 10.0}, 1: {"n": 10, "elapsed_s": 1.0}}
+    row = Row("event_rate_hz", "n", "rate")
+    assert metrics(counted, 1, [row])["event_rate_hz"] == pytest.approx(10 + 10 / 9)
+
+
+def test_every_metric_of_the_table_is_described() -> None:
+    for row in ROWS:
+        assert any(metric.matches(row.metric) for metric in METRICS), row.metric
+
+
+@given(st.lists(st.lists(st.integers(0, 1000), min_size=1), min_size=1))
+def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
+    tally, expected = Tally(), 0
+    for steps in lives:
+        count = 0
+        for number, step in enumerate(steps):
+            count += step
+            # A new process is seen by a count below the last: its first reading is small.
+            if number == 0 and count >= tally._last.get("n", 0):
+                tally._last["n"] = count + 1
+            tally.read({"n": count})
+            expected += step
+    assert tally.totals["n"] == expected
+
+
+# ---- [measure] of a scenario ---------------------------------------------------------------------
+
+
+def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
+    plain = FabricScenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"})
+    usual = plain.with_overrides({"measure.heartbeat": "200 ms", "measure.port": 4711})
+    assert usual.hash() == plain.hash()
+    assert plain.with_overrides({"measure.waiting": "blocking"}).hash() != plain.hash()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("fault_timeout", "100 ms", "one late heartbeat would expel a unit"),
+        ("transport", "tcp", "is no transport"),
+        ("transport", "libfabric:", "is no transport"),
+        ("launch", "ssh", "needs hosts"),
+        ("hosts", ["-oProxyCommand=x"], "may hold only letters"),
+        ("bind", "0.0.0.0", "needs certificates"),
+        ("bind", "localhost", "is no IP address"),
+        ("cores", "3-1", "are no cores"),
+        ("source", "replay", "needs source_files"),
+        ("sink", "file", "needs sink_files"),
+        ("warmup", "1 s", "leaves nothing of duration"),
+        ("port", 70_000, "at most 65535"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(key, value, sentence) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        small(**{key: value})
+
+
+def test_cores_are_numbers_and_ranges() -> None:
+    assert cores("0-3,8") == [0, 1, 2, 3, 8]
+    assert cores("2,2") == cores("1-x") == cores("") == cores("9999") == []
+    assert Measure().cores == ""
+
+
+# ---- the command line ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(
+        "[fragments]\npacking = 10\n[nodes]\ncount = 3\nstreams = 1\n"
+        "[fabric]\nleaves = 1\nspines = 1\nhosts_per_leaf = 4\n"
+        '[measure]\nlaunch = "by-hand"\nheartbeat = "50 ms"\nfault_timeout = "2 s"\n'
+    )
+    return file
+
+
+def daqloom(*arguments, **more):
+    return subprocess.run(
+        [*DAQLOOM, *arguments], capture_output=True, text=True, timeout=HUNG_S, **more
+    )
+
+
+def reading_until(stream, pattern):
+    """Lines of a program until one has `pattern`; the match."""
+    for line in stream:
+        if match := re.search(pattern, line):
+            return match
+    raise AssertionError(f"the program ended without {pattern}")
+
+
+def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    pipe = subprocess.PIPE
+    ours = subprocess.Popen(
+        [*DAQLOOM, "control", str(scenario_file)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    killer = threading.Timer(HUNG_S, ours.kill)
+    killer.start()
+    units = []
+    try:
+        told = reading_until(ours.stderr, r"--control (\S+) --token-file (\S+)")
+        address, token = told.groups()
+        assert os.stat(token).st_mode & 0o777 == 0o600
+        environment = os.environ | {"DAQLOOM_TOKEN": Path(token).read_text().strip()}
+        for _ in range(3):  # without a number: any that is free
+            units.append(subprocess.Popen([*FAKE, "--control", address], env=environment))
+        ours.stdin.write("launch missiles\nstart\n")
+        ours.stdin.flush()
+        reading_until(ours.stdout, '"launch missiles" is no command; there are configure')
+        reading_until(ours.stdout, "running: from MEP 0")
+        status = json.loads(daqloom("control", "status", "--json").stdout)
+        assert status["phase"] == "running"
+        assert [unit["member"] for unit in status["units"]] == [True] * 3
+        assert "3 of 3 units" in daqloom("control", "status", "--address", address).stdout
+        assert daqloom("control", "reset", "1").returncode == 0
+        reading_until(ours.stdout, "unit 1 is lost: reset by the operator")
+        reading_until(ours.stdout, "running: from MEP")
+        assert daqloom("control", "stop").returncode == 0
+        reading_until(ours.stdout, "ready")
+        assert daqloom("control", "exit").returncode == 0
+        assert ours.wait() == 0
+        assert [unit.wait() for unit in units] == [0, 0, 0]
+        assert list((tmp_path / "daqloom").iterdir()) == []
+        gone = daqloom("control", "status", "--address", address)
+        assert (gone.returncode, gone.stdout) == (1, "")
+        assert "no run of yours listens on port" in gone.stderr
+        assert "there is no run of yours" in daqloom("control", "status").stderr
+    finally:
+        killer.cancel()
+        for process in (ours, *units):
+            process.kill()
+            process.wait()
+        for stream in (ours.stdin, ours.stdout, ours.stderr):
+            stream.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, number):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*DAQLOOM, "control", str(scenario_file)], stdin=pipe, stderr=pipe, text=True
+    ) as ours:
+        killer = threading.Timer(HUNG_S, ours.kill)
+        killer.start()
+        reading_until(ours.stderr, "listens at")
+        ours.send_signal(number)
+        assert ours.wait() == 0
+        assert ours.stderr.read().count("Traceback") == 0
+        killer.cancel()
+
+
+def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for arguments, code, sentence in (
+        (("measure", "laptop"), 2, "describes no event builder"),
+        (("control", "no-such-scenario"), 2, "there is no scenario"),
+        (("control", "status", "--address", "nonsense"), 1, "is no address"),
+        (("control", "status", "--address", "other.site:1"), 1, "no certificates are given"),
+        (("unit", "--control", "127.0.0.1:1", "--patience", "1"), 1, "the run's token"),
+    ):
+        said = daqloom(*arguments, input="")
+        assert said.returncode == code, said
+        assert sentence in said.stderr
+        assert said.stderr.count("\n") == 1, said.stderr
+        assert said.stdout == ""
+
+
+def test_certificates_are_made_by_a_command(tmp_path):
+    made = daqloom("control", "certificates", str(tmp_path / "c"), "--host", "daq1")
+    assert made.returncode == 0
+    assert len(made.stdout.splitlines()) == 5
+    again = daqloom("control", "certificates", str(tmp_path / "c"))
+    assert (again.returncode, "has a ca.pem already" in again.stderr) == (1, True)

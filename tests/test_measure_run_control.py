@@ -1,0 +1,309 @@
+"""The run control in virtual time: single faults with their known ends, and faults by chance."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_run import World
+
+from daqloom.measure.messages import Answer, Heartbeat, Pulse
+from daqloom.measure.refused import Refused
+from daqloom.measure.states import TRANSITIONS, Goal, Phase, Standing, State, Step, after
+
+LONG_S = 400.0
+
+
+def running(units: int = 4, **changes) -> World:
+    world = World(units, **changes)
+    world.control.want(world.now, Goal.RUNNING)
+    world.act()
+    assert world.run(10, lambda: world.control.phase is Phase.RUNNING)
+    assert world.control.members == set(range(units))
+    world.run(2)
+    return world
+
+
+def runs_with(world: World, members: set[int], within_s: float) -> bool:
+    control = world.control
+    return world.run(
+        within_s, lambda: control.phase is Phase.RUNNING and control.members == members
+    )
+
+
+def log(world: World) -> str:
+    return "\n".join(f"{event.time_s:8.2f} {event.text}" for event in world.control.events)
+
+
+def test_only_the_transitions_of_the_table_are_allowed() -> None:
+    assert after(State.NOT_READY, Step.CONNECTED) is State.READY
+    assert after(State.READY, Step.STARTED) is State.RUNNING
+    assert after(State.RUNNING, Step.HALTED) is State.NOT_READY
+    assert all((state, Step.FAILED) in TRANSITIONS for state in State)
+    assert all(after(state, Step.RESET) is State.NOT_READY for state in State)
+    for state in (State.NOT_READY, State.RUNNING, State.ERROR):
+        with pytest.raises(ValueError, match=f"a unit that is {state} cannot be started"):
+            after(state, Step.STARTED)
+
+
+def test_a_run_is_configured_started_stopped_and_ended() -> None:
+    world = World(3)
+    control = world.control
+    assert world.run(5, lambda: control.phase is not Phase.WAITING) is False
+    for goal, phase in (
+        (Goal.READY, Phase.READY),
+        (Goal.RUNNING, Phase.RUNNING),
+        (Goal.READY, Phase.READY),
+        (Goal.RUNNING, Phase.RUNNING),
+    ):
+        control.want(world.now, goal)
+        world.act()
+        assert world.run(5, lambda phase=phase: control.phase is phase)
+        world.run(1)
+    assert control.epoch == 2, "a stop is the only reason for a new epoch"
+    first = control.first_mep
+    assert 1000 <= first <= 1500, "a MEP each millisecond, for a second, goes on where it stopped"
+    control.want(world.now, Goal.ENDED)
+    world.act()
+    assert world.run(5, lambda: control.phase is Phase.ENDING)
+    assert control.first_mep > first
+    for number in range(3):
+        world.kill(number)
+    assert world.run(5, lambda: control.phase is Phase.ENDED)
+    assert control.counts["units_lost"] == 0
+
+
+@pytest.mark.parametrize("fault", ["kill", "stop", "stick", "hang_in_a_halt", "disconnect"])
+def test_the_others_go_on_within_a_few_timeouts_and_the_unit_comes_back(fault: str) -> None:
+    world = running()
+    if fault == "hang_in_a_halt":
+        world.hang(2)
+        world.kill(3)
+    else:
+        getattr(world, fault)(2)
+    assert runs_with(world, {0, 1, 3}, 8), log(world)
+    world.run(5)
+    world.heal()
+    assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
+    assert world.control.first_mep >= 2000
+
+
+def test_a_silent_unit_is_noticed_after_the_timeout_and_not_before() -> None:
+    world = running(fault_timeout_s=1.0, heartbeat_s=0.2)
+    world.reaches = lambda a, b: True  # nor do others complain
+    world.stop(1)
+    assert not world.run(0.75, lambda: 1 not in world.control.members)
+    assert world.run(0.6, lambda: 1 not in world.control.members)
+
+
+def test_a_stopped_unit_that_is_continued_is_refused_until_it_has_been_reset() -> None:
+    world = running()
+    world.stop(1)
+    assert runs_with(world, {0, 2, 3}, 5)
+    old = world.processes[1].unit.epoch
+    world.run(10)
+    world.go_on(1)
+    session = world.processes[1].session
+    late = Heartbeat(pulse=Pulse(epoch=old, state=State.RUNNING, suspects=(0, 2, 3)))
+    assert world.control.reported(world.now, 1, session, late) is Refused.EPOCH
+    assert world.control.members == {0, 2, 3}
+    assert runs_with(world, {0, 1, 2, 3}, 5)
+
+
+def test_without_restart_a_lost_unit_waits_for_the_operator() -> None:
+    world = running(restart=False)
+    world.kill(1)
+    world.stop(2)
+    assert runs_with(world, {0, 3}, 5)
+    world.heal()
+    world.run(60)
+    assert world.control.members == {0, 3}
+    for number in (1, 2):
+        world.control.reset(world.now, number)
+        world.act()
+    assert runs_with(world, {0, 1, 2, 3}, 10), log(world)
+
+
+def test_a_reset_of_a_member_touches_no_process_of_the_others() -> None:
+    world = running()
+    sessions = [process.session for process in world.processes]
+    world.control.reset(world.now, 2)
+    world.act()
+    assert runs_with(world, {0, 1, 2, 3}, 10)
+    assert [process.session for process in world.processes] == sessions
+
+
+def test_a_reset_of_a_unit_that_does_not_answer_ends_its_process() -> None:
+    world = running(restart=False)
+    world.stop(2)
+    assert runs_with(world, {0, 1, 3}, 5)
+    session = world.processes[2].session
+    world.control.reset(world.now, 2)
+    world.act()
+    assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
+    assert world.processes[2].session != session
+
+
+def test_a_cut_connection_is_made_anew_with_the_same_members() -> None:
+    world = running()
+    world.cut(0, 2)
+    assert world.run(5, lambda: world.control.phase is Phase.HALTING)
+    world.heal()
+    assert runs_with(world, {0, 1, 2, 3}, 5)
+    assert world.control.counts["units_lost"] == 0
+
+
+def test_a_connection_that_stays_cut_costs_one_of_the_two() -> None:
+    world = running()
+    world.cut(0, 2)
+    assert world.run(60, lambda: world.control.counts["units_lost"] == 1)
+    assert world.run(5, lambda: world.control.phase is Phase.RUNNING)
+    assert world.control.members in ({1, 2, 3}, {0, 1, 3})
+
+
+def test_a_unit_that_nobody_reaches_is_dropped_and_not_its_accusers() -> None:
+    world = running()
+    for other in (0, 2, 3):
+        world.cut(1, other)
+    assert runs_with(world, {0, 2, 3}, 10), log(world)
+
+
+def test_a_run_that_stands_still_for_no_known_reason_ends_in_error() -> None:
+    world = running(3)
+    for process in world.processes:
+        process.unit._node.counters = lambda world=world: {
+            "beats": round(1e6 * world.now),
+            "steps": 7,
+        }
+    assert world.run(60, lambda: world.control.phase is Phase.ERROR), log(world)
+    assert "nothing is built any more" in world.control.failure
+    assert world.control.counts["units_lost"] == 0
+
+
+def test_who_waits_for_its_own_source_does_not_stand_still() -> None:
+    world = running(3)
+    for process in world.processes:
+        counters = {"steps": 7, "waits": 1}
+        process.unit._node.counters = lambda counters=counters: counters
+    world.run(60)
+    assert world.control.counts["regroupings"] == 0
+
+
+def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
+    world = running(3, restart=False, viable=lambda members: len(members) >= 2)
+    world.kill(0)
+    world.kill(1)
+    assert world.run(5, lambda: world.control.phase is Phase.ERROR)
+    assert "too few units are left, 1 of 3" in world.control.failure
+    for number in (0, 1):
+        world.control.reset(world.now, number)
+    world.act()
+    world.run(5)
+    world.control.want(world.now, Goal.RUNNING)
+    world.act()
+    assert runs_with(world, {0, 1, 2}, 10), log(world)
+
+
+def test_units_that_never_join_are_named() -> None:
+    world = World(3, launches=False, launch_timeout_s=20.0)
+    world.control.want(world.now, Goal.RUNNING)
+    world._boot(1)
+    assert world.run(30, lambda: world.control.phase is Phase.ERROR)
+    assert world.control.failure == "2 of 3 units did not join within 20 s: 0, 2"
+
+
+def test_a_process_that_breaks_again_and_again_costs_less_and_less() -> None:
+    world = running()
+    for _ in range(400):
+        world.run(1)
+        if world.processes[1]:
+            world.kill(1)
+    assert world.control.counts["units_lost"] < 20
+    assert world.control.phase is Phase.RUNNING
+
+
+def test_a_run_control_that_was_stopped_itself_blames_nobody() -> None:
+    world = running()
+    world.control.tick(world.now + 30)
+    assert world.control.members == {0, 1, 2, 3}
+
+
+def test_strange_reports_are_refused_and_change_nothing() -> None:
+    world = running()
+    control, session = world.control, world.processes[0].session
+    before = (control.phase, control.epoch, control.members)
+    running_ = State.RUNNING
+    for number, sess, report, why in (
+        (0, session + 99, Heartbeat(pulse=Pulse(epoch=1, state=running_)), Refused.SESSION),
+        (0, session, Heartbeat(pulse=Pulse(epoch=77, state=running_)), Refused.EPOCH),
+        (0, session, Heartbeat(pulse=Pulse(epoch=0, state=running_)), Refused.EPOCH),
+        (0, session, Answer(order=10**9, state=running_), Refused.UNASKED),
+    ):
+        assert control.reported(world.now, number, sess, report) is why
+        assert (control.phase, control.epoch, control.members) == before
+    assert not control.is_free(0)
+
+
+FAULTS = ("kill", "stop", "go_on", "hang", "stick", "disconnect", "reset", "cut", "goal")
+
+
+@st.composite
+def faults(draw: st.DrawFn) -> tuple[float, str, int, int]:
+    return (
+        draw(st.sampled_from([0.0, 0.01, 0.06, 0.3, 1.0, 3.0, 20.0])),
+        draw(st.sampled_from(FAULTS)),
+        draw(st.integers(0, 3)),
+        draw(st.integers(0, 3)),
+    )
+
+
+def commit(world: World, kind: str, a: int, b: int) -> None:
+    if kind == "reset":
+        world.control.reset(world.now, a)
+    elif kind == "goal":
+        world.control.want(world.now, (Goal.READY, Goal.RUNNING)[b % 2])
+    elif kind == "cut":
+        if a != b:
+            world.cut(a, b)
+    else:
+        getattr(world, kind)(a)
+    world.act()
+
+
+@settings(max_examples=150)
+@given(st.lists(faults(), max_size=20), st.booleans())
+def test_whatever_breaks_the_run_goes_on(course, restart) -> None:
+    world = World(4, restart=restart)
+    control = world.control
+    control.want(0.0, Goal.RUNNING)
+    world.act()
+    if course and course[0][0]:
+        world.run(3)
+    for pause_s, kind, a, b in course:
+        world.run(pause_s)
+        commit(world, kind, a, b)
+    world.heal()
+    control.want(world.now, Goal.RUNNING)
+    world.act()
+    settled = (Phase.RUNNING, Phase.ERROR)
+    if restart and control.phase is not Phase.ERROR:
+        assert world.run(
+            LONG_S,
+            lambda: (
+                (control.phase is Phase.RUNNING and len(control.members) == 4)
+                or control.phase is Phase.ERROR
+            ),
+        ), log(world)
+    assert world.run(LONG_S, lambda: control.phase in settled), log(world)
+    if control.phase is Phase.ERROR:
+        for number in range(4):  # the operator looks
+            control.reset(world.now, number)
+        world.act()
+        world.run(30)
+        control.want(world.now, Goal.RUNNING)
+        world.act()
+    assert world.run(LONG_S, lambda: control.phase is Phase.RUNNING), log(world)
+    for unit in control.units:
+        if unit.standing is Standing.LOST:
+            assert unit.number not in control.members
+    control.want(world.now, Goal.ENDED)
+    world.act()
+    assert world.run(30, lambda: control.phase in (Phase.ENDING, Phase.ENDED)), log(world)

@@ -1,0 +1,298 @@
+"""Who is not part of a run: refused, counted, and the run is unharmed."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+import stat
+
+import grpc
+import pytest
+from test_measure_control import HUNG_S, plan
+
+from daqloom.measure import MeasureError
+from daqloom.measure.certificates import make_certificates
+from daqloom.measure.connection import JOIN, STEER, TOKEN_KEY, read_certificates
+from daqloom.measure.control import Control
+from daqloom.measure.launch import ByHand
+from daqloom.measure.messages import (
+    LARGEST_REPORT_BYTES,
+    Answer,
+    Configure,
+    Heartbeat,
+    Hello,
+    Pulse,
+    read_order,
+)
+from daqloom.measure.refused import Refused
+from daqloom.measure.states import Goal, Standing, State
+from daqloom.measure.status import Request, Status
+
+NOT_OURS = "00" * 16
+
+
+@contextlib.asynccontextmanager
+async def waiting(folder, units=1, **changes):
+    """A run control whose units the test plays itself."""
+    given = plan(folder, units, launches=False, fault_timeout_s=HUNG_S, heartbeat_s=0.5)
+    async with asyncio.timeout(HUNG_S):
+        control = Control(given, ByHand(), folder=folder, **changes)
+        async with control:
+            yield control
+            for guest in control._guests.values():
+                guest.orders.put_nowait(None)
+
+
+def hello(unit=0):
+    return Hello(unit=unit, host="here", pid=os.getpid(), version="1").encode()
+
+
+class Player:
+    """A unit's end of a connection."""
+
+    def __init__(self, control, token=None):
+        self.channel = grpc.aio.insecure_channel(
+            control.address, [("grpc.max_send_message_length", -1)]
+        )
+        given = control.token.hex() if token is None else token
+        self.call = self.channel.stream_stream(JOIN)(metadata=((TOKEN_KEY, given),))
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.channel.close()
+
+    async def says(self, body):
+        with contextlib.suppress(grpc.aio.AioRpcError):  # refused sooner than all was said
+            await self.call.write(body)
+
+    async def refused(self):
+        """The status code with which the connection ends, and why."""
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            while await self.call.read() is not grpc.aio.EOF:
+                pass
+        return await self.call.code(), await self.call.details()
+
+    async def joins(self, unit=0):
+        await self.says(hello(unit))
+        order = read_order(await self.call.read())
+        assert isinstance(order, Configure)
+        return order
+
+
+async def still_serves(control):
+    """A unit of the run can join and is available."""
+    async with Player(control) as unit:
+        order = await unit.joins()
+        await unit.says(Answer(order=order.order, state=State.NOT_READY).encode())
+        await control.until(lambda: control.run.units[0].standing is Standing.AVAILABLE)
+    await control.until(lambda: control.run.units[0].standing is Standing.ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("token", "said", "code", "why"),
+    [
+        (NOT_OURS, hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
+        ("", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
+        ("xyz", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
+        (None, hello(7), grpc.StatusCode.INVALID_ARGUMENT, Refused.UNKNOWN_UNIT),
+        (None, b"\x00\xff garbage", grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
+        (None, b"[" * 100_000, grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
+        (
+            None,
+            Answer(order=1, state=State.READY).encode(),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            Refused.MALFORMED,
+        ),
+        (
+            None,
+            b" " * (LARGEST_REPORT_BYTES + 1),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            Refused.OVERSIZED,
+        ),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_stranger_is_refused_and_counted(tmp_path, token, said, code, why):
+    async def life():
+        async with waiting(tmp_path) as control:
+            async with Player(control, token) as stranger:
+                await stranger.says(said)
+                assert (await stranger.refused())[0] is code
+            assert control.refused == {why: 1}
+            assert control.status().counts[f"refused.{why}"] == 1
+            await still_serves(control)
+
+    asyncio.run(life())
+
+
+def test_more_than_grpc_takes_ends_the_connection_only(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control:
+            async with Player(control) as stranger:
+                await stranger.says(b" " * (32 << 20))
+                assert (await stranger.refused())[0] is not grpc.StatusCode.OK
+            await still_serves(control)
+
+    asyncio.run(life())
+
+
+def test_a_second_process_for_a_unit_is_refused_and_the_first_stays(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control, Player(control) as first:
+            order = await first.joins()
+            async with Player(control) as second:
+                await second.says(hello())
+                code, _ = await second.refused()
+                assert code is grpc.StatusCode.ALREADY_EXISTS
+            async with Player(control) as one_too_many:
+                await one_too_many.says(hello(None))
+                await one_too_many.refused()
+            assert control.refused == {Refused.OCCUPIED: 1, Refused.UNKNOWN_UNIT: 1}
+            await first.says(Answer(order=order.order, state=State.NOT_READY).encode())
+            await control.until(lambda: control.run.units[0].standing is Standing.AVAILABLE)
+
+    asyncio.run(life())
+
+
+def test_reports_of_other_epochs_and_answers_to_nobody_are_counted(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control, Player(control) as unit:
+            order = await unit.joins()
+            await unit.says(Answer(order=order.order, state=State.NOT_READY).encode())
+            await unit.says(Heartbeat(pulse=Pulse(epoch=9, state=State.RUNNING)).encode())
+            await unit.says(Answer(order=10**6, state=State.RUNNING).encode())
+            await control.until(lambda: sum(control.refused.values()) == 2)
+            assert control.refused == {Refused.EPOCH: 1, Refused.UNASKED: 1}
+            assert control.run.units[0].standing is Standing.AVAILABLE
+
+    asyncio.run(life())
+
+
+def test_garbage_on_the_port_harms_nobody(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control:
+            host, port = control.address.split(":")
+            for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(65536), b"PRI * HTTP/2.0\r\n"):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                with contextlib.suppress(OSError):
+                    writer.write(garbage)
+                    await writer.drain()
+                    writer.write_eof()
+                    await reader.read()
+                writer.close()
+            await still_serves(control)
+
+    asyncio.run(life())
+
+
+def test_a_method_that_does_not_exist_is_counted(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control:
+            async with grpc.aio.insecure_channel(control.address) as channel:
+                with pytest.raises(grpc.aio.AioRpcError, match="UNIMPLEMENTED"):
+                    await channel.unary_unary("/daqloom.Run/Shutdown")(b"")
+            assert control.refused == {Refused.METHOD: 1}
+
+    asyncio.run(life())
+
+
+def test_a_unit_cannot_steer_and_an_operator_can(tmp_path):
+    async def life():
+        async with waiting(tmp_path) as control:
+            request = Request(command="start").encode()
+            async with grpc.aio.insecure_channel(control.address) as channel:
+                steer = channel.unary_unary(STEER)
+                with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
+                    await steer(request, metadata=((TOKEN_KEY, control.token.hex()),))
+                assert control.run.goal is Goal.IDLE
+                ours = ((TOKEN_KEY, control.steering.hex()),)
+                told = Status.model_validate_json(await steer(request, metadata=ours))
+                assert told.goal is Goal.RUNNING
+                for wrong in (b"{}", b'{"command": "reset"}', b'{"command": "start", "unit": 0}'):
+                    with pytest.raises(grpc.aio.AioRpcError, match="INVALID_ARGUMENT"):
+                        await steer(wrong, metadata=ours)
+            assert control.refused == {Refused.TOKEN: 1, Refused.MALFORMED: 3}
+
+    asyncio.run(life())
+
+
+def credentials(folder, who):
+    given = read_certificates(folder, who)
+    return grpc.ssl_channel_credentials(given.authority, given.key, given.certificate)
+
+
+def test_only_holders_of_certificates_get_through(tmp_path):
+    ours, others = tmp_path / "ours", tmp_path / "others"
+    make_certificates(ours)
+    make_certificates(others)
+
+    async def life():
+        shown = read_certificates(ours, "control")
+        async with waiting(tmp_path, bind="0.0.0.0", certificates=shown) as control:
+            address = f"localhost:{control.address.rpartition(':')[2]}"
+            status = Request(command="status").encode()
+
+            async def steers(channel, token=b""):
+                async with channel:
+                    call = channel.unary_unary(STEER)
+                    metadata = ((TOKEN_KEY, token.hex()),)
+                    return await call(status, timeout=HUNG_S, metadata=metadata)
+
+            def secure(credentials):
+                return grpc.aio.secure_channel(address, credentials)
+
+            authority = (ours / "ca.pem").read_bytes()
+            for stranger in (
+                grpc.aio.insecure_channel(address),
+                secure(grpc.ssl_channel_credentials(authority)),  # shows nothing
+                secure(credentials(others, "control")),
+            ):
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await steers(stranger, control.steering)
+            assert not control.refused, "they do not get as far as that"
+            with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
+                await steers(secure(credentials(ours, "unit")), control.steering)
+            assert control.refused == {Refused.TOKEN: 1}
+            assert await steers(secure(credentials(ours, "control")))
+
+            async with secure(credentials(ours, "unit")) as channel:
+                for token, got in ((NOT_OURS, False), (control.token.hex(), True)):
+                    call = channel.stream_stream(JOIN)(metadata=((TOKEN_KEY, token),))
+                    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                        await call.write(hello())
+                        assert isinstance(read_order(await call.read()), Configure) is got
+                    assert bool(control.run.units[0].session) is got
+            assert control.refused == {Refused.TOKEN: 2}
+
+    asyncio.run(life())
+
+
+def test_keys_are_their_owners_alone_and_are_never_overwritten(tmp_path):
+    folder = tmp_path / "certificates"
+    make_certificates(folder, ["daq1.site.org", "10.0.0.1"])
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes == dict.fromkeys(
+        ("ca.pem", "control.pem", "control.key", "unit.pem", "unit.key"), 0o600
+    )
+    with pytest.raises(MeasureError, match=r"has a ca\.pem already"):
+        make_certificates(folder)
+    with pytest.raises(MeasureError, match="is no name or address"):
+        make_certificates(tmp_path / "b", ["not a host"])
+
+
+def test_a_certificate_names_the_hosts_it_was_made_for(tmp_path):
+    from cryptography import x509
+
+    make_certificates(tmp_path / "c", ["daq1.site.org", "10.0.0.1"])
+    made = x509.load_pem_x509_certificate((tmp_path / "c" / "control.pem").read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert set(names.get_values_for_type(x509.DNSName)) == {"daq1.site.org", "localhost"}
+    addresses = {str(each) for each in names.get_values_for_type(x509.IPAddress)}
+    assert addresses == {"10.0.0.1", "127.0.0.1", "::1"}
+    unit = x509.load_pem_x509_certificate((tmp_path / "c" / "unit.pem").read_bytes())
+    with pytest.raises(x509.ExtensionNotFound):
+        unit.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    context = ssl.create_default_context(cafile=tmp_path / "c" / "ca.pem")
+    assert context.cert_store_stats()["x509_ca"] == 1
