@@ -1,5 +1,6 @@
 """Measurements and steered runs as a person has them, with nodes that have no engine."""
 
+import asyncio
 import json
 import os
 import re
@@ -67,6 +68,13 @@ def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     assert result.series["run_events"]["text"] == told
     assert "running: from MEP 0" in told
     assert json.loads(result.to_json())["metrics"]["events_built"] > 0
+
+
+def test_a_measurement_can_be_made_where_a_loop_runs_already() -> None:
+    async def notebook():
+        return measure(small(), launcher=Local(FAKE))
+
+    assert asyncio.run(notebook()).metric("events_built") > 0
 
 
 def test_a_measurement_ends_after_so_many_events() -> None:
