@@ -290,9 +290,7 @@ class RunControl:
         if self._suspected_s is not None and now - self._suspected_s > timeout / 2:
             self._on_suspicion(now)
         elif now - self._progress_s > timeout:
-            self._on_trouble(
-                now, "nothing is built any more", accusers_among(self._of(self.members))
-            )
+            self._on_trouble(now, "nothing is built any more", self._accusers())
 
     def _on_suspicion(self, now: float) -> None:
         accusers = self._accusers()
