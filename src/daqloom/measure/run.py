@@ -24,7 +24,7 @@ from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.result import Reading, difference, metrics, refused
+from daqloom.measure.result import Reading, accounts, difference, metrics, refused
 from daqloom.measure.states import Goal, Phase
 from daqloom.result import Result
 
@@ -299,6 +299,7 @@ def _result(
     run = control.run
     found: dict[str, Any] = metrics(counted, scenario.fragments.packing)
     found |= {
+        "events_accounted": accounts(reading(control), run.next_mep, scenario.fragments.packing),
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }

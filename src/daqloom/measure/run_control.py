@@ -234,6 +234,11 @@ class RunControl:
             self._progress(now, unit, pulse)
         return None
 
+    @property
+    def next_mep(self) -> int:
+        """The first MEP that no builder unit has answered, as far as they have told."""
+        return max(self.first_mep, self._next_mep)
+
     def first_mep_seen(self, next_mep: int) -> None:
         """MEPs before this one have been answered: no later epoch may have them again."""
         self._next_mep = max(self._next_mep, next_mep)
