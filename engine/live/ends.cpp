@@ -212,9 +212,12 @@ void Ends::each_count(const SeeCount& see) const {
     see("mfps_late", late);
     see("meps_checked", parts.checked.right);
     std::uint64_t wrong = parts.checked.wrong_number;
-    for (const auto& count : parts.checked.wrong) {
-        wrong += count;
+    for (std::size_t fault = 1; fault < data_faults; ++fault) {
+        wrong += parts.checked.wrong[fault];
+        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+            parts.checked.wrong[fault]);
     }
+    see("wrong.MEP number", parts.checked.wrong_number);
     see("meps_wrong", wrong);
     see("meps_repeated",
         parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));

@@ -96,6 +96,12 @@ class ShiftEpoch final : public Epoch {
     [[nodiscard]] BuilderIndex self_builder() const {
         return members_.builder_of[parts_.config->self];
     }
+    /// Whether a source of the run is this one of the epoch.
+    [[nodiscard]] bool is_member(std::uint32_t source, std::uint32_t of_epoch) const {
+        const std::uint32_t streams = parts_.config->streams;
+        return of_epoch < members_.readouts.size() * streams &&
+               members_.readout_in_run[of_epoch / streams] * streams + of_epoch % streams == source;
+    }
     [[nodiscard]] std::uint64_t in_run(MepId mep) const { return parts_.first_mep + number(mep); }
 
     EpochParts parts_;
@@ -467,27 +473,29 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
 /// The table has the sources of the whole run: those of units that are no members are missing.
 void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
     const NodeConfig& config = *parts_.config;
-    for (std::uint32_t source = 0; source < entries_.size(); ++source) {
-        entries_[source] = {.offset = 0,
-                            .bytes = 0,
-                            .source_id = static_cast<std::uint16_t>(source),
-                            .state = protocol::MepState::missing};
-    }
     const auto sizes = builder_->sizes_of(mep);
     protocol::lay_out(layout(), sizes, offsets_);
+    std::uint32_t next = 0;  ///< source of the epoch
+    Bytes end = layout().header;
     std::uint64_t delivered = 0;
-    for (std::uint32_t source = 0; source < sizes.size(); ++source) {
-        const auto [readout, stream] = builder_->stream_of(source);
-        if (!builder_->is_written(mep, source)) {
+    for (std::uint32_t source = 0; source < entries_.size(); ++source) {
+        protocol::MepEntry& entry = entries_[source];
+        entry = {.offset = end,
+                 .bytes = 0,
+                 .source_id = static_cast<std::uint16_t>(source),
+                 .state = protocol::MepState::missing};
+        if (!is_member(source, next)) {
             continue;
         }
-        protocol::MepEntry& entry =
-            entries_[members_.readout_in_run[readout] * config.streams + stream];
-        const bool is_empty = sizes[source] == 0;
-        entry.bytes = sizes[source];
-        entry.offset = is_empty ? 0 : offsets_[source];
-        entry.state = is_empty ? protocol::MepState::empty : protocol::MepState::complete;
-        delivered += static_cast<std::uint64_t>(sizes[source]);
+        if (builder_->is_written(mep, next)) {
+            entry.bytes = sizes[next];
+            entry.offset = entry.bytes == 0 ? end : offsets_[next];
+            entry.state =
+                entry.bytes == 0 ? protocol::MepState::empty : protocol::MepState::complete;
+            end = entry.offset + entry.bytes;
+            delivered += static_cast<std::uint64_t>(entry.bytes);
+        }
+        ++next;
     }
     counters_.mfp_bytes_built.add(delivered);
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(bytes));
