@@ -570,9 +570,18 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
         return self.transport().connect(peers, until).value();
     };
     std::vector<UnitIndex> missing[3];
-    std::thread threads[] = {std::thread([&] { missing[0] = connect(a, 1, b); }),
-                             std::thread([&] { missing[1] = connect(b, 0, a); }),
-                             std::thread([&] { missing[2] = connect(impostor, 0, a); })};
+    std::atomic<bool> has_tried = false;
+    std::thread threads[] = {std::thread([&] {
+                                 missing[0] = connect(a, 1, b);
+                                 while (!has_tried) {  // a network's unit hears only what it polls
+                                     a.poll();
+                                     std::this_thread::yield();
+                                 }
+                             }),
+                             std::thread([&] { missing[1] = connect(b, 0, a); }), std::thread([&] {
+                                 missing[2] = connect(impostor, 0, a);
+                                 has_tried = true;
+                             })};
     for (auto& thread : threads) {
         thread.join();
     }
