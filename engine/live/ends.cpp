@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -182,7 +183,7 @@ void Ends::Parts::end_output() {
 
 void Ends::start_sources(std::uint64_t first_mfp) {
     for (auto& source : parts_->sources) {
-        source->start(first_mfp);
+        source->start(std::max(first_mfp, source->next_mfp()));
     }
 }
 void Ends::stop_sources() {

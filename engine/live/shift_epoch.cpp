@@ -181,14 +181,8 @@ struct ShiftEpoch::BuilderOut {
     void discard(ReadoutIndex readout, MepId mep) {
         send(readout, {Kind::discard, 0, number(mep), {}});
     }
-    void built(MepId mep, Bytes place, Bytes bytes) {
-        epoch.counters_.meps_built.add(1);
-        epoch.deliver(mep, place, bytes);
-    }
-    void incomplete(MepId mep, Bytes place, Bytes bytes) {
-        epoch.counters_.meps_incomplete.add(1);
-        epoch.deliver(mep, place, bytes);
-    }
+    void built(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
+    void incomplete(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
     void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
         send(readout, {Kind::last_answer, 0, turn_end, {}});
     }
@@ -478,6 +472,7 @@ void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
     std::uint32_t next = 0;  ///< source of the epoch
     Bytes end = layout().header;
     std::uint64_t delivered = 0;
+    bool is_whole = true;
     for (std::uint32_t source = 0; source < entries_.size(); ++source) {
         protocol::MepEntry& entry = entries_[source];
         entry = {.offset = end,
@@ -485,8 +480,10 @@ void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
                  .source_id = static_cast<std::uint16_t>(source),
                  .state = protocol::MepState::missing};
         if (!is_member(source, next)) {
+            is_whole = false;
             continue;
         }
+        is_whole = is_whole && builder_->is_written(mep, next);
         if (builder_->is_written(mep, next)) {
             entry.bytes = sizes[next];
             entry.offset = entry.bytes == 0 ? end : offsets_[next];
@@ -497,6 +494,8 @@ void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
         }
         ++next;
     }
+    counters_.meps_delivered.add(1);
+    (is_whole ? counters_.meps_built : counters_.meps_incomplete).add(1);
     counters_.mfp_bytes_built.add(delivered);
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(bytes));
     const auto memory = parts_.output->area().bytes().subspan(static_cast<std::size_t>(place),

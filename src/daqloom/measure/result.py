@@ -29,14 +29,14 @@ class Row:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("event_rate_hz", "meps_built", "rate", "events"),
+    Row("event_rate_hz", "meps_delivered", "rate", "events"),
     Row("throughput_bps", "mfp_bytes_built", "rate", "bits"),
     Row("events_built", "meps_built", "sum", "events"),
     Row("events_incomplete", "meps_incomplete", "sum", "events"),
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
-    Row("collection_latency_s.mean", "building_s", "each", by="meps_built"),
+    Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
     Row("phases", "phases", "sum"),
     Row("phase_s", "in_phases_s", "each", by="phases"),
     Row("barrier_share", "in_barrier_s", "share"),
