@@ -40,8 +40,12 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
-        return replay_mfps({.path = fmt::format("{}/source-{}.mfp", config.replay, source),
-                            .source_id = static_cast<std::uint16_t>(source),
+        const auto recording = Recording::open(config.replay, config.packing);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording,
+                           {.source_id = static_cast<std::uint16_t>(source),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
