@@ -141,7 +141,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
         }
     };
     {
-        Buffer buffer = buffer_of(64, 1024);
+        Buffer buffer = buffer_of(64, 1 << 16);
         BufferReader reader(buffer);
         Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
         source.start(0);
