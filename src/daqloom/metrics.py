@@ -123,6 +123,20 @@ METRICS: tuple[Metric, ...] = (
         "is no part of the run), `method`, `malformed`, `oversized`, `unknown_unit`, `occupied` (a "
         "second process for a unit), `epoch` (of members that are no more), `unasked`, `session`.",
     ),
+    Metric(
+        "unit_cores",
+        "1",
+        "measure",
+        "Processor cores that a unit's process keeps busy, its sources and sinks among them; mean "
+        "over units.",
+    ),
+    Metric(
+        "overhead_share",
+        "1",
+        "measure",
+        "Of the bytes of the events built, the share that is headers, tables and padding, and no "
+        "fragment.",
+    ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(
