@@ -23,6 +23,7 @@ struct NodeCounters {
     Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
     Counter phases;
     Counter idle_phases;
+    Counter phase_time;  ///< of all stages
     Counter sending_time;
     Counter barrier_time;
     Counter idle_time;
@@ -65,6 +66,7 @@ struct NodeCounters {
         see("mfps_malformed", &N::mfps_malformed);
         see("phases", &N::phases);
         see("idle_phases", &N::idle_phases);
+        see("in_phases_ps", &N::phase_time);
         see("sending_ps", &N::sending_time);
         see("in_barrier_ps", &N::barrier_time);
         see("idle_ps", &N::idle_time);

@@ -364,6 +364,7 @@ Counter* ShiftEpoch::cause_of_waiting() const {
 
 void ShiftEpoch::enter(ShiftStage stage, Time at) {
     const Time spent = at - stage_since_;
+    counters_.phase_time.add(stage_ == ShiftStage::finished ? Time::zero() : spent);
     switch (stage_) {
         case ShiftStage::entering:
             counters_.entering_time.add(spent);

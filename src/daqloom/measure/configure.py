@@ -67,9 +67,7 @@ def places(scenario: FabricScenario) -> Places:
     )
 
 
-def live_config(
-    scenario: FabricScenario, unit: int, run: RunInfo
-) -> _engine.LiveConfig:
+def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """What the process of `unit` is to do in this run.
 
     Raises ScenarioError for what cannot be run live.

@@ -234,6 +234,11 @@ class RunControl:
             self._progress(now, unit, pulse)
         return None
 
+    @property
+    def next_mep(self) -> int:
+        """The first MEP that no builder unit has answered, as far as they have told."""
+        return max(self.first_mep, self._next_mep)
+
     def first_mep_seen(self, next_mep: int) -> None:
         """MEPs before this one have been answered: no later epoch may have them again."""
         self._next_mep = max(self._next_mep, next_mep)
@@ -290,9 +295,7 @@ class RunControl:
         if self._suspected_s is not None and now - self._suspected_s > timeout / 2:
             self._on_suspicion(now)
         elif now - self._progress_s > timeout:
-            self._on_trouble(
-                now, "nothing is built any more", accusers_among(self._of(self.members))
-            )
+            self._on_trouble(now, "nothing is built any more", self._accusers())
 
     def _on_suspicion(self, now: float) -> None:
         accusers = self._accusers()
