@@ -93,7 +93,7 @@ void UnitEpoch::put_in_table(protocol::ReadoutIndex readout, std::uint32_t strea
                              Bytes bytes) {
     protocol::MepEntry& entry = table_[members_.readout_in_run[readout] * streams_ + stream];
     entry.bytes = bytes;
-    entry.offset = bytes == 0 ? 0 : offset;
+    entry.offset = offset;
     entry.state = bytes == 0 ? MepState::empty : MepState::complete;
     table_bytes_ += static_cast<std::uint64_t>(bytes);
 }
@@ -104,6 +104,11 @@ void UnitEpoch::hand_over(const Built& built) {
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(built.bytes));
     const auto memory = parts_.output->area().bytes().subspan(
         static_cast<std::size_t>(built.place), static_cast<std::size_t>(built.bytes));
+    Bytes end = header_bytes();
+    for (protocol::MepEntry& entry : table_) {  // what has no bytes lies behind what is before it
+        entry.offset = entry.bytes == 0 ? end : entry.offset;
+        end = entry.offset + entry.bytes;
+    }
     const std::uint64_t number = in_run(built.mep);
     const protocol::MepHeader header{.mep = protocol::MepId{number},
                                      .event_id = number * config().packing,
