@@ -76,7 +76,7 @@ function(daqloom_install_engine)
   # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
   target_include_directories(daqloom_engine INTERFACE
     $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The library also serves who links with another compiler, or without optimisation across files.
     target_compile_options(daqloom_engine PRIVATE -ffat-lto-objects)
   endif()

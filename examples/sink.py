@@ -11,6 +11,7 @@ from daqloom.data import Mep
 
 
 def main(name: str) -> None:
+    """Take MEPs until the unit ends."""
     reader = BufferReader(name)
     by_source: Counter[int] = Counter()
     meps = 0

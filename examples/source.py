@@ -13,6 +13,7 @@ from daqloom.data import Mfp
 
 
 def main(name: str, source_id: int, packing: int, mfps: int) -> None:
+    """Bring MFPs of counted events."""
     writer = BufferWriter(name)
     for mfp in range(writer.committed, mfps):
         events = range(mfp * packing, (mfp + 1) * packing)

@@ -127,7 +127,10 @@ def test_units_run_by_a_real_ssh(tmp_path):
     asyncio.run(life())
 
 
-def test_a_lone_unit_of_slurm_gets_its_number_from_us():
+def test_units_of_slurm_that_are_not_all_get_their_numbers_from_us():
+    several = Slurm(("unit",)).tasks([1, 3], "h:1")
+    assert [task.units for task in several] == [(1,), (3,)]
+    assert [task.command[-1] for task in several] == ["1", "3"]
     [task] = Slurm(("unit",)).tasks([5], "h:1")
     assert task.command[-4:] == ("--control", "h:1", "--unit", "5")
     assert [task.units for task in Local(("unit",)).tasks([3, 4], "h:1")] == [(3,), (4,)]

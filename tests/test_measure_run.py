@@ -1,5 +1,6 @@
 """Measurements and steered runs as a person has them, with nodes that have no engine."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from test_measure_control import FAKE, HUNG_S
 from daqloom.measure import MeasureError
 from daqloom.measure.launch import Local
 from daqloom.measure.result import ROWS, Row, difference, metrics
-from daqloom.measure.run import measure, plan_of, with_options
+from daqloom.measure.run import StoppedError, measure, plan_of, with_options
 from daqloom.measure.tally import Tally
 from daqloom.metrics import METRICS
 from daqloom.scenario import ScenarioError
@@ -67,6 +68,13 @@ def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     assert result.series["run_events"]["text"] == told
     assert "running: from MEP 0" in told
     assert json.loads(result.to_json())["metrics"]["events_built"] > 0
+
+
+def test_a_measurement_can_be_made_where_a_loop_runs_already() -> None:
+    async def notebook():
+        return measure(small(), launcher=Local(FAKE))
+
+    assert asyncio.run(notebook()).metric("events_built") > 0
 
 
 def test_a_measurement_ends_after_so_many_events() -> None:
@@ -299,3 +307,19 @@ def test_certificates_are_made_by_a_command(tmp_path):
     assert len(made.stdout.splitlines()) == 5
     again = daqloom("control", "certificates", str(tmp_path / "c"))
     assert (again.returncode, "has a ca.pem already" in again.stderr) == (1, True)
+
+
+def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
+    units = []
+
+    def interrupt(event) -> None:
+        if event.text.startswith("running"):
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+            units.extend(children)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(StoppedError):
+        measure(small(duration="100 s"), launcher=Local(FAKE), on_event=interrupt)
+    assert len(units) == 3
+    assert not any(Path("/proc", unit).exists() for unit in units)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -65,9 +65,8 @@ def test_a_run_is_configured_started_stopped_and_ended() -> None:
     world.act()
     assert world.run(5, lambda: control.phase is Phase.ENDING)
     assert control.first_mep > first
-    for number in range(3):
-        world.kill(number)
     assert world.run(5, lambda: control.phase is Phase.ENDED)
+    assert world.processes == [None] * 3
     assert control.counts["units_lost"] == 0
 
 
@@ -304,6 +303,33 @@ def test_whatever_breaks_the_run_goes_on(course, restart) -> None:
     for unit in control.units:
         if unit.standing is Standing.LOST:
             assert unit.number not in control.members
-    control.want(world.now, Goal.ENDED)
+    ends(world)
+
+
+@settings(max_examples=100)
+@given(st.lists(faults(), max_size=8), st.booleans())
+def test_a_run_can_be_ended_at_any_time_whatever_is_broken(course, restart) -> None:
+    world = World(4, restart=restart)
+    world.control.want(0.0, Goal.RUNNING)
     world.act()
-    assert world.run(30, lambda: control.phase in (Phase.ENDING, Phase.ENDED)), log(world)
+    for pause_s, kind, a, b in course:
+        world.run(pause_s)
+        commit(world, kind, a, b)
+    ends(world)
+
+
+def ends(world: World) -> None:
+    """In order, and no process is left, stopped or hung ones among them."""
+    world.control.want(world.now, Goal.ENDED)
+    world.act()
+    assert world.run(60, lambda: world.control.phase is Phase.ENDED), log(world)
+    assert world.processes == [None] * 4
+
+
+def test_a_member_that_is_lost_while_the_run_ends_is_a_member_no_more() -> None:
+    world = World(4)
+    world.control.want(0.0, Goal.RUNNING)
+    world.act()
+    assert world.run(5, lambda: world.control.phase is Phase.STARTING)
+    world.stop(0)
+    ends(world)

@@ -8,13 +8,13 @@ import stat
 
 import grpc
 import pytest
-from test_measure_control import HUNG_S, plan
+from test_measure_control import FAKE, HUNG_S, plan, running
 
 from daqloom.measure import MeasureError
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.connection import JOIN, STEER, TOKEN_KEY, read_certificates
 from daqloom.measure.control import Control
-from daqloom.measure.launch import ByHand
+from daqloom.measure.launch import ByHand, Local
 from daqloom.measure.messages import (
     LARGEST_REPORT_BYTES,
     Answer,
@@ -27,6 +27,7 @@ from daqloom.measure.messages import (
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import Goal, Standing, State
 from daqloom.measure.status import Request, Status
+from daqloom.measure.steer import steer
 
 NOT_OURS = "00" * 16
 
@@ -296,3 +297,40 @@ def test_a_certificate_names_the_hosts_it_was_made_for(tmp_path):
         unit.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     context = ssl.create_default_context(cafile=tmp_path / "c" / "ca.pem")
     assert context.cert_store_stats()["x509_ca"] == 1
+
+
+def test_units_with_certificates_join_and_those_with_others_do_not(tmp_path):
+    ours, others = tmp_path / "ours", tmp_path / "others"
+    make_certificates(ours)
+    make_certificates(others)
+    options = ("--certificates", str(ours))
+
+    async def life():
+        shown = read_certificates(ours, "control")
+        async with asyncio.timeout(HUNG_S):
+            async with Control(
+                plan(tmp_path, 2), Local(FAKE, options), folder=tmp_path, certificates=shown
+            ) as control:
+                control.want(Goal.RUNNING)
+                await running(control, {0, 1})
+                for folder, sentence in (
+                    (others, b"has not answered"),
+                    (None, b"has not answered"),
+                ):
+                    given = ("--certificates", str(folder)) if folder else ()
+                    stranger = await asyncio.create_subprocess_exec(
+                        *(*FAKE, "--control", control.address, "--patience", "1", *given),
+                        stdin=asyncio.subprocess.PIPE,
+                        stderr=asyncio.subprocess.PIPE,
+                    )
+                    _, said = await stranger.communicate(control.token.hex().encode() + b"\n")
+                    assert stranger.returncode == 1
+                    assert sentence in said
+                request = Request(command="status")
+                with pytest.raises(MeasureError, match="does not answer"):
+                    await asyncio.to_thread(steer, request, control.address, others)
+                told = await asyncio.to_thread(steer, request, control.address, ours)
+                assert [unit.member for unit in told.units] == [True, True]
+                assert control.run.members == {0, 1}
+
+    asyncio.run(life())

@@ -237,9 +237,15 @@ class World:
             if order.kind in ("reset", "configure"):
                 process.stuck = False
             answer = process.unit.obey(order)
+            if order.kind == "exit":
+                self.after(3 * ORDER_S, lambda: self._exit(number, process))
             self.after(
                 ORDER_S, lambda session=session, answer=answer: self._say(number, session, answer)
             )
+
+    def _exit(self, number: int, process: Process) -> None:
+        if self.processes[number] is process:
+            self.kill(number)
 
     def _say(self, number: int, session: int, report: Any) -> None:
         process = self.processes[number]

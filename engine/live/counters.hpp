@@ -23,6 +23,7 @@ struct NodeCounters {
     Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
     Counter phases;
     Counter idle_phases;
+    Counter phase_time;  ///< of all stages
     Counter sending_time;
     Counter barrier_time;
     Counter idle_time;
@@ -34,8 +35,9 @@ struct NodeCounters {
     Counter messages_sent;
     // ---- builder unit
     Counter meps_granted;
+    Counter meps_delivered;   ///< to the consumer, whole or not
     Counter meps_built;       ///< whole
-    Counter meps_incomplete;  ///< delivered without some MFPs
+    Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's sources
     Counter meps_dropped;     ///< not whole, and dropped
     Counter meps_discarded;   ///< for want of room in the output buffer
     Counter mfps_received;
@@ -65,6 +67,7 @@ struct NodeCounters {
         see("mfps_malformed", &N::mfps_malformed);
         see("phases", &N::phases);
         see("idle_phases", &N::idle_phases);
+        see("in_phases_ps", &N::phase_time);
         see("sending_ps", &N::sending_time);
         see("in_barrier_ps", &N::barrier_time);
         see("idle_ps", &N::idle_time);
@@ -75,6 +78,7 @@ struct NodeCounters {
         see("barriers", &N::barriers);
         see("messages_sent", &N::messages_sent);
         see("meps_granted", &N::meps_granted);
+        see("meps_delivered", &N::meps_delivered);
         see("meps_built", &N::meps_built);
         see("meps_incomplete", &N::meps_incomplete);
         see("meps_dropped", &N::meps_dropped);

@@ -130,14 +130,8 @@ struct DaqpipeEpoch::BuilderOut {
         const Bytes offset = epoch.memory_.mfp_at(slot, source);
         send(source, {Kind::request, 0, number(event), {&offset, 1}});
     }
-    void built(EventId event) {
-        epoch.counters_.meps_built.add(1);
-        epoch.deliver(event);
-    }
-    void incomplete(EventId event) {
-        epoch.counters_.meps_incomplete.add(1);
-        epoch.deliver(event);
-    }
+    void built(EventId event) { epoch.deliver(event); }
+    void incomplete(EventId event) { epoch.deliver(event); }
     void done(EventId event) {
         epoch.send(epoch.members_.readouts[0], {Kind::done, 0, number(event), {}});
     }

@@ -3,27 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
+#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "live/clock.hpp"
-#include "live/counters.hpp"
-#include "protocol/mep.hpp"
-#include "protocol/mep_check.hpp"
+#include "live/buffer_server.hpp"
+#include "live/check_sink.hpp"
+#include "live/file_sink.hpp"
+#include "live/generator_source.hpp"
+#include "live/replay_source.hpp"
+#include "live/sink.hpp"
+#include "live/source.hpp"
 #include "protocol/mfp_generator.hpp"
 
 namespace daqloom::live {
 
 namespace {
 
-constexpr base::Time kPatience = base::milliseconds(100);
+constexpr std::uint32_t kStreamPieces = 1U << 14;
+constexpr std::uint32_t kOutputPieces = 1U << 14;
 
-std::span<std::uint8_t> as_u8(std::span<std::byte> bytes) {
-    return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+std::string served_name(const NodeConfig& config, const std::string& what) {
+    return fmt::format("daqloom/{}/{}/{}", config.run, config.self, what);
 }
 
 base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t source) {
@@ -35,130 +37,153 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
                                          .sizes = std::move(sizes)});
 }
 
-class Generating {
-  public:
-    Generating(protocol::MfpGenerator mfps, Buffer& buffer, double rate_hz)
-        : mfps_(std::move(mfps)), buffer_(buffer), rate_hz_(rate_hz) {}
-    ~Generating() { stop(); }
-
-    void start(std::uint64_t first) {
-        next_ = std::max(next_, first);
-        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
+                                                 Buffer& buffer) {
+    if (config.source == SourceKind::replay) {
+        return replay_mfps({.path = fmt::format("{}/source-{}.mfp", config.replay, source),
+                            .source_id = static_cast<std::uint16_t>(source),
+                            .packing = static_cast<std::uint16_t>(config.packing),
+                            .loop = config.replay_loops},
+                           buffer);
     }
-    void stop() { thread_ = {}; }
-
-  private:
-    void run(const std::stop_token& stop) {
-        BufferWriter writer(buffer_);
-        while (!stop.stop_requested()) {
-            const std::uint64_t event = next_ * mfps_.packing();
-            const std::uint64_t seen = writer.acknowledged();
-            const auto room = writer.reserve(mfps_.bytes_of(event));
-            if (!room) {
-                writer.wait(seen, now() + kPatience);
-                continue;
-            }
-            const auto made = mfps_.generate(event, as_u8(*room));
-            writer.commit(next_++, made.value_or(0));
-        }
+    auto mfps = generator(config, source);
+    if (!mfps) {
+        return tl::unexpected(mfps.error());
     }
-
-    protocol::MfpGenerator mfps_;
-    Buffer& buffer_;
-    double rate_hz_;
-    std::uint64_t next_ = 0;
-    std::jthread thread_;
-};
-
-class Checking {
-  public:
-    Checking(std::vector<protocol::MfpGenerator> sources, Buffer& buffer)
-        : sources_(std::move(sources)), buffer_(buffer) {
-        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-    }
-    Counter meps, wrong, fragments, fragment_bytes;
-
-  private:
-    void run(const std::stop_token& stop) {
-        BufferReader reader(buffer_);
-        while (!stop.stop_requested()) {
-            const auto piece = reader.next();
-            if (!piece) {
-                reader.wait(now() + kPatience);
-                continue;
-            }
-            const auto check = protocol::check_mep(sources_, as_u8(piece->bytes));
-            meps.add(1);
-            wrong.add(check.fault == protocol::DataFault::none ? 0U : 1U);
-            fragments.add(check.fragments);
-            fragment_bytes.add(static_cast<std::uint64_t>(check.fragment_bytes));
-            reader.acknowledge();
-        }
-    }
-
-    std::vector<protocol::MfpGenerator> sources_;
-    Buffer& buffer_;
-    std::jthread thread_;
-};
+    const auto content =
+        config.content == Content::once ? GeneratorContent::once : GeneratorContent::every;
+    return generate_mfps(std::move(*mfps), content, buffer);
+}
 
 }  // namespace
 
 struct Ends::Parts {
+    base::expected<std::unique_ptr<MepConsumer>> consumer(const NodeConfig& config);
+    void end_output();
+
     std::vector<Buffer> streams;
-    std::vector<std::unique_ptr<Generating>> sources;
-    std::unique_ptr<Buffer> output;
-    std::unique_ptr<Checking> sink;
+    std::vector<std::unique_ptr<Source>> sources;
+    std::unique_ptr<BufferServer> stream_server;
+
+    std::optional<Buffer> output;
+    std::mutex mutex;  ///< of `sink`, at whose counters other threads look
+    std::unique_ptr<Sink> sink;
+    std::unique_ptr<BufferServer> output_server;
+    CheckCounters checked;
+    FileCounters written;
+    std::uint64_t repeated = 0;  ///< MEPs, of earlier output buffers
 };
 
 Ends::Ends() : parts_(std::make_unique<Parts>()) {}
-Ends::~Ends() = default;
+Ends::~Ends() { shut(); }
 
 base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t readout,
                                         const Doorbell& unit) {
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         auto buffer = Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
                                       .bytes = config.stream_buffer,
-                                      .pieces = 1024},
+                                      .pieces = kStreamPieces},
                                      &unit);
         if (!buffer) {
             return tl::unexpected(buffer.error());
         }
         parts_->streams.push_back(std::move(*buffer));
     }
-    for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
-        auto mfps = generator(config, readout * config.streams + stream);
-        if (!mfps) {
-            return tl::unexpected(mfps.error());
+    if (config.source == SourceKind::user) {
+        std::vector<BufferOffer> offers;
+        for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
+            offers.push_back({served_name(config, fmt::format("stream-{}", stream)),
+                              &parts_->streams[stream], BufferSide::writer});
         }
-        parts_->sources.push_back(std::make_unique<Generating>(
-            std::move(*mfps), parts_->streams[stream], config.event_rate_hz));
+        auto server = BufferServer::serve(std::move(offers));
+        if (!server) {
+            return tl::unexpected(server.error());
+        }
+        parts_->stream_server = std::move(*server);
+        return {};
+    }
+    for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
+        Buffer& buffer = parts_->streams[stream];
+        auto feed = feed_of(config, readout * config.streams + stream, buffer);
+        if (!feed) {
+            return tl::unexpected(feed.error());
+        }
+        parts_->sources.push_back(std::make_unique<Source>(
+            buffer, std::move(*feed),
+            SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing}));
     }
     return {};
 }
 
-base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell& unit) {
-    auto buffer = Buffer::create(
-        {.name = "daqloom-output", .bytes = config.output_buffer, .pieces = 4096}, nullptr, &unit);
-    if (!buffer) {
-        return tl::unexpected(buffer.error());
+base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeConfig& config) {
+    if (config.sink == SinkKind::discard) {
+        return discard_meps();
     }
-    std::vector<protocol::MfpGenerator> sources;
+    if (config.sink == SinkKind::file) {
+        return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
+                           .format = FileFormat::mfp,
+                           .bytes_per_file = config.output_file},
+                          written);
+    }
+    std::vector<protocol::MfpGenerator> expected;
     for (std::uint32_t source = 0; source < config.fragment_bytes.size(); ++source) {
         auto mfps = generator(config, source);
         if (!mfps) {
             return tl::unexpected(mfps.error());
         }
-        sources.push_back(std::move(*mfps));
+        expected.push_back(std::move(*mfps));
     }
-    parts_->sink.reset();
-    parts_->output = std::make_unique<Buffer>(std::move(*buffer));
-    parts_->sink = std::make_unique<Checking>(std::move(sources), *parts_->output);
+    return check_meps(std::move(expected), checked);
+}
+
+base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell& unit) {
+    Parts& parts = *parts_;
+    parts.end_output();
+    auto buffer = Buffer::create(
+        {.name = "daqloom-output", .bytes = config.output_buffer, .pieces = kOutputPieces}, nullptr,
+        &unit);
+    if (!buffer) {
+        return tl::unexpected(buffer.error());
+    }
+    parts.output.emplace(std::move(*buffer));
+    if (config.sink == SinkKind::user) {
+        auto server = BufferServer::serve(
+            {{served_name(config, "output"), &*parts.output, BufferSide::reader}});
+        if (!server) {
+            return tl::unexpected(server.error());
+        }
+        parts.output_server = std::move(*server);
+        return {};
+    }
+    auto consumer = parts.consumer(config);
+    if (!consumer) {
+        return tl::unexpected(consumer.error());
+    }
+    const std::lock_guard lock(parts.mutex);
+    parts.sink = std::make_unique<Sink>(*parts.output, std::move(*consumer));
+    parts.sink->start();
     return {};
+}
+
+/// A consumer of ours is through with all of it when this returns; another process keeps the memory
+/// for as long as it likes.
+void Ends::Parts::end_output() {
+    if (output) {
+        BufferWriter(*output).close();
+    }
+    if (sink) {
+        sink->stop();
+        const std::lock_guard lock(mutex);
+        repeated += sink->counters().repeated;
+        sink.reset();
+    }
+    output_server.reset();
+    output.reset();
 }
 
 void Ends::start_sources(std::uint64_t first_mfp) {
     for (auto& source : parts_->sources) {
-        source->start(first_mfp);
+        source->start(std::max(first_mfp, source->next_mfp()));
     }
 }
 void Ends::stop_sources() {
@@ -168,19 +193,39 @@ void Ends::stop_sources() {
 }
 void Ends::shut() {
     parts_->sources.clear();
-    parts_->sink.reset();
+    parts_->stream_server.reset();
+    parts_->end_output();
 }
 
 std::span<Buffer> Ends::streams() { return parts_->streams; }
-Buffer* Ends::output() { return parts_->output.get(); }
+Buffer* Ends::output() { return parts_->output ? &*parts_->output : nullptr; }
 
 void Ends::each_count(const SeeCount& see) const {
-    if (parts_->sink) {
-        see("meps_checked", parts_->sink->meps.get());
-        see("meps_wrong", parts_->sink->wrong.get());
-        see("fragments_checked", parts_->sink->fragments.get());
-        see("fragment_bytes_checked", parts_->sink->fragment_bytes.get());
+    Parts& parts = *parts_;
+    const std::lock_guard lock(parts.mutex);
+    std::uint64_t blocked = 0;
+    std::uint64_t late = 0;
+    for (const auto& source : parts.sources) {
+        blocked += source->counters().blocked;
+        late += source->counters().late;
     }
+    see("mfps_blocked", blocked);
+    see("mfps_late", late);
+    see("meps_checked", parts.checked.right);
+    std::uint64_t wrong = parts.checked.wrong_number;
+    for (std::size_t fault = 1; fault < data_faults; ++fault) {
+        wrong += parts.checked.wrong[fault];
+        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+            parts.checked.wrong[fault]);
+    }
+    see("wrong.MEP number", parts.checked.wrong_number);
+    see("meps_wrong", wrong);
+    see("meps_repeated",
+        parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));
+    see("fragments_checked", parts.checked.fragments);
+    see("fragment_bytes_checked", parts.checked.fragment_bytes);
+    see("files_written", parts.written.files);
+    see("packets_not_written", parts.written.lost);
 }
 
 }  // namespace daqloom::live

@@ -129,14 +129,8 @@ struct ShiftEpoch::BuilderOut {
     void discard(ReadoutIndex readout, MepId mep) {
         send(readout, {Kind::discard, 0, number(mep), {}});
     }
-    void built(MepId mep, Bytes place, Bytes bytes) {
-        epoch.counters_.meps_built.add(1);
-        epoch.deliver(mep, place, bytes);
-    }
-    void incomplete(MepId mep, Bytes place, Bytes bytes) {
-        epoch.counters_.meps_incomplete.add(1);
-        epoch.deliver(mep, place, bytes);
-    }
+    void built(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
+    void incomplete(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
     void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
         send(readout, {Kind::last_answer, 0, turn_end, {}});
     }
@@ -305,6 +299,7 @@ Counter* ShiftEpoch::cause_of_waiting() const {
 
 void ShiftEpoch::enter(ShiftStage stage, Time at) {
     const Time spent = at - stage_since_;
+    counters_.phase_time.add(stage_ == ShiftStage::finished ? Time::zero() : spent);
     switch (stage_) {
         case ShiftStage::entering:
             counters_.entering_time.add(spent);

@@ -105,10 +105,14 @@ void UnitEpoch::hand_over(const Built& built) {
     const auto memory = parts_.output->area().bytes().subspan(
         static_cast<std::size_t>(built.place), static_cast<std::size_t>(built.bytes));
     Bytes end = header_bytes();
+    bool is_whole = true;
     for (protocol::MepEntry& entry : table_) {  // what has no bytes lies behind what is before it
         entry.offset = entry.bytes == 0 ? end : entry.offset;
         end = entry.offset + entry.bytes;
+        is_whole = is_whole && entry.state != MepState::missing;
     }
+    counters_.meps_delivered.add(1);
+    (is_whole ? counters_.meps_built : counters_.meps_incomplete).add(1);
     const std::uint64_t number = in_run(built.mep);
     const protocol::MepHeader header{.mep = protocol::MepId{number},
                                      .event_id = number * config().packing,

@@ -123,6 +123,30 @@ METRICS: tuple[Metric, ...] = (
         "is no part of the run), `method`, `malformed`, `oversized`, `unknown_unit`, `occupied` (a "
         "second process for a unit), `epoch` (of members that are no more), `unasked`, `session`.",
     ),
+    Metric(
+        "events_checked",
+        "events",
+        "measure",
+        "Events in which every byte that is there was checked, and right.",
+    ),
+    Metric("events_wrong", "events", "measure", "Events in which some byte was wrong."),
+    Metric(
+        "events_accounted.*",
+        "events",
+        "measure",
+        "What has become of every event, whole run: of those `begun`, that is up to the last that "
+        "a builder unit took, `built`, `incomplete` (delivered with a mask), `dropped` "
+        "(incomplete), `discarded` (a full output buffer), `unfinished`: nobody built them, as a "
+        "unit was lost or the run ended, or nobody knows: a unit that is killed has last told of "
+        "itself a heartbeat before.",
+    ),
+    Metric(
+        "waiting_share.*",
+        "1",
+        "measure",
+        "Share of the readout units' time that they slept while it was their turn to send: for the "
+        "`source`, for the answer of a `builder`, or for writes under way on the `network`.",
+    ),
     Metric("packets_dropped", "packets", _RUN, "Packets that found no room, after the warm-up."),
     Metric("drops_by_port.*", "packets", _RUN, "The same, per output port that dropped any."),
     Metric(
@@ -182,8 +206,8 @@ METRICS: tuple[Metric, ...] = (
         _RUN,
         "On a fabric: events for which a builder's output buffer had no room.",
     ),
-    Metric("phases", "phases", _SIMULATE, "Of linear shifting, all nodes together."),
-    Metric("phase_s", "s", _FORMULA, "Length of a phase, mean."),
+    Metric("phases", "phases", _RUN, "Of linear shifting, all nodes together."),
+    Metric("phase_s", "s", _BOTH, "Length of a phase, mean."),
     Metric(
         "dummy_share",
         "1",
@@ -202,7 +226,7 @@ METRICS: tuple[Metric, ...] = (
         "s",
         _FORMULA,
         "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
-        "from then on, which is what the barrier itself costs.",
+        "from then on, which is what the barrier itself costs. `measure` gives the `whole`.",
     ),
     Metric(
         "idle_share",

@@ -481,7 +481,7 @@ struct WithAnOddOne {
         unit[1] = std::make_unique<TestUnit>(transport, 1, 3);
         unit[2] = std::make_unique<TestUnit>(transport, 2, 3, odd);
         TestUnit* all[] = {unit[0].get(), unit[1].get(), unit[2].get()};
-        missing = connect_all(all, now() + base::milliseconds(500));
+        missing = connect_all(all, now() + base::seconds(2));
     }
 
     void expect_that_the_two_go_on() const {
@@ -533,7 +533,7 @@ TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
     const TestUnit silent(GetParam(), 2, 3);
     const auto silent_address = const_cast<TestUnit&>(silent).transport().address();
     std::vector<UnitIndex> missing[2];
-    const auto until = now() + base::milliseconds(300);
+    const auto until = now() + base::seconds(1);
     const auto connect = [&](TestUnit& self, TestUnit& other, UnitIndex other_index,
                              std::vector<UnitIndex>& answer) {
         const Transport::Peer peers[] = {{other_index, other.transport().address()},
@@ -564,15 +564,24 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     TestUnit a(GetParam(), 0, 2);
     TestUnit b(GetParam(), 1, 2);
     TestUnit impostor(GetParam(), 1, 2);
-    const auto until = now() + base::milliseconds(500);
+    const auto until = now() + base::seconds(2);
     const auto connect = [until](TestUnit& self, UnitIndex other, TestUnit& to) {
         const Transport::Peer peers[] = {{other, to.transport().address()}};
         return self.transport().connect(peers, until).value();
     };
     std::vector<UnitIndex> missing[3];
-    std::thread threads[] = {std::thread([&] { missing[0] = connect(a, 1, b); }),
-                             std::thread([&] { missing[1] = connect(b, 0, a); }),
-                             std::thread([&] { missing[2] = connect(impostor, 0, a); })};
+    std::atomic<bool> has_tried = false;
+    std::thread threads[] = {std::thread([&] {
+                                 missing[0] = connect(a, 1, b);
+                                 while (!has_tried) {  // a network's unit hears only what it polls
+                                     a.poll();
+                                     std::this_thread::yield();
+                                 }
+                             }),
+                             std::thread([&] { missing[1] = connect(b, 0, a); }), std::thread([&] {
+                                 missing[2] = connect(impostor, 0, a);
+                                 has_tried = true;
+                             })};
     for (auto& thread : threads) {
         thread.join();
     }

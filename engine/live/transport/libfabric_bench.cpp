@@ -134,8 +134,13 @@ std::pair<OwnedFd, OwnedFd> connection(const std::string& congestion_control) {
 void raw_sockets(benchmark::State& state, const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     const auto [sender, receiver] = connection(congestion_control);
-    const std::vector<std::byte> source(kArena, std::byte{1});
-    std::vector<std::byte> arena(kArena, std::byte{1});
+    // The same kind of memory, whose pages are small.
+    const auto source_memory = or_throw(SharedMemory::create("bench-source", kArena));
+    const auto arena_memory = or_throw(SharedMemory::create("bench-arena", kArena));
+    const auto source = source_memory.bytes();
+    const auto arena = arena_memory.bytes();
+    std::memset(source.data(), 1, kArena);
+    std::memset(arena.data(), 1, kArena);
     std::thread reader([&] {
         std::size_t at = 0;
         while (true) {
@@ -174,7 +179,13 @@ std::vector<std::string> words(const char* file) {
 
 int register_all() {
     const auto sizes = [](benchmark::internal::Benchmark* one) {
-        one->Arg(1 << 10)->Arg(8 << 10)->Arg(64 << 10)->Arg(512 << 10)->Arg(4 << 20)->UseRealTime();
+        one->Arg(1 << 10)
+            ->Arg(8 << 10)
+            ->Arg(64 << 10)
+            ->Arg(512 << 10)
+            ->Arg(4 << 20)
+            ->UseRealTime()
+            ->MeasureProcessCPUTime();
     };
     for (const auto& provider : libfabric_providers()) {
         if (provider.name.find("tcp") != std::string::npos || provider.name == "net") {

@@ -62,7 +62,7 @@ class AHostileUnit : public testing::Test {
         std::thread ours([&] {
             const std::byte* begin = greeting.address.data();
             const Transport::Peer peers[] = {{1, {begin, begin + name.size()}}};
-            missing = unit.transport().connect(peers, now() + base::milliseconds(300)).value();
+            missing = unit.transport().connect(peers, test_deadline()).value();
         });
         auto to = Handover::connect(name_in(unit.transport().address())).value();
         EXPECT_TRUE(to.send(std::as_bytes(std::span(&greeting, 1))));

@@ -120,8 +120,8 @@ class Transport {
     [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
         std::span<const Peer> peers, base::Time until) = 0;
 
-    /// False: there is no room now, ask again after a poll. To a connected unit, up to
-    /// `most_message` bytes.
+    /// False: there is no room now, ask again after a poll; or it is above `most_message` bytes.
+    /// To a unit that is not reachable: true, and dropped.
     [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
     /// The same. A write outside of the other's arena makes that unit unreachable.
     [[nodiscard]] virtual bool write(const Write& write) = 0;
@@ -129,7 +129,8 @@ class Transport {
     /// Tells what has happened, and makes some progress with what is under way: a bounded amount of
     /// work. False: nothing happened and nothing was done.
     virtual bool poll(TransportEvents& events) = 0;
-    /// Until a poll may have something, the doorbell is rung, or `until`, as `waiting` says.
+    /// Until a poll may have something, the doorbell is rung, or `until`, as `waiting` says; now
+    /// and then it returns for nothing.
     virtual void wait(base::Time until) = 0;
 
     [[nodiscard]] virtual const TransportCounters& counters() const = 0;

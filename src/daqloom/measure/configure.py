@@ -78,9 +78,7 @@ def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
     return [sizes[i : i + length] for i in range(0, len(sizes), length)]
 
 
-def live_config(
-    scenario: FabricScenario, unit: int, run: RunInfo
-) -> _engine.LiveConfig:
+def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """What the process of `unit` is to do in this run.
 
     Raises ScenarioError for what cannot be run live.

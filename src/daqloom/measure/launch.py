@@ -84,9 +84,11 @@ class Slurm:
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """See `Launcher`."""
-        number = units[0] if len(units) == 1 else None
-        size = (f"--ntasks={len(units)}",) if number is None else ("--ntasks=1", "--nodes=1")
-        return [Task(tuple(units), (*self.program, *size, *_unit(self, control, number)))]
+        if len(units) > 1 and list(units) == list(range(len(units))):  # ranks are numbers
+            size = f"--ntasks={len(units)}"
+            return [Task(tuple(units), (*self.program, size, *_unit(self, control, None)))]
+        alone = (*self.program, "--ntasks=1", "--nodes=1")
+        return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
 
 
 @dataclass(frozen=True)

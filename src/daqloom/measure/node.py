@@ -20,7 +20,12 @@ ELAPSED = "elapsed_s"
 
 
 class Node(Protocol):
-    """`daqloom._engine.LiveNode`. Counters and suspects may be asked for from any thread."""
+    """`daqloom._engine.LiveNode`.
+
+    One thread calls it, but for `counters` and `suspects`: these another one may ask for at any
+    time, while a call is under way and after `shut`. `prepare` may follow `prepare` or `connect`:
+    the members have changed before anything was started.
+    """
 
     def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
         """A new transport for a new epoch; its address."""

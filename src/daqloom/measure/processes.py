@@ -23,6 +23,7 @@ class Processes:
         self._folder = folder
         self._token = token
         self._on_exit = on_exit
+        self._ending = False
         self._running: dict[asyncio.subprocess.Process, tuple[int, ...]] = {}
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -43,7 +44,8 @@ class Processes:
                 _kill(process)
 
     async def end(self) -> None:
-        """Ends all."""
+        """Ends all; those that are just being started too."""
+        self._ending = True
         for process in list(self._running):
             _kill(process)
         await asyncio.gather(*self._watchers, return_exceptions=True)
@@ -75,6 +77,8 @@ class Processes:
             self._on_exit(task.units, f"{task.command[0]}: {(error.strerror or '').lower()}")
             return
         self._running[process] = task.units
+        if self._ending:
+            _kill(process)
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.write(self._token.hex().encode() + b"\n")

@@ -29,16 +29,22 @@ class Row:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("event_rate_hz", "meps_built", "rate", "events"),
+    Row("event_rate_hz", "meps_delivered", "rate", "events"),
     Row("throughput_bps", "mfp_bytes_built", "rate", "bits"),
     Row("events_built", "meps_built", "sum", "events"),
     Row("events_incomplete", "meps_incomplete", "sum", "events"),
     Row("events_discarded", "meps_discarded", "sum", "events"),
-    Row("phases", "phases", "each", by=""),
+    Row("events_checked", "meps_checked", "sum", "events"),
+    Row("events_wrong", "meps_wrong", "sum", "events"),
+    Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
+    Row("phases", "phases", "sum"),
+    Row("phase_s", "in_phases_s", "each", by="phases"),
     Row("barrier_share", "in_barrier_s", "share"),
+    Row("barrier_s.whole", "in_barrier_s", "each", by="barriers"),
     Row("idle_share", "idle_s", "share"),
-    Row("phase_s", "sending_s", "each", by="phases"),
-    Row("barrier_s.waiting", "in_barrier_s", "each", by="barriers"),
+    Row("waiting_share.source", "waiting_for_source_s", "share"),
+    Row("waiting_share.builder", "waiting_for_builder_s", "share"),
+    Row("waiting_share.network", "waiting_for_network_s", "share"),
     Row("control_messages", "messages_sent", "sum"),
     Row("source_buffer_full", "mfps_blocked", "sum"),
 )
@@ -107,3 +113,23 @@ def _value(row: Row, units: Sequence[Counters], window_s: float) -> int | float 
         return None
     rates = [unit[row.counter] / max(unit.get(ELAPSED, 0), (1 - LATE) * window_s) for unit in units]
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
+
+
+def accounts(totals: Reading, next_mep: int, packing: int) -> dict[str, int]:
+    """What has become of every event of a run, once it has ended, by `events_accounted.*`.
+
+    `totals` are the counters of the whole run, `next_mep` the first number that no builder unit
+    was given. What no builder unit tells of is unfinished.
+    """
+    told = {
+        "built": "meps_built",
+        "incomplete": "meps_incomplete",
+        "dropped": "meps_dropped",
+        "discarded": "meps_discarded",
+    }
+    found = {
+        fate: int(sum(unit.get(counter, 0) for unit in totals.values())) * packing
+        for fate, counter in told.items()
+    }
+    begun = next_mep * packing
+    return {"begun": begun, **found, "unfinished": begun - sum(found.values())}

@@ -11,7 +11,8 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.result import Reading, difference, metrics, refused
+from daqloom.measure.result import Reading, accounts, difference, metrics, refused
 from daqloom.measure.states import Goal, Phase
 from daqloom.result import Result
 
@@ -72,7 +73,17 @@ def measure(
     """
     fabric = of_a_fabric(scenario)
     with run_folder(log_dir) as folder:
-        return asyncio.run(_measure(fabric, folder, progress, on_event, launcher))
+        return _whole(_measure(fabric, folder, progress, on_event, launcher))
+
+
+def _whole(course: Coroutine[Any, Any, Result]) -> Result:
+    """In a loop of its own; a notebook has one running already, so that it takes a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(course)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, course).result()
 
 
 def of_a_fabric(scenario: System) -> FabricScenario:
@@ -288,6 +299,7 @@ def _result(
     run = control.run
     found: dict[str, Any] = metrics(counted, scenario.fragments.packing)
     found |= {
+        "events_accounted": accounts(reading(control), run.next_mep, scenario.fragments.packing),
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }

@@ -184,10 +184,11 @@ class RunControl:
         self._ticked_s = now
         if gap > self.plan.fault_timeout_s / 2:  # it was us who stood still: nobody else is late
             self._forgive(gap)
-        if self.goal is not Goal.ENDED:
+        if self.phase not in (Phase.ENDING, Phase.ENDED):
             self._watch_all(now)
-            if self.phase is Phase.RUNNING:
-                self._watch_members(now)
+        if self.phase is Phase.RUNNING:
+            self._watch_members(now)
+        if self.goal is not Goal.ENDED:
             self._bring_back(now)
         if self.phase in ASKING and now >= self._deadline_s:
             for unit in self._unanswered():
@@ -233,6 +234,11 @@ class RunControl:
         elif unit.number in self.members and pulse.epoch == self.epoch:
             self._progress(now, unit, pulse)
         return None
+
+    @property
+    def next_mep(self) -> int:
+        """The first MEP that no builder unit has answered, as far as they have told."""
+        return max(self.first_mep, self._next_mep)
 
     def first_mep_seen(self, next_mep: int) -> None:
         """MEPs before this one have been answered: no later epoch may have them again."""
@@ -290,9 +296,7 @@ class RunControl:
         if self._suspected_s is not None and now - self._suspected_s > timeout / 2:
             self._on_suspicion(now)
         elif now - self._progress_s > timeout:
-            self._on_trouble(
-                now, "nothing is built any more", accusers_among(self._of(self.members))
-            )
+            self._on_trouble(now, "nothing is built any more", self._accusers())
 
     def _on_suspicion(self, now: float) -> None:
         accusers = self._accusers()
@@ -346,7 +350,7 @@ class RunControl:
         if unit.standing in (Standing.ABSENT, Standing.LOST):
             return
         unit.standing, unit.lost_s, unit.reason = Standing.LOST, now, reason
-        if self.goal is Goal.ENDED and self.phase is not Phase.HALTING:
+        if self.phase in (Phase.ENDING, Phase.ENDED):
             return
         self._note(now, f"unit {unit.number} is lost: {reason}")
         self.counts["units_lost"] += 1
