@@ -14,6 +14,7 @@ from daqloom.console import plain_failures
 
 if TYPE_CHECKING:
     from daqloom.study.executor import Executor
+    from daqloom.study.file import Study
     from daqloom.study.store import Store
 
 app = typer.Typer(
