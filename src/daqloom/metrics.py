@@ -210,7 +210,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "node_throughput_bps",
         "bit/s",
-        _FORMULA,
+        _BOTH,
         "On a fabric: payload that a node with a readout unit pushes per second, copies to "
         "itself included, mean.",
     ),

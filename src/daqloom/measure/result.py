@@ -52,6 +52,19 @@ ROWS: tuple[Row, ...] = (
 """A metric whose counter no unit has is absent."""
 
 
+OF_PHASES = frozenset({"phases", "phase_s", "barrier_share", "barrier_s", "idle_share"})
+"""Metrics, by the first part of their names, that only linear shifting has."""
+
+
+def rows_of(protocol: str) -> tuple[Row, ...]:
+    """Those of `nodes.protocol`."""
+    return tuple(
+        row
+        for row in ROWS
+        if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
+    )
+
+
 def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:
     """What each unit has counted in between."""
     return {
