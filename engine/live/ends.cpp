@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -124,6 +126,12 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         return discard_meps();
     }
     if (config.sink == SinkKind::file) {
+        std::error_code error;
+        std::filesystem::create_directories(config.output, error);
+        if (error) {
+            return base::failure(
+                fmt::format("cannot make the folder {}: {}", config.output, error.message()));
+        }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
