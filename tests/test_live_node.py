@@ -94,7 +94,10 @@ def test_an_epoch_is_prepared_connected_and_started_in_this_order(nodes):
     [
         ({"unit": 7}, "unit 7 has no slot"),
         ({"streams": 0}, "0 streams; give 1 to 32"),
-        ({"stream_buffer": 100}, "buffer"),
+        ({"stream_buffer": 100}, "stream_buffer of 100 bytes; a round of 2 builder units"),
+        ({"output_buffer": 100}, "output_buffer of 100 bytes; a multi-event packet"),
+        ({"fragment_bytes": [100]}, "1 sizes of fragments for 2 readout units"),
+        ({"packing": 65_536}, "packing of 65536"),
         ({"builder_slots": [70_000, 1]}, "unit 70000 in a slot"),
     ],
 )
