@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,12 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
-        return replay_mfps({.path = fmt::format("{}/source-{}.mfp", config.replay, source),
-                            .source_id = static_cast<std::uint16_t>(source),
+        const auto recording = Recording::open(config.replay, config.packing);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording,
+                           {.source_id = static_cast<std::uint16_t>(source),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
@@ -120,6 +126,12 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         return discard_meps();
     }
     if (config.sink == SinkKind::file) {
+        std::error_code error;
+        std::filesystem::create_directories(config.output, error);
+        if (error) {
+            return base::failure(
+                fmt::format("cannot make the folder {}: {}", config.output, error.message()));
+        }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +36,8 @@ ROWS: tuple[Row, ...] = (
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
+    Row("fragments_checked", "fragments_checked", "sum"),
+    Row("fragment_bytes_checked", "fragment_bytes_checked", "sum"),
     Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
     Row("phases", "phases", "sum"),
     Row("phase_s", "in_phases_s", "each", by="phases"),
@@ -47,6 +49,7 @@ ROWS: tuple[Row, ...] = (
     Row("waiting_share.network", "waiting_for_network_s", "share"),
     Row("control_messages", "messages_sent", "sum"),
     Row("source_buffer_full", "mfps_blocked", "sum"),
+    Row("unit_cores", "cpu_s", "share"),
 )
 """A metric whose counter no unit has is absent."""
 
@@ -89,7 +92,26 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
             nest = found.setdefault(name, {})
             assert isinstance(nest, dict)
             nest[inner] = scaled
+    share = _fragment_share(counted.values())
+    if share is None:
+        return found
+    built = _total("mep_bytes_built", counted.values())
+    if built:
+        found["overhead_share"] = 1 - share * _total("mfp_bytes_built", counted.values()) / built
+    throughput = found.get("throughput_bps")
+    if isinstance(throughput, int | float):
+        found["throughput_bps"] = share * throughput
     return found
+
+
+def _fragment_share(units: Collection[Counters]) -> float | None:
+    """Of the bytes of multi-fragment packets; only readout units look into them."""
+    taken = _total("mfp_bytes_taken", units)
+    return _total("fragment_bytes_taken", units) / taken if taken else None
+
+
+def _total(counter: str, units: Collection[Counters]) -> int | float:
+    return sum(unit.get(counter, 0) for unit in units)
 
 
 REFUSED = "refused_"
