@@ -61,9 +61,7 @@ OF_PHASES = frozenset({"phases", "phase_s", "barrier_share", "barrier_s", "idle_
 def rows_of(protocol: str) -> tuple[Row, ...]:
     """Those of `nodes.protocol`."""
     return tuple(
-        row
-        for row in ROWS
-        if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
+        row for row in ROWS if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
     )
 
 

@@ -63,7 +63,8 @@ def measure(
 ) -> Result:
     """Builds the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
 
-    `seed` replaces `run.seed`. `log_dir` keeps what units print, a file each; else it is kept only if something fails.
+    `seed` replaces `run.seed`. `log_dir` keeps what units print, a file each; else it is kept only
+    if something fails.
     `progress` is called some times a second, `on_event` with what the run control decides;
     `launcher` replaces the one that `measure.launch` names.
 
