@@ -31,9 +31,7 @@ def fates(result: Result) -> Iterator[str]:
     accounts = result.metrics.get("events_accounted")
     if not isinstance(accounts, Mapping):
         return
+    begun, built = accounts["begun"], accounts["built"]
     others = [f"{accounts[fate]:,} {fate}" for fate in FATES if accounts.get(fate)]
-    rest = f"; {', '.join(others)}" if others else ", and none otherwise"
-    yield (
-        f"Of the {accounts['begun']:,} events of the whole run, warm-up included, "
-        f"{accounts['built']:,} were built{rest}."
-    )
+    rest = f"{built:,} were built, {', '.join(others)}" if others else "all were built"
+    yield f"Of the {begun:,} events of the whole run, warm-up included, {rest}."
