@@ -324,3 +324,12 @@ def ends(world: World) -> None:
     world.act()
     assert world.run(60, lambda: world.control.phase is Phase.ENDED), log(world)
     assert world.processes == [None] * 4
+
+
+def test_a_member_that_is_lost_while_the_run_ends_is_a_member_no_more() -> None:
+    world = World(4)
+    world.control.want(0.0, Goal.RUNNING)
+    world.act()
+    assert world.run(5, lambda: world.control.phase is Phase.STARTING)
+    world.stop(0)
+    ends(world)

@@ -35,8 +35,9 @@ struct NodeCounters {
     Counter messages_sent;
     // ---- builder unit
     Counter meps_granted;
+    Counter meps_delivered;   ///< to the consumer, whole or not
     Counter meps_built;       ///< whole
-    Counter meps_incomplete;  ///< delivered without some MFPs
+    Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's sources
     Counter meps_dropped;     ///< not whole, and dropped
     Counter meps_discarded;   ///< for want of room in the output buffer
     Counter mfps_received;
@@ -77,6 +78,7 @@ struct NodeCounters {
         see("barriers", &N::barriers);
         see("messages_sent", &N::messages_sent);
         see("meps_granted", &N::meps_granted);
+        see("meps_delivered", &N::meps_delivered);
         see("meps_built", &N::meps_built);
         see("meps_incomplete", &N::meps_incomplete);
         see("meps_dropped", &N::meps_dropped);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,8 +42,12 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
-        return replay_mfps({.path = fmt::format("{}/source-{}.mfp", config.replay, source),
-                            .source_id = static_cast<std::uint16_t>(source),
+        const auto recording = Recording::open(config.replay, config.packing);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording,
+                           {.source_id = static_cast<std::uint16_t>(source),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
@@ -120,6 +127,12 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         return discard_meps();
     }
     if (config.sink == SinkKind::file) {
+        std::error_code error;
+        std::filesystem::create_directories(config.output, error);
+        if (error) {
+            return base::failure(
+                fmt::format("cannot make the folder {}: {}", config.output, error.message()));
+        }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
@@ -184,7 +197,7 @@ void Ends::Parts::end_output() {
 
 void Ends::start_sources(std::uint64_t first_mfp) {
     for (auto& source : parts_->sources) {
-        source->start(first_mfp);
+        source->start(std::max(first_mfp, source->next_mfp()));
     }
 }
 void Ends::stop_sources() {
@@ -214,9 +227,12 @@ void Ends::each_count(const SeeCount& see) const {
     see("mfps_late", late);
     see("meps_checked", parts.checked.right);
     std::uint64_t wrong = parts.checked.wrong_number;
-    for (const auto& count : parts.checked.wrong) {
-        wrong += count;
+    for (std::size_t fault = 1; fault < data_faults; ++fault) {
+        wrong += parts.checked.wrong[fault];
+        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+            parts.checked.wrong[fault]);
     }
+    see("wrong.MEP number", parts.checked.wrong_number);
     see("meps_wrong", wrong);
     see("meps_repeated",
         parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));

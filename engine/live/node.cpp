@@ -12,6 +12,7 @@
 
 #include "live/buffer.hpp"
 #include "live/clock.hpp"
+#include "live/daqpipe_memory.hpp"
 #include "live/doorbell.hpp"
 #include "live/ends.hpp"
 #include "live/epoch.hpp"
@@ -37,6 +38,22 @@ UnitIndex units_of(const NodeConfig& config) {
     return units;
 }
 
+base::expected<void> check_daqpipe(const NodeConfig& config) {
+    if (config.streams != 1) {
+        return base::failure(
+            fmt::format("{} streams; in DAQPIPE a readout unit has one, of MFPs with all it holds",
+                        config.streams));
+    }
+    const auto taken = [](const std::vector<UnitIndex>& slots) {
+        return static_cast<std::uint32_t>(slots.size()) -
+               static_cast<std::uint32_t>(std::ranges::count(slots, nobody));
+    };
+    const std::uint32_t readouts = taken(config.readout_in_slot);
+    const auto memory =
+        DaqpipeMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
+    return memory ? base::expected<void>{} : tl::unexpected(memory.error());
+}
+
 base::expected<void> check(const NodeConfig& config) {
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
         for (const UnitIndex unit : *slots) {
@@ -49,7 +66,7 @@ base::expected<void> check(const NodeConfig& config) {
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
-    return {};
+    return config.protocol == Protocol::daqpipe ? check_daqpipe(config) : base::expected<void>{};
 }
 
 /// The data flow of one epoch; what it uses outlives it.
@@ -223,15 +240,17 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
         return base::failure("an epoch is started once, after it was prepared and connected");
     }
     Flow& flow = *node.flow;
-    auto epoch = make_shift_epoch({.config = &node.config,
-                                   .transport = flow.transport.get(),
-                                   .streams = node.ends.streams(),
-                                   .output = node.ends.output(),
-                                   .counters = &node.counters,
-                                   .epoch = node.epoch,
-                                   .first_mep = first_mep,
-                                   .start = node.next_round()},
-                                  *node.members);
+    const auto make =
+        node.config.protocol == Protocol::daqpipe ? make_daqpipe_epoch : make_shift_epoch;
+    auto epoch = make({.config = &node.config,
+                       .transport = flow.transport.get(),
+                       .streams = node.ends.streams(),
+                       .output = node.ends.output(),
+                       .counters = &node.counters,
+                       .epoch = node.epoch,
+                       .first_mep = first_mep,
+                       .start = node.next_round()},
+                      *node.members);
     if (!epoch) {
         return tl::unexpected(epoch.error());
     }
@@ -249,10 +268,10 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
         return {.is_drained = true, .next_mep = 0, .suspects = {}};
     }
     const base::Time until = now() + timeout;
-    node.ends.stop_sources();
     node.flow->halt.close(lost);
     node.doorbell.ring();
     Halt::State state = node.flow->halt.wait(false, until);
+    node.ends.stop_sources();  // not before: a builder unit may have asked for what is to come
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
         node.is_output_spoilt = !lost.empty() || !state.is_consumed;

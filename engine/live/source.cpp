@@ -60,6 +60,7 @@ void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWri
             at_end_.store(true, std::memory_order_release);
             return;
         }
+        next_mfp_ = fed == MfpFeed::Fed::no_room ? mfp : mfp + 1;
         const base::Time behind = now() - due;
         if (counters_.blocked.load(std::memory_order_relaxed) != blocked_before) {
             begin += behind;

@@ -59,6 +59,9 @@ class Source {
     /// Returns when the thread has ended. The buffer is not closed.
     void stop();
 
+    /// The first that has never been committed. Not while it runs.
+    [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
+
     /// The feed is at its end, and the buffer closed.
     [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
     [[nodiscard]] const SourceCounters& counters() const { return counters_; }
@@ -77,6 +80,7 @@ class Source {
     Buffer* buffer_;
     std::unique_ptr<MfpFeed> feed_;
     SourceConfig config_;
+    std::uint64_t next_mfp_ = 0;
     SourceCounters counters_;
     std::atomic<bool> at_end_{false};
     std::mutex mutex_;  // without content: what a condition variable asks for

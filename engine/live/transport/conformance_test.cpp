@@ -501,7 +501,7 @@ struct WithAnOddOne {
         EXPECT_TRUE(unit[2]->messages.empty());
     }
     /// By that unit; polls all until it is above 0.
-    [[nodiscard]] std::uint64_t refused(int i, std::uint64_t TransportCounters::*why) const {
+    [[nodiscard]] std::uint64_t refused(int i, Counter TransportCounters::*why) const {
         const auto& counters = unit[i]->transport().counters();
         for (const auto deadline = test_deadline(); counters.*why == 0 && now() < deadline;) {
             for (const auto& each : unit) {
@@ -570,9 +570,18 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
         return self.transport().connect(peers, until).value();
     };
     std::vector<UnitIndex> missing[3];
-    std::thread threads[] = {std::thread([&] { missing[0] = connect(a, 1, b); }),
-                             std::thread([&] { missing[1] = connect(b, 0, a); }),
-                             std::thread([&] { missing[2] = connect(impostor, 0, a); })};
+    std::atomic<bool> has_tried = false;
+    std::thread threads[] = {std::thread([&] {
+                                 missing[0] = connect(a, 1, b);
+                                 while (!has_tried) {  // a network's unit hears only what it polls
+                                     a.poll();
+                                     std::this_thread::yield();
+                                 }
+                             }),
+                             std::thread([&] { missing[1] = connect(b, 0, a); }), std::thread([&] {
+                                 missing[2] = connect(impostor, 0, a);
+                                 has_tried = true;
+                             })};
     for (auto& thread : threads) {
         thread.join();
     }

@@ -29,14 +29,16 @@ class Row:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("event_rate_hz", "meps_built", "rate", "events"),
+    Row("event_rate_hz", "meps_delivered", "rate", "events"),
     Row("throughput_bps", "mfp_bytes_built", "rate", "bits"),
     Row("events_built", "meps_built", "sum", "events"),
     Row("events_incomplete", "meps_incomplete", "sum", "events"),
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
-    Row("collection_latency_s.mean", "building_s", "each", by="meps_built"),
+    Row("fragments_checked", "fragments_checked", "sum"),
+    Row("fragment_bytes_checked", "fragment_bytes_checked", "sum"),
+    Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
     Row("phases", "phases", "sum"),
     Row("phase_s", "in_phases_s", "each", by="phases"),
     Row("barrier_share", "in_barrier_s", "share"),
@@ -50,6 +52,19 @@ ROWS: tuple[Row, ...] = (
     Row("unit_cores", "cpu_s", "share"),
 )
 """A metric whose counter no unit has is absent."""
+
+
+OF_PHASES = frozenset({"phases", "phase_s", "barrier_share", "barrier_s", "idle_share"})
+"""Metrics, by the first part of their names, that only linear shifting has."""
+
+
+def rows_of(protocol: str) -> tuple[Row, ...]:
+    """Those of `nodes.protocol`."""
+    return tuple(
+        row
+        for row in ROWS
+        if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
+    )
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:

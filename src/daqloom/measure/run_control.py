@@ -184,10 +184,11 @@ class RunControl:
         self._ticked_s = now
         if gap > self.plan.fault_timeout_s / 2:  # it was us who stood still: nobody else is late
             self._forgive(gap)
-        if self.goal is not Goal.ENDED:
+        if self.phase not in (Phase.ENDING, Phase.ENDED):
             self._watch_all(now)
-            if self.phase is Phase.RUNNING:
-                self._watch_members(now)
+        if self.phase is Phase.RUNNING:
+            self._watch_members(now)
+        if self.goal is not Goal.ENDED:
             self._bring_back(now)
         if self.phase in ASKING and now >= self._deadline_s:
             for unit in self._unanswered():
@@ -349,7 +350,7 @@ class RunControl:
         if unit.standing in (Standing.ABSENT, Standing.LOST):
             return
         unit.standing, unit.lost_s, unit.reason = Standing.LOST, now, reason
-        if self.goal is Goal.ENDED and self.phase is not Phase.HALTING:
+        if self.phase in (Phase.ENDING, Phase.ENDED):
             return
         self._note(now, f"unit {unit.number} is lost: {reason}")
         self.counts["units_lost"] += 1
