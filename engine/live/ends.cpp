@@ -93,6 +93,7 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t 
         if (!buffer) {
             return tl::unexpected(buffer.error());
         }
+        buffer->area().populate();
         parts_->streams.push_back(std::move(*buffer));
     }
     if (config.source == SourceKind::user) {
@@ -157,6 +158,7 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     if (!buffer) {
         return tl::unexpected(buffer.error());
     }
+    buffer->area().populate();
     parts.output.emplace(std::move(*buffer));
     if (config.sink == SinkKind::user) {
         auto server = BufferServer::serve(
