@@ -96,6 +96,11 @@ base::expected<void> check(const NodeConfig& config) {
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
+    if (auto fits =
+            config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+        !fits) {
+        return fits;
+    }
     if (config.fragment_bytes.size() !=
         std::size_t{taken(config.readout_in_slot)} * config.streams) {
         return base::failure(fmt::format(
@@ -108,7 +113,7 @@ base::expected<void> check(const NodeConfig& config) {
             fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
                         config.packing, config.align));
     }
-    return config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+    return {};
 }
 
 /// The data flow of one epoch; what it uses outlives it.
