@@ -124,6 +124,20 @@ METRICS: tuple[Metric, ...] = (
         "second process for a unit), `epoch` (of members that are no more), `unasked`, `session`.",
     ),
     Metric(
+        "unit_cores",
+        "1",
+        "measure",
+        "Processor cores that a unit's process keeps busy, its sources and sinks among them; mean "
+        "over units.",
+    ),
+    Metric(
+        "overhead_share",
+        "1",
+        "measure",
+        "Of the bytes of the events built, the share that is headers, tables and padding, and no "
+        "fragment.",
+    ),
+    Metric(
         "events_checked",
         "events",
         "measure",
@@ -203,7 +217,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "node_throughput_bps",
         "bit/s",
-        _FORMULA,
+        _BOTH,
         "On a fabric: payload that a node with a readout unit pushes per second, copies to "
         "itself included, mean.",
     ),

@@ -29,6 +29,8 @@ class Places:
     builders: list[int]
     fragment_bytes: list[int]
     """Mean size of a fragment, by readout unit and stream."""
+    streams: int
+    """Of a readout unit. In DAQPIPE these travel as one fragment."""
 
     @property
     def units(self) -> int:
@@ -53,7 +55,11 @@ def places(scenario: FabricScenario) -> Places:
             'shift.barrier = "ideal" exists in simulation only; take "tournament" or another one'
         )
     system = fabric_system(scenario)
-    sizes = [round(mean / scenario.fragments.packing) for mean in system.mfp_bytes]
+    together = scenario.nodes.streams if scenario.nodes.protocol == "daqpipe" else 1
+    sizes = [
+        round(sum(means) / scenario.fragments.packing)
+        for means in _in_groups(system.mfp_bytes, together)
+    ]
     if max(sizes) > LARGEST_FRAGMENT_BYTES:
         raise ScenarioError(
             f"fragments of {max(sizes)} bytes; a multi-fragment packet holds fragments of up to "
@@ -65,7 +71,12 @@ def places(scenario: FabricScenario) -> Places:
         [units[host] for host in system.readouts.tolist()],
         [units[host] for host in system.builders.tolist()],
         sizes,
+        scenario.nodes.streams // together,
     )
+
+
+def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
+    return [sizes[i : i + length] for i in range(0, len(sizes), length)]
 
 
 def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
@@ -97,7 +108,11 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.window_s, config.grace_s = shift.window, shift.grace
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"
-    config.streams, config.packing = nodes.streams, fragments.packing
+    config.is_push = scenario.daqpipe.mode == "push"
+    config.credits = scenario.daqpipe.credits
+    config.parallel_sends = scenario.daqpipe.parallel_sends
+    config.slot_s = scenario.daqpipe.slot
+    config.streams, config.packing = where.streams, fragments.packing
     config.is_poissonian = fragments.sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes
     config.event_rate_hz = fragments.rate

@@ -17,6 +17,8 @@ NEXT_MEP = "next_mep"
 """The first MEP that no builder has answered."""
 ELAPSED = "elapsed_s"
 """Seconds since the node was made, at the moment of a reading; the unit adds it."""
+CPU = "cpu_s"
+"""Processor time of the unit's process, all threads; the unit adds it."""
 
 
 class Node(Protocol):

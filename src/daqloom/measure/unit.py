@@ -27,7 +27,17 @@ from daqloom.measure.messages import (
     Start,
     read_order,
 )
-from daqloom.measure.node import BEATS, ELAPSED, NEXT_MEP, STEPS, WAITS, MakeNode, Node, RunInfo
+from daqloom.measure.node import (
+    BEATS,
+    CPU,
+    ELAPSED,
+    NEXT_MEP,
+    STEPS,
+    WAITS,
+    MakeNode,
+    Node,
+    RunInfo,
+)
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -137,7 +147,10 @@ class Unit:
 
     def _counters(self) -> dict[str, int | float]:
         node = self._node
-        return {**node.counters(), ELAPSED: time.monotonic() - self._made_s} if node else {}
+        if node is None:
+            return {}
+        elapsed_s = time.monotonic() - self._made_s
+        return {**node.counters(), ELAPSED: elapsed_s, CPU: time.process_time()}
 
 
 def _whole(value: int | float | None) -> int | None:
