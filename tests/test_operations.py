@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from daqloom import _engine
@@ -64,3 +65,17 @@ def test_the_page_has_every_transition() -> None:
 def test_the_page_has_every_refusal() -> None:
     page = PAGE.read_text()
     assert [why for why in Refused if f"| `{why}` |" not in page] == []
+
+
+def test_the_tests_that_the_explanation_names_exist() -> None:
+    root = PAGE.parent.parent.parent
+    text = (root / "docs" / "explanation" / "live-event-builder.md").read_text()
+    named = re.findall(r"`([A-Za-z]+)\.([A-Za-z]+)`", text.partition("## What is guaranteed")[2])
+    assert len(named) >= 8
+    sources = "\n".join(
+        path.read_text()
+        for pattern in ("*_test.cpp", "conformance.hpp")
+        for path in (root / "engine").rglob(pattern)
+    )
+    for suite, test in named:
+        assert re.search(rf"\({suite}, {test}\)", sources), f"{suite}.{test}"

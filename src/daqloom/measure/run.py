@@ -350,7 +350,7 @@ def warnings(control: Control, found: dict[str, Any]) -> list[str]:
     told = [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"
         for event in control.run.events
-        if "lost" in event.text or "did not" in event.text
+        if event.tells_of_trouble
     ]
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")
