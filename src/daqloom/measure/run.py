@@ -311,6 +311,9 @@ def _result(
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
+    first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
+    if any(first):
+        found["first_event_s"] = max(first)
     refusals = Counter(refused(reading(control)))
     refusals.update({str(why): count for why, count in control.refused.items()})
     if refusals:
