@@ -43,6 +43,7 @@ WORLDLY = re.compile(
 # What a part of src/daqloom may import, besides itself. `__init__` is the facade over all of it.
 FOUNDATION = {"scenario", "result", "metrics", "output"}
 TOPOLOGY = FOUNDATION | {"topology"}
+DRAWN_IN_TIME = TOPOLOGY | {"timeline"}
 METHODS = {"analyse", "simulate", "measure"}
 COMMAND = TOPOLOGY | METHODS | {"study", "report", "console", "cli_options"}
 PYTHON: dict[str, set[str]] = {
@@ -52,8 +53,9 @@ PYTHON: dict[str, set[str]] = {
     "result": {"metrics"},
     "topology": FOUNDATION,
     "analyse": TOPOLOGY,
-    "simulate": TOPOLOGY | {"_engine"},
-    "measure": TOPOLOGY | {"_engine"},
+    "timeline": TOPOLOGY,
+    "simulate": DRAWN_IN_TIME | {"_engine"},
+    "measure": DRAWN_IN_TIME | {"_engine"},
     "data": TOPOLOGY | {"_engine"},
     "buffers": {"_engine"},
     "study": TOPOLOGY | METHODS,

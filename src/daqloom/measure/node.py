@@ -45,6 +45,9 @@ class Node(Protocol):
     def suspects(self) -> list[int]:
         """Units that the data thread could not reach in this epoch."""
 
+    def take_stages(self) -> list[tuple[int, int, int, int, str]]:
+        """What `StageRow` has; each is told once. Only called where stages are kept."""
+
     def shut(self) -> None:
         """Frees all; the node is not used again."""
 
@@ -58,6 +61,8 @@ class RunInfo:
     token: bytes
     """16 bytes; who does not know them is refused."""
     units: int
+    trace_stages: int = 0
+    """It keeps so many of its last stages, for a timeline."""
 
 
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]
