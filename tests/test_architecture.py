@@ -66,7 +66,8 @@ PYTHON: dict[str, set[str]] = {
     "cli_topology": COMMAND | {"cli_fabric_options"},
     "cli_data": COMMAND | {"data"},
     **dict.fromkeys(
-        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure"), COMMAND
+        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure", "cli_doctor"),
+        COMMAND,
     ),
     "cli": COMMAND
     | {
@@ -76,6 +77,7 @@ PYTHON: dict[str, set[str]] = {
         "cli_compare",
         "cli_conclude",
         "cli_measure",
+        "cli_doctor",
         "cli_data",
     },
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from daqloom.measure.messages import StageRow
 
 # Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
 BEATS = "beats"
@@ -45,8 +48,8 @@ class Node(Protocol):
     def suspects(self) -> list[int]:
         """Units that the data thread could not reach in this epoch."""
 
-    def take_stages(self) -> list[tuple[int, int, int, int, str]]:
-        """What `StageRow` has; each is told once. Only called where stages are kept."""
+    def take_stages(self) -> list[StageRow]:
+        """The last ones, each told once. Only called where they are kept."""
 
     def shut(self) -> None:
         """Frees all; the node is not used again."""
