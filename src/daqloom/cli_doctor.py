@@ -61,8 +61,6 @@ def _print(found: list[Finding]) -> None:
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     for finding in found:
         state = Text(f"{finding.state:<5}", style=colours[finding.state])
-        console.print(
-            state.append(f"{finding.check}: ", style="bold").append(finding.means, style="")
-        )
+        console.print(state + Text(f"{finding.check}: ", style="bold") + Text(finding.means))
         if finding.fix:
             console.print(Text(f"     → {finding.fix}"))

@@ -33,7 +33,8 @@ class Finding:
 
     check: str
     state: State
-    """warn: events are built, more slowly or less steadily; fail: they are not."""
+    """warn: events are built, more slowly or less steadily; fail: they are not, or
+    hardly."""
     means: str
     """One sentence: what is there and what follows from it."""
     fix: str = ""
