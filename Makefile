@@ -24,7 +24,7 @@ pip := $(bin)/python -m pip install --disable-pip-version-check -c constraints.t
 
 .PHONY: help demo test lint bench sanitize fuzz docs clean format
 help:
-	@echo "make demo      the ATLAS question answered: a table and a figure in demo-output/"
+	@echo "make demo      the ATLAS question answered, then events built for real: demo-output/"
 	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
 	@echo "make lint      formatting, style and types"
 	@echo "make format    let clang-format and ruff rewrite the sources"
@@ -39,6 +39,7 @@ demo: .venv/daqloom
 	$(bin)/daqloom study run atlas-min-buffer --quick --store demo-output/store
 	$(bin)/daqloom report atlas-min-buffer --quick --store demo-output/store \
 		--output demo-output/atlas-min-buffer
+	$(bin)/daqloom compare laptop --duration "10 s" --figure demo-output/laptop.html
 
 # ---- checks -------------------------------------------------------------------------------------
 
@@ -97,7 +98,8 @@ fuzz: build/packages/develop
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
 # The pages that are written from the code; tests fail when they are stale.
-docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md
+docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md .venv/daqloom
+	$(bin)/python -m daqloom.measure.counters docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.reference
 docs/reference/metrics.md: module := daqloom.metrics

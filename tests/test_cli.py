@@ -132,7 +132,10 @@ def test_help_explains_every_command(command):
         (["simulate", "small-rack", "--seed", "-1"], "--seed: run.seed = -1 is too small"),
         (["simulate", "lhcb-10-percent", "--pcap", "a=b"], "--pcap records Ethernet frames"),
         (["simulate", "small-rack", "--pcap", "access.0"], "expected LINK=FILE"),
-        (["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"], "recorded already"),
+        (
+            ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"],
+            "recorded already",
+        ),
         (
             ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
             "another link's file",

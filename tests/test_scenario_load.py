@@ -228,6 +228,8 @@ def test_a_valid_file_cut_short_gives_a_scenario_or_a_sentence(tmp_path_factory,
 
 def test_loading_imports_nothing_heavy():
     heavy = ["numpy", "scipy", "pandas", "xarray", "matplotlib", "plotly", "rich"]
-    code = f"import daqloom, sys; daqloom.load('small-rack'); print(set({heavy}) & set(sys.modules))"
+    code = (
+        f"import daqloom, sys; daqloom.load('small-rack'); print(set({heavy}) & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -461,12 +461,6 @@ def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:
     assert "which simulated racks have" in refused.output
 
 
-def test_formula_and_simulation_of_one_run_are_compared_on_racks_only() -> None:
-    refused = CliRunner().invoke(app, ["compare", "lhcb-10-percent"])
-    assert refused.exit_code == 2
-    assert "scenario of a fabric; expected that of a rack" in refused.output
-
-
 def test_a_job_array_fills_the_same_store(tmp_path: Path) -> None:
     from daqloom.study.slurm import job_array
 

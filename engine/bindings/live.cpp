@@ -117,6 +117,9 @@ void bind_config(nb::module_& module) {
             [](Config& self, bool discards) {
                 self.when_full = discards ? protocol::WhenFull::discard : protocol::WhenFull::wait;
             })
+        .def_rw("is_push", &Config::is_push)
+        .def_rw("credits", &Config::credits)
+        .def_rw("parallel_sends", &Config::parallel_sends)
         .def_rw("delivers_incomplete", &Config::delivers_incomplete)
         .def_rw("streams", &Config::streams)
         .def_rw("packing", &Config::packing)
@@ -158,6 +161,7 @@ void bind_config(nb::module_& module) {
     seconds(cls, "polling_s", &Config::polling);
     seconds(cls, "window_s", &Config::window);
     seconds(cls, "grace_s", &Config::grace);
+    seconds(cls, "slot_s", &Config::slot);
     bits_per_second(cls, "write_rate_bps", &Config::write_rate);
 }
 

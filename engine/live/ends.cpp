@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,12 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
-        return replay_mfps({.path = fmt::format("{}/source-{}.mfp", config.replay, source),
-                            .source_id = static_cast<std::uint16_t>(source),
+        const auto recording = Recording::open(config.replay, config.packing);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording,
+                           {.source_id = static_cast<std::uint16_t>(source),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
@@ -53,6 +59,20 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
     const auto content =
         config.content == Content::once ? GeneratorContent::once : GeneratorContent::every;
     return generate_mfps(std::move(*mfps), content, buffer);
+}
+
+void see_checked(const CheckCounters& checked, const SeeCount& see) {
+    see("meps_checked", checked.right);
+    std::uint64_t wrong = checked.wrong_number;
+    for (std::size_t fault = 1; fault < data_faults; ++fault) {
+        wrong += checked.wrong[fault];
+        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+            checked.wrong[fault]);
+    }
+    see("wrong.MEP number", checked.wrong_number);
+    see("meps_wrong", wrong);
+    see("fragments_checked", checked.fragments);
+    see("fragment_bytes_checked", checked.fragment_bytes);
 }
 
 }  // namespace
@@ -69,6 +89,7 @@ struct Ends::Parts {
     std::mutex mutex;  ///< of `sink`, at whose counters other threads look
     std::unique_ptr<Sink> sink;
     std::unique_ptr<BufferServer> output_server;
+    SinkKind kind = SinkKind::user;
     CheckCounters checked;
     FileCounters written;
     std::uint64_t repeated = 0;  ///< MEPs, of earlier output buffers
@@ -87,6 +108,7 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t 
         if (!buffer) {
             return tl::unexpected(buffer.error());
         }
+        buffer->area().populate();
         parts_->streams.push_back(std::move(*buffer));
     }
     if (config.source == SourceKind::user) {
@@ -120,6 +142,12 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         return discard_meps();
     }
     if (config.sink == SinkKind::file) {
+        std::error_code error;
+        std::filesystem::create_directories(config.output, error);
+        if (error) {
+            return base::failure(
+                fmt::format("cannot make the folder {}: {}", config.output, error.message()));
+        }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
@@ -145,7 +173,9 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     if (!buffer) {
         return tl::unexpected(buffer.error());
     }
+    buffer->area().populate();
     parts.output.emplace(std::move(*buffer));
+    parts.kind = config.sink;
     if (config.sink == SinkKind::user) {
         auto server = BufferServer::serve(
             {{served_name(config, "output"), &*parts.output, BufferSide::reader}});
@@ -211,21 +241,14 @@ void Ends::each_count(const SeeCount& see) const {
     }
     see("mfps_blocked", blocked);
     see("mfps_late", late);
-    see("meps_checked", parts.checked.right);
-    std::uint64_t wrong = parts.checked.wrong_number;
-    for (std::size_t fault = 1; fault < data_faults; ++fault) {
-        wrong += parts.checked.wrong[fault];
-        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
-            parts.checked.wrong[fault]);
-    }
-    see("wrong.MEP number", parts.checked.wrong_number);
-    see("meps_wrong", wrong);
     see("meps_repeated",
         parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));
-    see("fragments_checked", parts.checked.fragments);
-    see("fragment_bytes_checked", parts.checked.fragment_bytes);
-    see("files_written", parts.written.files);
-    see("packets_not_written", parts.written.lost);
+    if (parts.kind == SinkKind::check) {
+        see_checked(parts.checked, see);
+    } else if (parts.kind == SinkKind::file) {
+        see("files_written", parts.written.files);
+        see("packets_not_written", parts.written.lost);
+    }
 }
 
 }  // namespace daqloom::live

@@ -59,6 +59,7 @@ class Epoch : public TransportEvents {
 };
 
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
+base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts, Members members);
 
 /// What the control's thread and the data thread of an epoch tell each other.
 class Halt {

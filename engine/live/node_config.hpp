@@ -67,6 +67,12 @@ struct NodeConfig {
     base::Time window = base::milliseconds(1);
     base::Time grace = base::Time::zero();
     base::BitRate write_rate = base::gigabits_per_second(100);  ///< by time: what fits a window
+    // of DAQPIPE
+    bool is_push = false;
+    std::uint32_t credits = 4;             ///< events that a builder unit collects at a time
+    std::uint32_t parallel_sends = 4;      ///< fragments of one of them on their way
+    base::Time slot = base::Time::zero();  ///< length of a time slot; zero: untimed
+    // of both
     protocol::WhenFull when_full = protocol::WhenFull::discard;
     bool delivers_incomplete = true;
 

@@ -1,19 +1,13 @@
 // An epoch under linear shifting: the readout unit, the builder unit or both of a node.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "live/clock.hpp"
-#include "live/epoch.hpp"
-#include "live/outlet.hpp"
-#include "live/post.hpp"
 #include "live/stream_intake.hpp"
-#include "protocol/immediate.hpp"
-#include "protocol/mep.hpp"
+#include "live/unit_epoch.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
-#include "protocol/unit_message.hpp"
 
 namespace daqloom::live {
 
@@ -35,39 +29,26 @@ using protocol::StreamIndex;
 using protocol::UnitMessage;
 using Kind = UnitMessage::Kind;
 
-/// MFPs start on cache lines: non-temporal stores fill them whole.
-constexpr Bytes kMfpAlignment = 64;
-
 std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
 
-class ShiftEpoch final : public Epoch {
+class ShiftEpoch final : public UnitEpoch {
   public:
     ShiftEpoch(const EpochParts& parts, Members members)
-        : parts_(parts),
-          members_(std::move(members)),
-          counters_(*parts.counters),
-          post_(*parts.transport) {}
+        : UnitEpoch(parts, std::move(members), parts.config->streams) {}
 
     base::expected<void> make_units();
 
     void begin() override;
     bool step(Time now) override;
     [[nodiscard]] Time next_timer() const override { return std::min(timer_, idle_until_); }
-    void on_slept(Time duration) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override;
     void end() override;
-    [[nodiscard]] bool is_consumed() const override { return !outlet_ || outlet_->is_empty(); }
     [[nodiscard]] std::uint64_t next_mep() const override;
-    [[nodiscard]] std::span<const UnitIndex> suspects() const override { return unreachable_; }
 
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex from, std::uint32_t immediate) override;
     void on_write_done(std::uint64_t context) override;
-    void on_unreachable(UnitIndex unit) override {
-        counters_.unreachable.add(1);
-        unreachable_.push_back(unit);
-    }
 
   private:
     struct ReadoutOut;
@@ -81,43 +62,21 @@ class ShiftEpoch final : public Epoch {
     void enter(std::uint64_t step, ShiftStage stage, Time at);
     /// Whose builder unit it sends to.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
-    [[nodiscard]] Counter* cause_of_waiting() const;
+    [[nodiscard]] Counter* cause_of_waiting() const override;
+    [[nodiscard]] bool waits_for_its_own() const override;
     void deliver(MepId mep, Bytes place, Bytes bytes);
-    void write_header(MepId mep, Bytes place, Bytes bytes);
-    /// The table has the sources of the whole run.
     [[nodiscard]] protocol::MepLayout layout() const {
-        return {.header = protocol::mep_overhead(members_.readouts_in_run * parts_.config->streams),
-                .alignment = kMfpAlignment};
+        return {.header = header_bytes(), .alignment = kMfpAlignment};
     }
-    [[nodiscard]] std::uint32_t builders() const {
-        return static_cast<std::uint32_t>(members_.builders.size());
+    /// Of a MEP of this builder unit's.
+    [[nodiscard]] std::uint32_t slot_of(MepId mep) const {
+        return static_cast<std::uint32_t>(protocol::turn_of(mep, builders()) % Immediate::slots);
     }
-    [[nodiscard]] ReadoutIndex self_readout() const {
-        return members_.readout_of[parts_.config->self];
-    }
-    [[nodiscard]] BuilderIndex self_builder() const {
-        return members_.builder_of[parts_.config->self];
-    }
-    /// Whether a source of the run is this one of the epoch.
-    [[nodiscard]] bool is_member(std::uint32_t source, std::uint32_t of_epoch) const {
-        const std::uint32_t streams = parts_.config->streams;
-        return of_epoch < members_.readouts.size() * streams &&
-               members_.readout_in_run[of_epoch / streams] * streams + of_epoch % streams == source;
-    }
-    [[nodiscard]] std::uint64_t in_run(MepId mep) const { return parts_.first_mep + number(mep); }
 
-    EpochParts parts_;
-    Members members_;
-    NodeCounters& counters_;
-    Post post_;
     std::optional<ShiftUnit> readout_;
     std::optional<PushBuilder> builder_;
     std::vector<StreamIntake> streams_;
-    std::optional<Outlet> outlet_;
-    std::array<Bytes, most_streams> values_{};
-    std::vector<protocol::MepEntry> entries_;  ///< of the run's sources
-    std::vector<Bytes> offsets_;               ///< of the epoch's sources, in a MEP
-    std::vector<Time> granted_at_;             ///< by slot
+    std::vector<Bytes> offsets_;  ///< of the epoch's sources, in a MEP
 
     // What the readout unit has asked for and may not be given from within its call.
     bool is_phase_ready_ = false;
@@ -129,7 +88,6 @@ class ShiftEpoch final : public Epoch {
     Time stage_since_ = Time::zero();
     std::uint64_t step_ = 0;
     Time step_since_ = Time::zero();
-    std::vector<UnitIndex> unreachable_;
     std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
 };
 
@@ -139,13 +97,12 @@ struct ShiftEpoch::ReadoutOut {
 
     void admitted(StreamIndex, MepId, Bytes) {}
     void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
-        send(epoch.members_.builders[builder], {Kind::announce, 0, number(mep), sizes});
+        epoch.send(epoch.members_.builders[builder], {Kind::announce, 0, number(mep), sizes});
     }
     void write(const PushWrite& write) {
-        const auto& config = *epoch.parts_.config;
-        const std::uint64_t turn = protocol::turn_of(write.mep, epoch.builders());
+        const auto& config = epoch.config();
         const Immediate immediate{.epoch = epoch.parts_.epoch,
-                                  .slot = static_cast<std::uint32_t>(turn % Immediate::slots),
+                                  .slot = epoch.slot_of(write.mep),
                                   .source = epoch.self_readout() * config.streams + write.stream};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
@@ -155,18 +112,14 @@ struct ShiftEpoch::ReadoutOut {
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
     void send_barrier(Participant to, BarrierMessage message) {
-        send(epoch.members_.readouts[to], {Kind::barrier, message.round, message.generation, {}});
+        epoch.send(epoch.members_.readouts[to],
+                   {Kind::barrier, message.round, message.generation, {}});
     }
     void enter_barrier(std::uint64_t) {}
     void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
     void idle_for(Time length) { epoch.idle_until_ = now() + length; }
     void set_timer(Time at) { epoch.timer_ = at; }
     void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
-
-    void send(UnitIndex to, const UnitMessage& message) {
-        epoch.counters_.messages_sent.add(1);
-        epoch.post_.send(to, message);
-    }
 };
 
 /// See PushBuilderOut.
@@ -174,12 +127,7 @@ struct ShiftEpoch::BuilderOut {
     ShiftEpoch& epoch;
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
-        const std::uint64_t turn = protocol::turn_of(mep, epoch.builders());
-        Time& granted = epoch.granted_at_[turn % Immediate::slots];
-        if (granted == Time::zero()) {
-            granted = now();
-            epoch.counters_.meps_granted.add(1);
-        }
+        epoch.begin_building(epoch.slot_of(mep));
         send(readout, {Kind::grant, 0, number(mep), offsets});
     }
     void discard(ReadoutIndex readout, MepId mep) {
@@ -192,14 +140,12 @@ struct ShiftEpoch::BuilderOut {
     }
 
     void send(ReadoutIndex readout, const UnitMessage& message) {
-        epoch.counters_.messages_sent.add(1);
-        epoch.post_.send(epoch.members_.readouts[readout], message);
+        epoch.send(epoch.members_.readouts[readout], message);
     }
 };
 
 base::expected<void> ShiftEpoch::make_units() {
-    const NodeConfig& config = *parts_.config;
-    const auto readouts = static_cast<std::uint32_t>(members_.readouts.size());
+    const NodeConfig& config = this->config();
     // Of this round and of the next, as in the simulated event builder.
     const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
     if (self_readout() != nobody) {
@@ -232,11 +178,10 @@ base::expected<void> ShiftEpoch::make_units() {
         acknowledged_.resize(config.streams);
     }
     if (self_builder() != nobody) {
-        const std::uint32_t sources = members_.readouts_in_run * config.streams;
         protocol::PushBuilderConfig builder;
         builder.self = self_builder();
         builder.builders = builders();
-        builder.streams.assign(readouts, config.streams);
+        builder.streams.assign(readouts(), config.streams);
         builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
         builder.announced_meps = config.meps_per_phase;
         builder.output_buffer = config.output_buffer;
@@ -245,7 +190,7 @@ base::expected<void> ShiftEpoch::make_units() {
                                                              : protocol::WhenIncomplete::drop;
         builder.layout = layout();
         if (builder.concurrent_meps + builder.announced_meps > Immediate::slots ||
-            readouts * config.streams > Immediate::sources) {
+            readouts() * config.streams > Immediate::sources) {
             return base::failure(
                 "more MEPs per phase, or more sources, than the 32 bits that come "
                 "with a write can tell apart; give at most 341 and 65 536");
@@ -255,11 +200,9 @@ base::expected<void> ShiftEpoch::make_units() {
             return tl::unexpected(made.error());
         }
         builder_.emplace(std::move(*made));
-        outlet_.emplace(*parts_.output);
+        make_outlet();
         discarded_before_ = counters_.meps_discarded;
-        entries_.resize(sources);
-        offsets_.resize(std::size_t{readouts} * config.streams);
-        granted_at_.resize(Immediate::slots);
+        offsets_.resize(std::size_t{readouts()} * config.streams);
     }
     return {};
 }
@@ -333,23 +276,15 @@ bool ShiftEpoch::feed_streams() {
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
     counters_.meps_discarded.set(discarded_before_ + builder_->counters().discarded);
-    return outlet_->take_back([&](std::uint64_t turn) {
-        counters_.meps_processed.add(1);
+    return take_back([&](std::uint64_t turn) {
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
     });
 }
 
-void ShiftEpoch::on_slept(Time duration) {
-    counters_.sleeps.add(1);
-    Counter* cause = cause_of_waiting();
-    if (cause != nullptr) {
-        cause->add(duration);
-    }
-    const bool waits_for_consumer = builder_ &&
-                                    parts_.config->when_full == protocol::WhenFull::wait &&
-                                    builder_->under_construction() == 0 && !outlet_->is_empty();
-    counters_.waits.set(cause == &counters_.waiting_for_source || waits_for_consumer ? 1 : 0);
-    counters_.next_mep.set(next_mep());
+bool ShiftEpoch::waits_for_its_own() const {
+    const bool waits_for_consumer = builder_ && config().when_full == protocol::WhenFull::wait &&
+                                    builder_->under_construction() == 0 && !is_consumed();
+    return cause_of_waiting() == &counters_.waiting_for_source || waits_for_consumer;
 }
 
 /// While it is the readout unit's turn to send; else none.
@@ -411,10 +346,8 @@ UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
 // ---- what others tell ---------------------------------------------------------------------------
 
 void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
-    const auto message =
-        protocol::decode_message(bytes, std::span(values_).first(parts_.config->streams));
-    if (!message || from >= members_.readout_of.size()) {
-        counters_.refused_messages.add(1);
+    const auto message = message_of(from, bytes);
+    if (!message) {
         return;
     }
     const ReadoutIndex readout = members_.readout_of[from];
@@ -424,7 +357,7 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
         BuilderOut out{*this};
         builder_->on_sizes(readout, MepId{message->number}, message->values, out);
     } else {
-        counters_.refused_messages.add(1);
+        refuse_message();
     }
 }
 
@@ -444,27 +377,25 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     } else if (message.kind == Kind::barrier && readout != nobody) {
         readout_->on_barrier_message(readout, {message.number, message.round}, out);
     } else {
-        counters_.refused_messages.add(1);
+        refuse_message();
     }
 }
 
 void ShiftEpoch::on_written(UnitIndex, std::uint32_t bits) {
-    const Immediate immediate = Immediate::decode(bits);
-    const std::uint32_t streams = parts_.config->streams;
-    if (!builder_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
-        immediate.source >= members_.readouts.size() * streams) {
-        counters_.refused_writes.add(1);
+    const auto immediate = immediate_of(bits);
+    if (!immediate) {
         return;
     }
-    const std::uint64_t turn = protocol::turn_in_slot(immediate.slot, builder_->oldest_turn());
+    const std::uint32_t streams = config().streams;
+    const std::uint64_t turn = protocol::turn_in_slot(immediate->slot, builder_->oldest_turn());
     BuilderOut out{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(immediate.source / streams, immediate.source % streams,
+    builder_->on_written(immediate->source / streams, immediate->source % streams,
                          protocol::mep_of(self_builder(), turn, builders()), out);
 }
 
 void ShiftEpoch::on_write_done(std::uint64_t context) {
-    const std::uint32_t streams = parts_.config->streams;
+    const std::uint32_t streams = config().streams;
     const std::uint64_t mep = context / streams;
     const auto stream = static_cast<StreamIndex>(context % streams);
     counters_.mfps_written.add(1);
@@ -476,80 +407,35 @@ void ShiftEpoch::on_write_done(std::uint64_t context) {
 // ---- MEPs ---------------------------------------------------------------------------------------
 
 void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
-    const std::uint64_t turn = protocol::turn_of(mep, builders());
-    Time& granted = granted_at_[turn % Immediate::slots];
-    const Time took = now() - std::exchange(granted, Time::zero());
-    counters_.build_time.add(took);
-    counters_.builds.record(took);
-    write_header(mep, place, bytes);
-    outlet_->put(turn, in_run(mep), place, bytes);
-}
-
-/// The table has the sources of the whole run: those of units that are no members are missing.
-void ShiftEpoch::write_header(MepId mep, Bytes place, Bytes bytes) {
-    const NodeConfig& config = *parts_.config;
     const auto sizes = builder_->sizes_of(mep);
     protocol::lay_out(layout(), sizes, offsets_);
-    std::uint32_t next = 0;  ///< source of the epoch
-    Bytes end = layout().header;
-    std::uint64_t delivered = 0;
-    bool is_whole = true;
-    for (std::uint32_t source = 0; source < entries_.size(); ++source) {
-        protocol::MepEntry& entry = entries_[source];
-        entry = {.offset = end,
-                 .bytes = 0,
-                 .source_id = static_cast<std::uint16_t>(source),
-                 .state = protocol::MepState::missing};
-        if (!is_member(source, next)) {
-            is_whole = false;
-            continue;
+    clear_table();
+    for (std::uint32_t source = 0; source < sizes.size(); ++source) {
+        if (builder_->is_written(mep, source)) {
+            const auto [readout, stream] = builder_->stream_of(source);
+            put_in_table(readout, stream, offsets_[source], sizes[source]);
         }
-        is_whole = is_whole && builder_->is_written(mep, next);
-        if (builder_->is_written(mep, next)) {
-            entry.bytes = sizes[next];
-            entry.offset = entry.bytes == 0 ? end : offsets_[next];
-            entry.state =
-                entry.bytes == 0 ? protocol::MepState::empty : protocol::MepState::complete;
-            end = entry.offset + entry.bytes;
-            delivered += static_cast<std::uint64_t>(entry.bytes);
-        }
-        ++next;
     }
-    counters_.meps_delivered.add(1);
-    (is_whole ? counters_.meps_built : counters_.meps_incomplete).add(1);
-    counters_.mfp_bytes_built.add(delivered);
-    counters_.mep_bytes_built.add(static_cast<std::uint64_t>(bytes));
-    const auto memory = parts_.output->area().bytes().subspan(static_cast<std::size_t>(place),
-                                                              static_cast<std::size_t>(bytes));
-    const protocol::MepHeader header{.mep = MepId{in_run(mep)},
-                                     .event_id = in_run(mep) * config.packing,
-                                     .events = config.packing};
-    [[maybe_unused]] const auto written = protocol::encode_mep(
-        header, entries_, {reinterpret_cast<std::uint8_t*>(memory.data()), memory.size()});
+    hand_over({.slot = slot_of(mep),
+               .key = protocol::turn_of(mep, builders()),
+               .mep = number(mep),
+               .place = place,
+               .bytes = bytes});
 }
 
 // ---- the end ------------------------------------------------------------------------------------
 
 void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
-    std::vector<ReadoutIndex> readouts;
-    std::vector<BuilderIndex> builders;
-    for (const UnitIndex unit : lost) {
-        if (unit < members_.readout_of.size() && members_.readout_of[unit] != nobody) {
-            readouts.push_back(members_.readout_of[unit]);
-        }
-        if (unit < members_.builder_of.size() && members_.builder_of[unit] != nobody) {
-            builders.push_back(members_.builder_of[unit]);
-        }
-    }
+    const Lost gone = lost_of(lost);
     timer_ = idle_until_ = Time::never();
     is_phase_ready_ = false;
     if (readout_) {
         ReadoutOut out{*this};
-        readout_->on_close(builders, now(), out);
+        readout_->on_close(gone.builders, now(), out);
     }
     if (builder_) {
         BuilderOut out{*this};
-        builder_->on_close(readouts, out);
+        builder_->on_close(gone.readouts, out);
     }
 }
 

@@ -239,8 +239,9 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
 
     auto stream = Buffer::create({.name = "stream", .bytes = 1 << 20, .pieces = 64});
     ASSERT_TRUE(stream);
-    auto feed = replay_mfps(
-        {.path = path("run-source-1-0001.mfp"), .source_id = 1, .packing = kPacking}, *stream);
+    const auto recording = Recording::open(path("run-source-1-0001.mfp"), kPacking);
+    ASSERT_TRUE(recording) << recording.error().message;
+    auto feed = replay_mfps(*recording, {.source_id = 1, .packing = kPacking}, *stream);
     ASSERT_TRUE(feed) << feed.error().message;
     Source source(*stream, std::move(*feed), {});
     source.start(0);

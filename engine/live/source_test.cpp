@@ -141,7 +141,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
         }
     };
     {
-        Buffer buffer = buffer_of(64, 1024);
+        Buffer buffer = buffer_of(64, 1 << 16);
         BufferReader reader(buffer);
         Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
         source.start(0);
@@ -205,19 +205,22 @@ TEST(Source, NeedsABufferForAnMfp) {
     EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::once, used));
 }
 
+/// A folder of files of MFPs of source 3.
 class Replay : public testing::Test {
   protected:
     void SetUp() override {
-        path_ = std::filesystem::temp_directory_path() /
-                ("daqloom-replay-" + std::to_string(::getpid()) + "-" +
-                 testing::UnitTest::GetInstance()->current_test_info()->name() + ".mfp");
+        folder_ = std::filesystem::temp_directory_path() /
+                  ("daqloom-replay-" + std::to_string(::getpid()) + "-" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directory(folder_);
     }
-    void TearDown() override { std::filesystem::remove(path_); }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
 
-    void record(const std::vector<std::uint64_t>& numbers) const {
-        auto file = PacketFileWriter::create(path_);
+    void record(const std::string& name, const std::vector<std::uint64_t>& numbers,
+                std::uint16_t source = 3) const {
+        auto file = PacketFileWriter::create(folder_ / name);
         ASSERT_TRUE(file);
-        const auto generator = generator_of(3);
+        const auto generator = generator_of(source);
         std::vector<std::uint8_t> mfp(static_cast<std::size_t>(generator.largest()));
         for (const std::uint64_t number : numbers) {
             const auto bytes = generator.generate(number * kPacking, mfp);
@@ -226,11 +229,16 @@ class Replay : public testing::Test {
         }
         ASSERT_TRUE(file->commit());
     }
-    [[nodiscard]] ReplayConfig config() const {
-        return {.path = path_, .source_id = 3, .packing = kPacking};
+    [[nodiscard]] base::expected<std::unique_ptr<MfpFeed>> replay(bool loop = false) {
+        const auto recording = Recording::open(folder_, kPacking);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording, {.source_id = 3, .packing = kPacking, .loop = loop},
+                           buffer_);
     }
     /// (number, recorded number) of what comes; the payload tells the latter.
-    static void expect_replayed(BufferReader& reader, std::uint16_t source, std::uint64_t number,
+    static void expect_replayed(BufferReader& reader, std::uint64_t number,
                                 std::uint64_t recorded) {
         const auto piece = take(reader);
         ASSERT_TRUE(piece);
@@ -238,7 +246,7 @@ class Replay : public testing::Test {
         const auto view = protocol::MfpView::decode(octets(piece->bytes));
         ASSERT_TRUE(view);
         EXPECT_EQ(view->header().event_id, number * kPacking);
-        EXPECT_EQ(view->header().source_id, source);
+        EXPECT_EQ(view->header().source_id, 3);
         std::uint64_t event = recorded * kPacking;
         for (const protocol::MfpFragment fragment : *view) {
             EXPECT_EQ(protocol::check_pattern(3, event++, fragment.payload),
@@ -246,22 +254,28 @@ class Replay : public testing::Test {
         }
         reader.acknowledge();
     }
+    void expect_refused(const std::string& why) {
+        const auto recording = Recording::open(folder_, kPacking);
+        ASSERT_FALSE(recording);
+        EXPECT_NE(recording.error().message.find(why), std::string::npos)
+            << recording.error().message;
+    }
 
-    std::string path_;
+    std::filesystem::path folder_;
     Buffer buffer_ = buffer_of(10'000);
 };
 
 TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
-    record({4, 5, 6, 8});
-    auto feed = replay_mfps(config(), buffer_);
+    record("a.mfp", {4, 5, 6, 8});
+    auto feed = replay();
     ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
     Source source(buffer_, std::move(*feed), {});
     source.start(0);
-    expect_replayed(reader, 3, 0, 4);
-    expect_replayed(reader, 3, 1, 5);
-    expect_replayed(reader, 3, 2, 6);
-    expect_replayed(reader, 3, 4, 8);
+    expect_replayed(reader, 0, 4);
+    expect_replayed(reader, 1, 5);
+    expect_replayed(reader, 2, 6);
+    expect_replayed(reader, 4, 8);
     EXPECT_FALSE(take(reader));
     source.stop();
     EXPECT_TRUE(source.is_at_end());
@@ -269,60 +283,76 @@ TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
     EXPECT_EQ(source.counters().mfps, 4U);
 
     source.start(2);  // again, from its middle
-    expect_replayed(reader, 3, 2, 6);
-    expect_replayed(reader, 3, 4, 8);
+    expect_replayed(reader, 2, 6);
+    expect_replayed(reader, 4, 8);
     EXPECT_FALSE(take(reader));
 }
 
 TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
-    record({4, 6});
-    auto feed =
-        replay_mfps({.path = path_, .source_id = 9, .packing = kPacking, .loop = true}, buffer_);
+    record("a.mfp", {4, 6});
+    auto feed = replay(true);
     ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
     Source source(buffer_, std::move(*feed), {});
     source.start(5);  // of a loop of three
-    expect_replayed(reader, 9, 5, 6);
+    expect_replayed(reader, 5, 6);
     for (std::uint64_t lap = 2; lap < 200; ++lap) {
-        expect_replayed(reader, 9, 3 * lap, 4);
-        expect_replayed(reader, 9, 3 * lap + 2, 6);
+        expect_replayed(reader, 3 * lap, 4);
+        expect_replayed(reader, 3 * lap + 2, 6);
     }
 }
 
-TEST_F(Replay, KeepsInStepWithFilesThatHaveMore) {
-    record({5, 6});
-    ReplayConfig in_step = config();
-    in_step.loop = true;
-    in_step.first_mep = 4;
-    in_step.meps = 4;
-    auto feed = replay_mfps(in_step, buffer_);
+TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
+    // Two builder units, each with every other MEP and a new file now and then.
+    record("unit-0-source-3-0001.mfp", {4, 6});
+    record("unit-0-source-3-0002.mfp", {8});
+    record("unit-1-source-3-0001.mfp", {5, 7, 9});
+    record("unit-0-source-4-0001.mfp", {4, 6, 8}, 4);
+    auto feed = replay(true);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    for (std::uint64_t mfp = 0; mfp < 60; ++mfp) {
+        expect_replayed(reader, mfp, 4 + mfp % 6);
+    }
+}
+
+TEST_F(Replay, KeepsInStepWithSourcesThatHaveMore) {
+    record("a.mfp", {5, 6});
+    record("b.mfp", {4, 5, 6, 7}, 4);
+    auto feed = replay(true);
     ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
     Source source(buffer_, std::move(*feed), {});
     source.start(0);
     for (std::uint64_t lap = 0; lap < 50; ++lap) {
-        expect_replayed(reader, 3, 4 * lap + 1, 5);
-        expect_replayed(reader, 3, 4 * lap + 2, 6);
+        expect_replayed(reader, 4 * lap + 1, 5);
+        expect_replayed(reader, 4 * lap + 2, 6);
     }
 }
 
 TEST_F(Replay, RefusesWhatItCannotReplay) {
-    EXPECT_FALSE(replay_mfps(config(), buffer_));  // no file
-    record({});
-    EXPECT_FALSE(replay_mfps(config(), buffer_));
-    record({5, 5});
-    EXPECT_FALSE(replay_mfps(config(), buffer_));
-    record({5, 4});
-    EXPECT_FALSE(replay_mfps(config(), buffer_));
-    record({4, 5});
-    EXPECT_TRUE(replay_mfps(config(), buffer_));
-    ReplayConfig other_packing = config();
-    other_packing.packing = kPacking + 1;
-    EXPECT_FALSE(replay_mfps(other_packing, buffer_));
-    other_packing.packing = 0;
-    EXPECT_FALSE(replay_mfps(other_packing, buffer_));
+    expect_refused("no files that end in .mfp");
+    record("a.mfp", {});
+    expect_refused("is empty");
+    record("a.mfp", {5, 5});
+    expect_refused("out of order");
+    record("a.mfp", {5, 4});
+    expect_refused("out of order");
+    record("a.mfp", {4, 5}, 4);
+    EXPECT_FALSE(replay()) << "of another source only";
+    record("a.mfp", {4, 5});
+    EXPECT_TRUE(replay());
+    EXPECT_FALSE(Recording::open(folder_, kPacking + 1));
+    EXPECT_FALSE(Recording::open(folder_, 0));
+    EXPECT_FALSE(Recording::open(folder_ / "nothing", kPacking));
     Buffer small = buffer_of(100);
-    EXPECT_FALSE(replay_mfps(config(), small));
+    const auto recording = Recording::open(folder_, kPacking);
+    EXPECT_FALSE(replay_mfps(*recording, {.source_id = 3, .packing = kPacking}, small));
+    std::filesystem::resize_file(folder_ / "a.mfp",
+                                 std::filesystem::file_size(folder_ / "a.mfp") - 1);
+    expect_refused("cut off");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct UnitMessage {
         grant = 2,        ///< builder to readout: `values` are offsets in the builder's buffer
         discard = 3,      ///< builder to readout: MEP `number` is not wanted
         barrier = 4,      ///< readout to readout: generation `number`, `round`
-        last_answer = 5,  ///< builder to readout: answered are its turns up to but without `number`
+        last_answer = 5,  ///< builder to readout: answered are its turns up to but without
+                          ///< `number`; in DAQPIPE, it asks for so many MFPs in all
         assign = 6,       ///< event manager to builder: event `number`
         done = 7,         ///< builder to event manager: event `number` needs no credit any more
         request = 8,      ///< builder to readout: event `number` to the offset in `values`

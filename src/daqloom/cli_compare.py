@@ -11,60 +11,177 @@ from daqloom.cli_options import Json, Name, Set
 from daqloom.console import check_writable, plain_failures, progress
 
 if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
+    from daqloom.scenario import FabricScenario, Scenario
+    from daqloom.study.beside import Beside
     from daqloom.study.compare import Comparison
 
 FIGURES = (".png", ".pdf", ".svg")
+BESIDE_FIGURES = (*FIGURES, ".html")
+DURATION = "20 ms"
+"""Of a rack: virtual time, from an empty network on."""
 
 
 def compare(
     scenario: Name,
     set_: Set = None,
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Virtual time, from an empty network on.")
-    ] = "20 ms",
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help=f'Of a rack: virtual time, from an empty network on, "{DURATION}" by default. Of '
+            "a fabric: real time of the measurement, warm-up included.",
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help='Of a fabric: some of "analyse, simulate, measure"; else all.'
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="In place of run.seed.")] = None,
     figure: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help=f"Both occupancies on one time axis: {', '.join(FIGURES)}."
+            metavar="FILE", help=f"{', '.join(FIGURES)}; of a fabric also .html, with the table."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say where formula and simulation part, and why.
+    """Lay the methods beside each other, and say what parts them.
 
-    Both methods on the very same events: what their random spacing does, and what the network does.
+    Of a rack: formula and simulation on the very same events: what their random spacing does, and
+    what the network does. Of an event builder on a fabric: its closed form, the simulation, and a
+    real run on this machine, one table.
 
     \b
     Examples:
       daqloom compare atlas-lab --figure parted.png
       daqloom compare atlas-lab --set event.rate="3 kHz" --duration "100 ms"
+      daqloom compare laptop --duration "10 s" --figure laptop.html
+      daqloom compare lhcb-10-percent --methods "analyse, simulate"
     """
     with plain_failures():
-        if figure:
-            check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import ScenarioError, load
-        from daqloom.scenario.quantities import TIME
-        from daqloom.study.compare import compare as compare_methods
+        from daqloom.scenario import Scenario, load_system
 
-        system = load(scenario, set_ or ())
-        try:
-            duration_s = float(TIME.parse(duration))
-        except ValueError as error:
-            raise ScenarioError(f'--duration = "{duration}" {error}') from None
-        chosen = system.run.seed if seed is None else seed
-        with progress(f"simulating {system.name}") as show:
-            found = compare_methods(system, duration_s, seed=chosen, progress=show)
-        if json:
-            print(_record(found, system, duration_s))
+        system = load_system(scenario, set_ or ())
+        if isinstance(system, Scenario):
+            _rack(system, duration or DURATION, methods, seed, figure, json=json)
         else:
-            _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
-        if figure:
-            from daqloom.report.compare_figure import write
+            _fabric(system, duration, methods, seed, figure, json=json)
 
-            event = f"{system.event.size / 1e6:g} MB at {system.event.rate / 1e3:g} kHz"
-            write(figure, f"{system.name}: {event}", found)
+
+def _fabric(
+    system: FabricScenario,
+    duration: str | None,
+    methods: str | None,
+    seed: int | None,
+    figure: Path | None,
+    *,
+    json: bool,
+) -> None:
+    if figure:
+        check_writable(figure, "--figure", BESIDE_FIGURES)
+    from daqloom.measure.run import StoppedError, with_options
+    from daqloom.scenario import ScenarioError
+    from daqloom.study.beside import METHODS, beside, chosen_methods, usual_methods
+
+    if seed is not None:
+        try:
+            system = system.with_overrides({"run.seed": seed})
+        except ScenarioError as error:
+            raise ScenarioError(f"--seed: {error}") from None
+    system = with_options(system, duration=duration)
+    chosen = usual_methods(system) if methods is None else chosen_methods(methods)
+    try:
+        with progress(f"simulating {system.name}") as simulating:  # noqa: SIM117
+            with progress(f"measuring {system.name}") as measuring:
+                found = beside(
+                    system,
+                    chosen,
+                    simulated=simulating,
+                    measured=lambda how: measuring(how.share),
+                )
+    except StoppedError:
+        raise KeyboardInterrupt from None
+    if json:
+        print(_records(found))
+    else:
+        _tell_beside(found)
+        if methods is None and len(chosen) < len(METHODS):
+            left = ", ".join(sorted(set(METHODS) - set(chosen)))
+            print(f"Left out: {left}; --methods names what to run.")
+    if figure:
+        from daqloom.report import beside_figure, beside_page
+
+        write = beside_page.write if figure.suffix.lower() == ".html" else beside_figure.write
+        write(figure, found)
+        if not json:
+            print(f"\n{figure}  the methods beside each other")
+
+
+def _tell_beside(found: Beside) -> None:
+    from rich.console import Console
+
+    from daqloom.report import beside_table
+
+    console = Console(highlight=False)
+    console.print(beside_table.title(found), style="bold", markup=False)
+    console.print(beside_table.table(found))
+    for sentence in beside_table.verdict(found):
+        console.print(sentence, markup=False)
+    for result in found.results:
+        for warning in result.warnings:
+            console.print(f"note, {result.method}: {warning}", markup=False)
+
+
+def _records(found: Beside) -> str:
+    from json import dumps
+
+    from daqloom.result import SCHEMA
+
+    return dumps(
+        {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]},
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def _rack(
+    system: Scenario,
+    duration: str,
+    methods: str | None,
+    seed: int | None,
+    figure: Path | None,
+    *,
+    json: bool,
+) -> None:
+    from daqloom.scenario import ScenarioError
+    from daqloom.scenario.quantities import TIME
+    from daqloom.study.compare import compare as compare_methods
+
+    if methods is not None:
+        raise ScenarioError(
+            f"--methods: {system.name} is a rack, of which formula and simulation are compared "
+            "event by event; leave it out, or take a fabric such as laptop"
+        )
+    if figure:
+        check_writable(figure, "--figure", FIGURES)
+    try:
+        duration_s = float(TIME.parse(duration))
+    except ValueError as error:
+        raise ScenarioError(f'--duration = "{duration}" {error}') from None
+    chosen = system.run.seed if seed is None else seed
+    with progress(f"simulating {system.name}") as show:
+        found = compare_methods(system, duration_s, seed=chosen, progress=show)
+    if json:
+        print(_record(found, system, duration_s))
+    else:
+        _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
+    if figure:
+        from daqloom.report.compare_figure import write
+
+        event = f"{system.event.size / 1e6:g} MB at {system.event.rate / 1e3:g} kHz"
+        write(figure, f"{system.name}: {event}", found)
 
 
 def _record(found: Comparison, system: Scenario, duration_s: float) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom.cli_options import Json, Name, Set
-from daqloom.console import FAILED, fail, for_people, plain_failures, progress
+from daqloom.console import FAILED, fail, plain_failures, progress
+from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
     from daqloom.data.check import Checked

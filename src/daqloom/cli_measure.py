@@ -10,7 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from daqloom.cli_options import Json, Name, Set
-from daqloom.console import check_writable, for_people, plain_failures, print_result, spoken
+from daqloom.console import check_writable, plain_failures, print_result, spoken
+from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
     from daqloom.measure.outputs import RunEvent
@@ -94,6 +95,7 @@ def measure(
 
     \b
     Examples:
+      daqloom measure laptop
       daqloom measure lhcb-10-percent --set nodes.count=4
       daqloom measure my.toml --duration "10 s" --transport libfabric:tcp --json
       daqloom measure laptop --trace timeline.json

@@ -14,6 +14,7 @@ from daqloom.console import plain_failures
 
 if TYPE_CHECKING:
     from daqloom.study.executor import Executor
+    from daqloom.study.file import Study
     from daqloom.study.store import Store
 
 app = typer.Typer(
@@ -85,7 +86,7 @@ def run(
     """
     with plain_failures("what was computed is in the store; the same command goes on from there"):
         from daqloom.report.study_console import print_summary, watch
-        from daqloom.study.executor import Deferred
+        from daqloom.study.executor import Deferred, TimedApart
         from daqloom.study.file import load_study
         from daqloom.study.runner import run as run_study
         from daqloom.study.store import Store
@@ -94,7 +95,8 @@ def run(
         share = _part(part)
         with Store.open(store, create=True) as opened:
             opened.prepare()
-            executor = Deferred(lambda: _executor(opened, store, workers, scheduler))
+            others = Deferred(lambda: _executor(study, opened, store, workers, scheduler))
+            executor = TimedApart(others, opened)
             try:
                 with watch(study) as report:
                     progress = run_study(study, opened, executor, report, share)
@@ -124,6 +126,7 @@ def export_slurm(
     with plain_failures():
         from daqloom.console import check_writable
         from daqloom.output import written_whole
+        from daqloom.study.cell import TIMED
         from daqloom.study.errors import StudyError
         from daqloom.study.file import find_study, load_study
         from daqloom.study.slurm import job_array
@@ -133,7 +136,11 @@ def export_slurm(
             raise StudyError(
                 f"--output {output}: there is no folder {output.parent}; make it first"
             )
-        load_study(file, quick=quick)
+        if not TIMED.isdisjoint(load_study(file, quick=quick).methods):
+            raise StudyError(
+                "jobs of an array would be timed side by side, or on unequal nodes; measure with "
+                "`daqloom study run` on one machine"
+            )
         script = job_array(
             find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
         )
@@ -151,8 +158,12 @@ def _part(text: str) -> tuple[int, int]:
     return int(share[1]), int(share[2])
 
 
-def _executor(opened: Store, path: Path, workers: int, scheduler: str | None) -> Executor:
-    if workers == 1 and scheduler is None:
+def _executor(
+    study: Study, opened: Store, path: Path, workers: int, scheduler: str | None
+) -> Executor:
+    from daqloom.study.cell import TIMED
+
+    if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
         from daqloom.study.executor import InProcess
 
         return InProcess(opened)

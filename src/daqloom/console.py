@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from daqloom.metrics import flatten
+from daqloom.metrics import UNITS, flatten, for_people
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -141,6 +141,8 @@ def print_result(result: Result) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
+    from daqloom.measure.told import checked, fates
+
     console = Console(highlight=False)
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
@@ -150,15 +152,30 @@ def print_result(result: Result) -> None:
             forms.add_row(*row)
         console.print(forms)
     metrics = Table(Column("metric", no_wrap=True), "value", box=box.SIMPLE_HEAD)
-    for name, value in _few(flatten(result.metrics)):
+    for name, value in _few(flatten(_for_table(result))):
         metrics.add_row(name, for_people(name, value))
     console.print(metrics)
+    for sentence in (*checked(result), *fates(result)):
+        console.print(sentence)
     for warning in result.warnings:
         console.print(f"note: {warning}", markup=False)
     rate = result.engine.get("packet_hops_per_cpu_s")
     if rate:
         cpu = for_people("cpu_s", result.engine["cpu_s"])
         console.print(f"{cpu} of processor time, {rate / 1e6:.1f} M packet-hops per second")
+
+
+def _for_table(result: Result) -> dict[str, Any]:
+    """Of a measurement without what a sentence tells better, and without causes that did not
+    happen."""
+    shown: dict[str, Any] = dict(result.metrics)
+    if result.method != "measure":
+        return shown
+    shown.pop("events_accounted", None)
+    if not shown.get("idle_share"):
+        shown.pop("idle_share", None)
+    waiting = {why: share for why, share in shown.get("waiting_share", {}).items() if share}
+    return {**shown, "waiting_share": waiting} if "waiting_share" in shown else shown
 
 
 MOST_OF_A_KIND = 8
@@ -178,27 +195,9 @@ def _kind(name: str) -> tuple[str, bool]:
     return root, any(part.isdigit() for part in parts)
 
 
-_PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}
-_UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "b/s"}
-
-
-def for_people(name: str, value: object) -> str:
-    """A number with the unit that its name ends in: buffer_peak_bytes.tor, 47.5e6 → 47.5 MB."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    root = name.partition(".")[0]
-    if root == "link_utilisation" or root.endswith("share"):
-        return f"{value:.1%}"
-    unit = _UNITS.get(root.rpartition("_")[2])
-    if unit is None:
-        return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
-    power = next((p for p in _PREFIXES if abs(value) >= 10.0**p), 0)
-    return f"{value / 10.0**power:.4g} {_PREFIXES[power]}{unit}"
-
-
 def _closed_forms(analysis: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
     for name, entry in analysis.items():
-        if name.rpartition("_")[2] in _UNITS:  # one number each for several places
+        if name.rpartition("_")[2] in UNITS:  # one number each for several places
             for place, value in entry.items():
                 yield f"{name}.{place}", for_people(name, value), ""
             continue

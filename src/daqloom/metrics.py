@@ -124,12 +124,33 @@ METRICS: tuple[Metric, ...] = (
         "second process for a unit), `epoch` (of members that are no more), `unasked`, `session`.",
     ),
     Metric(
+        "unit_cores",
+        "1",
+        "measure",
+        "Processor cores that a unit's process keeps busy, its sources and sinks among them; mean "
+        "over units.",
+    ),
+    Metric(
+        "overhead_share",
+        "1",
+        "measure",
+        "Of the bytes of the events built, the share that is headers, tables and padding, and no "
+        "fragment.",
+    ),
+    Metric(
         "events_checked",
         "events",
         "measure",
         "Events in which every byte that is there was checked, and right.",
     ),
     Metric("events_wrong", "events", "measure", "Events in which some byte was wrong."),
+    Metric("fragments_checked", "fragments", "measure", "Fragments of the events checked."),
+    Metric(
+        "fragment_bytes_checked",
+        "B",
+        "measure",
+        "Their bytes, without headers and padding, which are checked as well.",
+    ),
     Metric(
         "events_accounted.*",
         "events",
@@ -196,7 +217,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "node_throughput_bps",
         "bit/s",
-        _FORMULA,
+        _BOTH,
         "On a fabric: payload that a node with a readout unit pushes per second, copies to "
         "itself included, mean.",
     ),
@@ -397,6 +418,24 @@ def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
 def described(path: str) -> Metric | None:
     """The description of a metric by its dotted name; None if there is none."""
     return next((metric for metric in METRICS if metric.matches(path)), None)
+
+
+_PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}
+UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "b/s"}
+
+
+def for_people(name: str, value: object) -> str:
+    """A number with the unit that its name ends in: buffer_peak_bytes.tor, 47.5e6 → 47.5 MB."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    root = name.partition(".")[0]
+    if root == "link_utilisation" or root.endswith("share"):
+        return f"{value:.1%}"
+    unit = UNITS.get(root.rpartition("_")[2])
+    if unit is None:
+        return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    power = next((p for p in _PREFIXES if abs(value) >= 10.0**p), 0)
+    return f"{value / 10.0**power:.4g} {_PREFIXES[power]}{unit}"
 
 
 def flatten(metrics: Mapping[str, object]) -> dict[str, object]:

@@ -501,7 +501,7 @@ struct WithAnOddOne {
         EXPECT_TRUE(unit[2]->messages.empty());
     }
     /// By that unit; polls all until it is above 0.
-    [[nodiscard]] std::uint64_t refused(int i, std::uint64_t TransportCounters::*why) const {
+    [[nodiscard]] std::uint64_t refused(int i, Counter TransportCounters::*why) const {
         const auto& counters = unit[i]->transport().counters();
         for (const auto deadline = test_deadline(); counters.*why == 0 && now() < deadline;) {
             for (const auto& each : unit) {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom import _engine
+from daqloom.measure.interface import own_address
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -28,6 +29,8 @@ class Places:
     builders: list[int]
     fragment_bytes: list[int]
     """Mean size of a fragment, by readout unit and stream."""
+    streams: int
+    """Of a readout unit. In DAQPIPE these travel as one fragment."""
 
     @property
     def units(self) -> int:
@@ -52,7 +55,11 @@ def places(scenario: FabricScenario) -> Places:
             'shift.barrier = "ideal" exists in simulation only; take "tournament" or another one'
         )
     system = fabric_system(scenario)
-    sizes = [round(mean / scenario.fragments.packing) for mean in system.mfp_bytes]
+    together = scenario.nodes.streams if scenario.nodes.protocol == "daqpipe" else 1
+    sizes = [
+        round(sum(means) / scenario.fragments.packing)
+        for means in _in_groups(system.mfp_bytes, together)
+    ]
     if max(sizes) > LARGEST_FRAGMENT_BYTES:
         raise ScenarioError(
             f"fragments of {max(sizes)} bytes; a multi-fragment packet holds fragments of up to "
@@ -64,13 +71,19 @@ def places(scenario: FabricScenario) -> Places:
         [units[host] for host in system.readouts.tolist()],
         [units[host] for host in system.builders.tolist()],
         sizes,
+        scenario.nodes.streams // together,
     )
+
+
+def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
+    return [sizes[i : i + length] for i in range(0, len(sizes), length)]
 
 
 def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """What the process of `unit` is to do in this run.
 
-    Raises ScenarioError for what cannot be run live.
+    Raises ScenarioError for what cannot be run live, MeasureError where this machine is not in the
+    network that the scenario names.
     """
     nodes, shift, fragments = scenario.nodes, scenario.shift, scenario.fragments
     measure = scenario.measure
@@ -81,7 +94,7 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.keeps_lost_slots = nodes.dummies != "none"
     config.transport, config.bind, config.waiting = (
         measure.transport,
-        measure.bind,
+        own_address(run.control, measure.network),
         measure.waiting,
     )
     config.protocol = nodes.protocol
@@ -95,7 +108,11 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.window_s, config.grace_s = shift.window, shift.grace
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"
-    config.streams, config.packing = nodes.streams, fragments.packing
+    config.is_push = scenario.daqpipe.mode == "push"
+    config.credits = scenario.daqpipe.credits
+    config.parallel_sends = scenario.daqpipe.parallel_sends
+    config.slot_s = scenario.daqpipe.slot
+    config.streams, config.packing = where.streams, fragments.packing
     config.is_poissonian = fragments.sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes
     config.event_rate_hz = fragments.rate

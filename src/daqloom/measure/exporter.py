@@ -5,13 +5,14 @@ They are read when somebody asks, and never otherwise.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from daqloom.measure.connection import joined
+from daqloom.measure.counters import GROUPS
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.latencies import Buckets, split
-from daqloom.measure.result import REFUSED
 from daqloom.measure.tally import LEVELS
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
 """Metrics that are several counters, told apart by a label: what it is, the label, what is counted
 (MEPs stand for as many events as are packed), and the counter for each value of the label."""
 
+FAMILIES = {
+    "refused_": ("daqloom_refused", "Messages and writes that were refused, by why."),
+    "transport.refused_": ("daqloom_transport_refused", "The same by the transport."),
+    "wrong.": ("daqloom_meps_wrong_by_cause", "MEPs found wrong, by what was wrong first."),
+}
+"""Counters that begin alike and are told apart by a label: name, what it is."""
+
 HISTOGRAMS = {
     "building": ("daqloom_build_seconds", "building_s", "From a MEP's grant until it is built."),
     "in_barrier": ("daqloom_barrier_seconds", "in_barrier_s", "From entering to being released."),
@@ -61,13 +69,19 @@ BOUNDS_S = tuple(m * 10.0**e for e in range(-6, 1) for m in (1, 2, 5))
 
 def exposed_name(counter: str) -> str:
     """The metric's, in units that Prometheus wants last: waiting_s → daqloom_waiting_seconds."""
-    words = counter.replace(".", "_").split("_")
+    words = re.sub(r"[^A-Za-z0-9]+", "_", counter).split("_")
     if words[-1] == "s":
         words[-1] = "seconds"
     elif "bytes" in words:
         words.remove("bytes")
         words.append("bytes")
     return "_".join(("daqloom", *words))
+
+
+def meaning(counter: str) -> str:
+    """What it counts, in one sentence."""
+    known = (each for group in GROUPS.values() for each in group if each.matches(counter))
+    return next((each.meaning for each in known), counter)
 
 
 class Collector:
@@ -83,19 +97,18 @@ class Collector:
             factor = self._packing if what == "events" else 1
             found = {value: numbers.get(key) for value, key in counters.items()}
             yield self._counter(name, text, {k: factor * (v or 0) for k, v in found.items()}, label)
-        causes = {
-            name.removeprefix(REFUSED): value
-            for name, value in numbers.items()
-            if name.startswith(REFUSED)
-        }
-        yield self._counter(
-            "daqloom_refused", "Messages and writes refused, by why.", causes, "cause"
-        )
+        for prefix, (name, text) in FAMILIES.items():
+            causes = {
+                counter.removeprefix(prefix): numbers.pop(counter)
+                for counter in list(numbers)
+                if counter.startswith(prefix)
+            }
+            yield self._counter(name, text, causes, "cause")
         for name, value in numbers.items():
             if name in LEVELS:
-                yield self._gauge(exposed_name(name), f"{name}, at present.", value)
-            elif not name.startswith(REFUSED):
-                yield self._counter(exposed_name(name), f"{name}, since the start.", {"": value})
+                yield self._gauge(exposed_name(name), meaning(name), value)
+            else:
+                yield self._counter(exposed_name(name), meaning(name), {"": value})
         for name, (exposed, total, text) in HISTOGRAMS.items():
             total_s = float(numbers.get(total, 0))
             yield self._histogram(exposed, text, histograms.get(name, {}), total_s)

@@ -20,6 +20,8 @@ NEXT_MEP = "next_mep"
 """The first MEP that no builder has answered."""
 ELAPSED = "elapsed_s"
 """Seconds since the node was made, at the moment of a reading; the unit adds it."""
+CPU = "cpu_s"
+"""Processor time of the unit's process, all threads; the unit adds it."""
 
 
 class Node(Protocol):
@@ -64,6 +66,8 @@ class RunInfo:
     token: bytes
     """16 bytes; who does not know them is refused."""
     units: int
+    control: str = "127.0.0.1:0"
+    """Where its run control listens, host:port."""
     trace_stages: int = 0
     """It keeps so many of its last stages, for a timeline."""
 

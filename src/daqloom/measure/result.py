@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,6 +37,8 @@ ROWS: tuple[Row, ...] = (
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
+    Row("fragments_checked", "fragments_checked", "sum"),
+    Row("fragment_bytes_checked", "fragment_bytes_checked", "sum"),
     Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
     Row("phases", "phases", "sum"),
     Row("phase_s", "in_phases_s", "each", by="phases"),
@@ -48,8 +50,20 @@ ROWS: tuple[Row, ...] = (
     Row("waiting_share.network", "waiting_for_network_s", "share"),
     Row("control_messages", "messages_sent", "sum"),
     Row("source_buffer_full", "mfps_blocked", "sum"),
+    Row("unit_cores", "cpu_s", "share"),
 )
 """A metric whose counter no unit has is absent."""
+
+
+OF_PHASES = frozenset({"phases", "phase_s", "barrier_share", "barrier_s", "idle_share"})
+"""Metrics, by the first part of their names, that only linear shifting has."""
+
+
+def rows_of(protocol: str) -> tuple[Row, ...]:
+    """Those of `nodes.protocol`."""
+    return tuple(
+        row for row in ROWS if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
+    )
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:
@@ -83,7 +97,26 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
         nest = found.setdefault(metric, {})
         assert isinstance(nest, dict)
         nest.update(percentiles)
+    share = _fragment_share(counted.values())
+    if share is None:
+        return found
+    built = _total("mep_bytes_built", counted.values())
+    if built:
+        found["overhead_share"] = 1 - share * _total("mfp_bytes_built", counted.values()) / built
+    throughput = found.get("throughput_bps")
+    if isinstance(throughput, int | float):
+        found["throughput_bps"] = share * throughput
     return found
+
+
+def _fragment_share(units: Collection[Counters]) -> float | None:
+    """Of the bytes of multi-fragment packets; only readout units look into them."""
+    taken = _total("mfp_bytes_taken", units)
+    return _total("fragment_bytes_taken", units) / taken if taken else None
+
+
+def _total(counter: str, units: Collection[Counters]) -> int | float:
+    return sum(unit.get(counter, 0) for unit in units)
 
 
 REFUSED = "refused_"

@@ -24,7 +24,7 @@ from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.result import Reading, accounts, difference, metrics, refused
+from daqloom.measure.result import Reading, accounts, difference, metrics, refused, rows_of
 from daqloom.measure.states import Goal, Phase
 from daqloom.result import Result
 
@@ -87,6 +87,7 @@ class StoppedError(Exception):
 def measure(
     scenario: System,
     *,
+    seed: int | None = None,
     log_dir: Path | None = None,
     trace: Path | None = None,
     timeline: bool = False,
@@ -96,7 +97,8 @@ def measure(
 ) -> Result:
     """Builds the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
 
-    `log_dir` keeps what units print, a file each; else it is kept only if something fails.
+    `seed` replaces `run.seed`. `log_dir` keeps what units print, a file each; else it is kept only
+    if something fails.
     `progress` is called some times a second, `on_event` with what the run control decides;
     `launcher` replaces the one that `measure.launch` names.
 
@@ -107,9 +109,12 @@ def measure(
     `StoppedError` after Ctrl-C or SIGTERM, when all units have ended.
     """
     fabric = of_a_fabric(scenario)
+    if seed is not None and seed != fabric.run.seed:
+        fabric = fabric.with_overrides({"run.seed": seed})
     with run_folder(log_dir) as folder:
         traced = Traced(trace, timeline)
-        return _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
+        result = _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
+    return replace(result, scenario_hash=scenario.hash())
 
 
 def _whole(course: Coroutine[Any, Any, Result]) -> Result:
@@ -342,7 +347,10 @@ def _result(
     began_cpu_s: float,
 ) -> Result:
     run = control.run
-    found: dict[str, Any] = metrics(counted, scenario.fragments.packing)
+    protocol, units = scenario.nodes.protocol, run.plan.units
+    found: dict[str, Any] = metrics(counted, scenario.fragments.packing, rows_of(protocol))
+    if "throughput_bps" in found:
+        found["node_throughput_bps"] = found["throughput_bps"] / scenario.readouts(units)
     found |= {
         "events_accounted": accounts(reading(control), run.next_mep, scenario.fragments.packing),
         "units_lost": run.counts["units_lost"],
@@ -363,7 +371,7 @@ def _result(
             "wall_s": time.perf_counter() - started_s,
             "cpu_s": children_s() - began_cpu_s,
             "peak_rss_bytes": children.ru_maxrss * 1024,
-            "units": run.plan.units,
+            "units": units,
             "cores": len(os.sched_getaffinity(0)),
         },
         warnings=warnings(control, found),

@@ -31,7 +31,17 @@ from daqloom.measure.messages import (
     Trace,
     read_order,
 )
-from daqloom.measure.node import BEATS, ELAPSED, NEXT_MEP, STEPS, WAITS, MakeNode, Node, RunInfo
+from daqloom.measure.node import (
+    BEATS,
+    CPU,
+    ELAPSED,
+    NEXT_MEP,
+    STEPS,
+    WAITS,
+    MakeNode,
+    Node,
+    RunInfo,
+)
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -42,12 +52,13 @@ RETRY_S = 0.2
 class Unit:
     """Obeys orders one after the other; another thread may ask for heartbeats meanwhile."""
 
-    def __init__(self, token: bytes, make_node: MakeNode) -> None:
+    def __init__(self, token: bytes, make_node: MakeNode, control: str = "127.0.0.1:0") -> None:
         self.state = State.NOT_READY
         self.epoch = 0
         self.heartbeat_s = 0.2
         self.token = token
         self._make_node = make_node
+        self._control = control
         self._node: Node | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
@@ -150,6 +161,7 @@ class Unit:
             name=given.run,
             token=self.token,
             units=given.units,
+            control=self._control,
             trace_stages=given.trace_stages,
         )
         self._made_s = time.monotonic()
@@ -167,7 +179,10 @@ class Unit:
 
     def _counters(self) -> dict[str, int | float]:
         node = self._node
-        return {**node.counters(), ELAPSED: time.monotonic() - self._made_s} if node else {}
+        if node is None:
+            return {}
+        elapsed_s = time.monotonic() - self._made_s
+        return {**node.counters(), ELAPSED: elapsed_s, CPU: time.process_time()}
 
 
 def _whole(value: int | float | None) -> int | None:
@@ -191,7 +206,7 @@ def serve(
     Ends by itself when the run control cannot be reached for `patience_s`. Raises MeasureError
     where the run control refuses this unit or is gone.
     """
-    unit = Unit(token, make_node)
+    unit = Unit(token, make_node, control)
     heard_s, joined = time.monotonic(), False
     with closing(unit):
         while True:

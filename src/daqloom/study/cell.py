@@ -12,8 +12,10 @@ from daqloom.result import Result
 from daqloom.scenario.system import System
 from daqloom.study.kinds import traits_of
 
-SEEDED = frozenset({"simulate"})
+SEEDED = frozenset({"simulate", "measure"})
 """Methods that draw random numbers; the others have one cell for all seeds."""
+TIMED = frozenset({"measure"})
+"""Methods whose results are times of this machine: nothing else may be computed meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,20 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def compute(self) -> Result:
-        """Runs the method. Raises ScenarioError or SimulationError."""
+        """Runs the method. Raises ScenarioError, SimulationError or MeasureError."""
         if self.scenario.hash() != self.scenario_hash:
             raise RuntimeError(f"{self.changes} do not lead to the scenario that was planned")
+        if self.method == "measure":
+            return _measured(self.scenario, self.seed)
         drawn = {"seed": self.seed} if self.method in SEEDED else {}
         result: Result = getattr(self.scenario, self.method)(**drawn)
         return result
+
+
+def _measured(scenario: System, seed: int | None) -> Result:
+    from daqloom.measure.run import StoppedError, measure
+
+    try:
+        return measure(scenario, seed=seed)
+    except StoppedError:
+        raise KeyboardInterrupt from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from daqloom.measure import MeasureError
 from daqloom.scenario import ScenarioError
 from daqloom.simulate import SimulationError
-from daqloom.study.cell import Cell
+from daqloom.study.cell import TIMED, Cell
 from daqloom.study.store import Store
 
 
@@ -64,12 +66,50 @@ def compute(cell: Cell, store: Store) -> str | None:
     """Computes a cell and stores it; the sentence says why that was not possible."""
     try:
         result = cell.compute()
-    except (ScenarioError, SimulationError) as error:
+    except (ScenarioError, SimulationError, MeasureError) as error:
         return str(error)
     except MemoryError:
         return "out of memory"
     store.put(cell, result)
     return None
+
+
+class TimedApart:
+    """Hands cells on to an executor, except those that are timed: these are computed here, one
+    after the other, while it has none under way."""
+
+    def __init__(self, others: Executor, store: Store) -> None:
+        self._others = others
+        self._store = store
+        self._under_way = 0
+        self._timed: deque[Cell] = deque()
+
+    @property
+    def slots(self) -> int:
+        """As many as the other has beyond what is timed: waiting here keeps no worker busy."""
+        return self._others.slots + len(self._timed)
+
+    def submit(self, cell: Cell) -> None:
+        """Takes a cell, or hands it on."""
+        if cell.method in TIMED:
+            self._timed.append(cell)
+        else:
+            self._others.submit(cell)
+            self._under_way += 1
+
+    def completed(self) -> Iterator[tuple[str, str | None]]:
+        """Waits for the others; when there are none, computes a timed one."""
+        if self._under_way == 0 and self._timed:
+            cell = self._timed.popleft()
+            yield cell.key, compute(cell, self._store)
+            return
+        for done in self._others.completed():
+            self._under_way -= 1
+            yield done
+
+    def close(self) -> None:
+        """As the other."""
+        self._others.close()
 
 
 class InProcess:

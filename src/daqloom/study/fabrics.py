@@ -27,7 +27,7 @@ USUAL_BPS = 200e9
 class Fabrics:
     """See `daqloom.study.kinds.Traits`."""
 
-    versions: Mapping[str, int] = {"simulate": 1, "analyse": 1}
+    versions: Mapping[str, int] = {"simulate": 1, "analyse": 1, "measure": 1}
     analysis_s = 0.1
     foreign: Collection[str] = OF_RACKS
     courses: Sequence[str] = ()

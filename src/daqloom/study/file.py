@@ -41,7 +41,7 @@ SEEDS_END = 1 << 53
 MOST_ANSWERS = 10_000_000
 USUAL_COURSE = "buffer_peak_bytes.tor"
 
-Method = Literal["analyse", "simulate"]
+Method = Literal["analyse", "simulate", "measure"]
 
 
 class _Table(BaseModel):
@@ -122,7 +122,10 @@ class StudyFile(_Table):
     description: str = Field(default="", max_length=10_000, description="what the study is for")
     scenario: str = Field(description="name of a scenario, or path from the study's folder")
     methods: tuple[Method, ...] = Field(
-        default=("simulate",), min_length=1, description="methods applied to every point"
+        default=("simulate",),
+        min_length=1,
+        description="methods applied to every point; one measured at a time, on the machine where "
+        "the command runs, while nothing else is computed",
     )
     set: dict[str, Any] = Field(default={}, description="keys of the scenario changed everywhere")
     grid: dict[str, Any] = Field(default={}, description="axes: every value with every other")
@@ -344,6 +347,8 @@ def _seeds(seeds: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check(study: Study) -> None:
+    from daqloom.measure.run import of_a_fabric
+
     answers = study.points * len(study.seeds) * len(study.methods)
     if answers > MOST_ANSWERS:
         raise StudyError(
@@ -351,7 +356,9 @@ def _check(study: Study) -> None:
             f"at most {MOST_ANSWERS} answers are meant"
         )
     for method in study.methods:
-        if not hasattr(study.base, method):
+        if method == "measure":
+            of_a_fabric(study.base)
+        elif not hasattr(study.base, method):
             raise StudyError(f'methods: {study.base.name} knows no "{method}"; leave it out')
     keys = [key for axis in study.axes for key in axis.keys]
     if study.search:

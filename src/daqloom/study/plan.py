@@ -12,6 +12,7 @@ from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import SEEDED, Cell
+from daqloom.study.changes import number
 from daqloom.study.errors import StudyError
 from daqloom.study.file import Study
 from daqloom.study.kinds import traits_of
@@ -136,7 +137,10 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
 
 
 def cost_s(cell: Cell) -> float:
-    """Estimated time on one core, from what decides it most; builds no scenario."""
+    """Estimated time on one core, from what decides it most; builds no scenario. A measurement takes
+    its length."""
+    if cell.method == "measure":
+        return number(cell.base, cell.changes, "measure.duration")
     if cell.method != "simulate":
         return traits_of(cell.base).analysis_s
     return traits_of(cell.base).simulation_s(cell.base, cell.changes)

@@ -106,7 +106,7 @@ def _run(
     """The point with `more` keys set: short where it is saturated, extended until it is settled."""
     changes = study.overrides(task.index) | dict(more)
     saturated = study.saturation.excess_hz(changes) > 0
-    simulated = task.method in SEEDED
+    simulated = task.method == "simulate"
     if saturated and simulated:
         changes = study.saturation.bounded(changes)
     if saturated or not simulated or study.equilibrium is None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 BATCH = {"analyse": 64, "simulate": 1}
-"""Cells that travel together: what takes a millisecond is not worth a message of its own."""
+"""Cells that travel together: what takes a millisecond is not worth a message of its own. What is
+timed does not travel."""
 CONNECT_S = "10 s"
 DEATHS_ALLOWED = 3
 """Workers that may die over a cell before it is given up."""

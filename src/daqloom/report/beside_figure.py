@@ -1,0 +1,137 @@
+"""The methods beside each other as bars: how much, how long, and where a node's time goes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom.output import written_whole
+from daqloom.report import style
+from daqloom.report.beside_table import title, value_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from daqloom.result import Result
+    from daqloom.study.beside import Beside
+
+DPI = 130
+COLOURS = {"analyse": style.GREY, "simulate": style.BLUE, "measure": style.ORANGE}
+NAMES = {"analyse": "closed form", "simulate": "simulated", "measure": "measured"}
+AMOUNTS = (
+    ("event_rate_hz", "Hz", "Events built, per second"),
+    ("phase_s", "s", "Length of a phase"),
+    ("collection_latency_s.mean", "s", "Time that an event takes, mean"),
+)
+MOST_AMOUNTS = 2
+SHARES = (
+    ("barrier_share", "in barriers", style.AMBER),
+    ("waiting_share.source", "asleep for the source", style.PURPLE),
+    ("waiting_share.builder", "asleep for a builder", style.SKY),
+    ("waiting_share.network", "asleep for writes under way", style.GREEN),
+    ("idle_share", "a dummy's turn", style.GREY),
+)
+REST = "the rest: sending, building"
+LIGHT = "#d9d9d9"
+
+
+def write(path: Path, found: Beside) -> None:
+    """Writes png, pdf or svg. Raises OutputError."""
+    figure = draw(found)
+    with written_whole(path) as scratch:
+        figure.savefig(scratch, dpi=DPI)
+
+
+def png(found: Beside) -> bytes:
+    """The same picture for a page."""
+    buffer = io.BytesIO()
+    draw(found).savefig(buffer, format="png", dpi=DPI)
+    return buffer.getvalue()
+
+
+def draw(found: Beside) -> Figure:
+    """A panel for each amount that some method gives, and one of shares."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    amounts = [
+        each for each in AMOUNTS if any(value_of(result, each[0]) for result in found.results)
+    ][:MOST_AMOUNTS]
+    timed = [result for result in found.results if _shares(result)]
+    with mpl.rc_context(style.RC):
+        columns = len(amounts) + bool(timed)
+        figure = Figure(figsize=(1.2 + 3.6 * columns, 3.3), layout="constrained")
+        panels = figure.subplots(1, columns, squeeze=False)[0]
+        for axes, (path, unit, name) in zip(panels, amounts, strict=False):
+            _bars(axes, found.results, path, unit)
+            axes.set_title(name)
+        if timed:
+            _stacks(panels[-1], found.results)
+            panels[-1].set_title("Where a node's time goes")
+        for axes in panels[1:]:
+            axes.tick_params(axis="y", labelleft=False)
+        figure.suptitle(title(found), x=0.01, ha="left", fontsize=11, color=style.GREY)
+    return figure
+
+
+def _bars(axes: Axes, results: tuple[Result, ...], path: str, unit: str) -> None:
+    values = [value_of(result, path) for result in results]
+    divisor, prefixed = style.prefixed(unit, max(value or 0.0 for value in values))
+    for place, (result, value) in enumerate(zip(results, values, strict=True)):
+        if value is None:
+            axes.text(0, place, " not given", va="center", color=style.GREY, fontsize=8)
+            continue
+        axes.barh(place, value / divisor, height=0.62, color=COLOURS[result.method])
+        scale, own = style.prefixed(unit, value)
+        axes.text(value / divisor, place, f" {value / scale:.3g} {own}", va="center", fontsize=9)
+    _methods(axes, results)
+    axes.set_xlabel(prefixed)
+    axes.margins(x=0.28)
+    axes.set_xlim(left=0)
+
+
+def _shares(result: Result) -> dict[str, float]:
+    return {path: value for path, *_ in SHARES if (value := value_of(result, path)) is not None}
+
+
+def _stacks(axes: Axes, results: tuple[Result, ...]) -> None:
+    named: set[str] = set()
+    for place, result in enumerate(results):
+        shares = _shares(result)
+        if not shares:
+            axes.text(0, place, " not given", va="center", color=style.GREY, fontsize=8)
+            continue
+        parts = [(shares.get(path, 0.0), name, colour) for path, name, colour in SHARES]
+        left = 0.0
+        for share, name, colour in [*parts, (max(0.0, 1 - sum(shares.values())), REST, LIGHT)]:
+            if share < 5e-4:
+                continue
+            label = None if name in named else name
+            named.add(name)
+            axes.barh(place, 100 * share, left=left, height=0.62, color=colour, label=label)
+            if share > 0.12:
+                told = f"{100 * share:.0f} %"
+                middle = left + 50 * share
+                axes.text(
+                    middle,
+                    place,
+                    told,
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=style.on(colour),
+                )
+            left += 100 * share
+    _methods(axes, results)
+    axes.set(xlim=(0, 100), xlabel="% of the nodes' time")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, frameon=False, fontsize=8)
+
+
+def _methods(axes: Axes, results: tuple[Result, ...]) -> None:
+    axes.set_yticks(range(len(results)), [NAMES[result.method] for result in results])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(results) - 0.5, -0.5)
+    axes.grid(axis="x", color="#ececec", linewidth=0.7)
+    axes.set_axisbelow(True)

@@ -1,0 +1,80 @@
+"""One event builder by every method: analysed, simulated and measured, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from daqloom.result import Result
+from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.system import fabric_system
+
+if TYPE_CHECKING:
+    from daqloom.measure.run import Progress
+    from daqloom.scenario import FabricScenario
+
+Method = Literal["analyse", "simulate", "measure"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+MOST_UNITS_UNASKED = 16
+"""With more, so many processes on this machine are started only for those who name the method."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What each method gives of one scenario, in the order of `METHODS`."""
+
+    scenario: FabricScenario
+    results: tuple[Result, ...]
+
+    def of(self, method: Method) -> Result | None:
+        """Its result, if it was asked."""
+        return next((result for result in self.results if result.method == method), None)
+
+
+def usual_methods(scenario: FabricScenario) -> tuple[Method, ...]:
+    """All that a machine like this can be asked for without being told to.
+
+    Raises ScenarioError where `scenario` describes no event builder.
+    """
+    if scenario.nodes.protocol == "flows":
+        return ("simulate",)
+    if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
+        return ("analyse", "simulate")
+    return METHODS
+
+
+def chosen_methods(names: str) -> tuple[Method, ...]:
+    """From "simulate, measure". Raises ScenarioError."""
+    wanted = {name.strip() for name in names.split(",")}
+    if unknown := sorted(wanted - set(METHODS)):
+        raise ScenarioError(
+            f'--methods = "{names}": there is no method "{unknown[0]}"; expected some of '
+            f"{', '.join(METHODS)}"
+        )
+    return tuple(method for method in METHODS if method in wanted)
+
+
+def beside(
+    scenario: FabricScenario,
+    methods: Iterable[Method],
+    *,
+    simulated: Callable[[float], None] | None = None,
+    measured: Callable[[Progress], None] | None = None,
+) -> Beside:
+    """Runs `methods`; `simulated` and `measured` hear how far their runs are.
+
+    Raises what the methods raise; of a measurement that is stopped `measure.run.StoppedError`.
+    """
+
+    def by(method: Method) -> Result:
+        if method == "analyse":
+            return scenario.analyse()
+        if method == "simulate":
+            return scenario.simulate(progress=simulated)
+        from daqloom.measure.run import measure
+
+        return measure(scenario, progress=measured)
+
+    return Beside(scenario, tuple(by(method) for method in methods))

@@ -1,0 +1,139 @@
+"""One event builder by every method: table, sentences, figure and page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from daqloom.cli import app
+from daqloom.report import beside_figure, beside_page, beside_table
+from daqloom.result import Result
+from daqloom.scenario import FabricScenario, ScenarioError, load_system
+from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
+
+SHORT = {"run.duration": "3 ms", "run.warmup": "1 ms"}
+
+
+def laptop(**keys: object) -> FabricScenario:
+    """Small enough to simulate in no time."""
+    system = load_system("laptop").with_overrides(SHORT | keys)
+    assert isinstance(system, FabricScenario)
+    return system
+
+
+MEASURED = Result(
+    scenario="laptop",
+    scenario_hash="-",
+    method="measure",
+    seed=1,
+    metrics={
+        "event_rate_hz": 500_000.0,
+        "events_built": 1_000_000,
+        "events_checked": 1_000_000,
+        "events_wrong": 0,
+        "fragments_checked": 4_000_000,
+        "fragment_bytes_checked": 4_000_000_000,
+        "phase_s": 1e-3,
+        "barrier_share": 0.75,
+        "barrier_s": {"whole": 0.75e-3},
+        "waiting_share": {"source": 0.125, "builder": 0.0, "network": 0.0},
+        "events_accounted": {
+            "begun": 1_200_000,
+            "built": 1_199_000,
+            "incomplete": 0,
+            "dropped": 0,
+            "discarded": 0,
+            "unfinished": 1_000,
+        },
+    },
+    engine={"wall_s": 3.0, "cpu_s": 5.0, "units": 4, "cores": 2},
+    warnings=[],
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> Beside:
+    """Analysed and simulated, with a measurement of known numbers."""
+    given = beside(laptop(), ("analyse", "simulate"))
+    return replace(given, results=(*given.results, MEASURED))
+
+
+def test_a_number_stands_in_the_column_of_its_method(found: Beside) -> None:
+    assert beside_table.head(found) == ["", "analyse", "simulate", "measure"]
+    cells = {row[0]: row[1:] for row in beside_table.rows(found)}
+    assert cells["time counted"] == ["–", "2.00 ms, virtual", "2.00 s, real"]
+    assert cells["events built, per second"][2] == "500 kHz"
+    assert cells["events checked, each byte"] == ["–", "–", "1,000,000"]
+    assert cells["one barrier"][2] == "750 us"
+    parts = [
+        found.results[1].metric(f"barrier_s.{part}") or 0.0 for part in ("waiting", "releasing")
+    ]
+    assert beside_table.value_of(found.results[1], "barrier_s") == sum(parts) > 0
+    assert cells["asleep for the source"] == ["–", "–", "12.5%"]
+    assert "asleep for a builder" not in cells
+    assert "time with a dummy's turn" not in cells
+
+
+def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
+    told = "\n".join(beside_table.verdict(found))
+    simulated = found.results[1].metric("event_rate_hz")
+    assert simulated is not None
+    assert "links of the fabric, 4 nodes at 100 Gb/s each" in told
+    assert "4 units on 2 cores make every fragment" in told
+    assert f"the measurement builds {5e5 / simulated:.3g} of what the simulation does" in told
+    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong." in told
+    assert "1,199,000 were built, 1,000 unfinished." in told
+
+
+def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
+    metrics = MEASURED.metrics | {"events_wrong": 3}
+    worse = Beside(found.scenario, (replace(MEASURED, metrics=metrics),))
+    assert "3 MORE EVENTS WERE WRONG" in "\n".join(beside_table.verdict(worse))
+
+
+def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
+    beside_figure.write(tmp_path / "beside.png", found)
+    assert (tmp_path / "beside.png").read_bytes().startswith(b"\x89PNG")
+    axes = beside_figure.draw(found).axes
+    assert [panel.get_title(loc="left") for panel in axes] == [
+        "Events built, per second",
+        "Length of a phase",
+        "Where a node's time goes",
+    ]
+    names = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert names == ["closed form", "simulated", "measured"]
+    assert [panel.get_xlabel() for panel in axes] == ["MHz", "ms", "% of the nodes' time"]
+    beside_page.write(tmp_path / "beside.html", found)
+    page = (tmp_path / "beside.html").read_text()
+    assert "<th>measure</th>" in page
+    assert "data:image/png;base64," in page
+    assert "none of them wrong" in page
+
+
+def test_many_processes_are_started_only_for_those_who_ask() -> None:
+    assert usual_methods(laptop()) == ("analyse", "simulate", "measure")
+    many = load_system("lhcb-10-percent")
+    assert isinstance(many, FabricScenario)
+    assert usual_methods(many) == ("analyse", "simulate")
+    assert chosen_methods("measure,analyse") == ("analyse", "measure")
+    with pytest.raises(ScenarioError, match='there is no method "guess"'):
+        chosen_methods("analyse, guess")
+
+
+def test_the_command_prints_one_object_for_programs() -> None:
+    words = ["compare", "laptop", "--methods", "analyse, simulate", "--seed", "3", "--json"]
+    done = CliRunner().invoke(app, [*words, *(f"--set={k}={v}" for k, v in SHORT.items())])
+    assert done.exit_code == 0
+    results = json.loads(done.stdout)["results"]
+    assert [result["method"] for result in results] == ["analyse", "simulate"]
+    assert results[1]["seed"] == 3
+
+
+def test_methods_of_a_rack_are_not_chosen() -> None:
+    refused = CliRunner().invoke(app, ["compare", "small-rack", "--methods", "simulate"])
+    assert refused.exit_code == 2
+    assert "small-rack is a rack" in refused.output
