@@ -2,6 +2,7 @@
 #pragma once
 
 #include "live/counter.hpp"
+#include "live/latency_histogram.hpp"
 
 namespace daqloom::live {
 
@@ -50,6 +51,10 @@ struct NodeCounters {
     Counter refused_messages;  ///< that no unit of this epoch sends
     Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
     Counter unreachable;       ///< units lost by the transport
+    // ---- how long it took, each time
+    LatencyHistogram builds;       ///< of MEPs: from the grant until it is built
+    LatencyHistogram in_barriers;  ///< from entering one until it lets go
+    LatencyHistogram in_phases;    ///< from one step to the next
 
     template <class See>
     static void each(See see) {
@@ -93,6 +98,14 @@ struct NodeCounters {
         see("refused_messages", &N::refused_messages);
         see("refused_writes", &N::refused_writes);
         see("unreachable", &N::unreachable);
+    }
+
+    template <class See>
+    static void each_histogram(See see) {
+        using N = NodeCounters;
+        see("building", &N::builds);
+        see("in_barrier", &N::in_barriers);
+        see("in_phase", &N::in_phases);
     }
 };
 

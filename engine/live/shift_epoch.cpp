@@ -59,7 +59,9 @@ class ShiftEpoch final : public UnitEpoch {
     bool fire_timers(Time now);
     bool take_back_consumed();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
-    void enter(ShiftStage stage, Time at);
+    void enter(std::uint64_t step, ShiftStage stage, Time at);
+    /// Whose builder unit it sends to.
+    [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     void deliver(MepId mep, Bytes place, Bytes bytes);
@@ -84,6 +86,8 @@ class ShiftEpoch final : public UnitEpoch {
 
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
+    std::uint64_t step_ = 0;
+    Time step_since_ = Time::zero();
     std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
 };
 
@@ -115,7 +119,7 @@ struct ShiftEpoch::ReadoutOut {
     void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
     void idle_for(Time length) { epoch.idle_until_ = now() + length; }
     void set_timer(Time at) { epoch.timer_ = at; }
-    void stage(std::uint64_t, ShiftStage stage) { epoch.enter(stage, now()); }
+    void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
 };
 
 /// See PushBuilderOut.
@@ -204,7 +208,7 @@ base::expected<void> ShiftEpoch::make_units() {
 }
 
 void ShiftEpoch::begin() {
-    stage_since_ = now();
+    stage_since_ = step_since_ = now();
     if (readout_) {
         ReadoutOut out{*this};
         readout_->on_start(parts_.start, out);
@@ -297,7 +301,7 @@ Counter* ShiftEpoch::cause_of_waiting() const {
                                                                    : &counters_.waiting_for_source;
 }
 
-void ShiftEpoch::enter(ShiftStage stage, Time at) {
+void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
     const Time spent = at - stage_since_;
     counters_.phase_time.add(stage_ == ShiftStage::finished ? Time::zero() : spent);
     switch (stage_) {
@@ -316,12 +320,27 @@ void ShiftEpoch::enter(ShiftStage stage, Time at) {
         case ShiftStage::in_barrier:
             counters_.barrier_time.add(spent);
             counters_.barriers.add(1);
+            counters_.in_barriers.record(spent);
             break;
         case ShiftStage::finished:
             break;
     }
     stage_ = stage;
     stage_since_ = at;
+    if (step != step_) {
+        counters_.in_phases.record(at - step_since_);
+        step_ = step;
+        step_since_ = at;
+    }
+    if (parts_.trace != nullptr && parts_.trace->is_on()) {
+        parts_.trace->add({at, step, parts_.epoch, partner(step), stage});
+    }
+}
+
+UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
+    const auto phase = static_cast<std::uint32_t>(step % members_.shift.phases());
+    const BuilderIndex builder = members_.shift.builder_for(self_readout(), phase);
+    return builder == protocol::LinearShift::nobody ? nobody : members_.builders[builder];
 }
 
 // ---- what others tell ---------------------------------------------------------------------------

@@ -99,7 +99,9 @@ void UnitEpoch::put_in_table(protocol::ReadoutIndex readout, std::uint32_t strea
 }
 
 void UnitEpoch::hand_over(const Built& built) {
-    counters_.build_time.add(now() - std::exchange(granted_at_[built.slot], Time::zero()));
+    const Time took = now() - std::exchange(granted_at_[built.slot], Time::zero());
+    counters_.build_time.add(took);
+    counters_.builds.record(took);
     counters_.mfp_bytes_built.add(table_bytes_);
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(built.bytes));
     const auto memory = parts_.output->area().bytes().subspan(
