@@ -46,8 +46,8 @@ struct NodeCounters {
     Counter meps_processed;
     Counter build_time;  ///< from the grant of a MEP until it is built, sum
     // ---- what was refused
-    Counter refused_messages;  ///< that no unit of this epoch sends
-    Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
+    Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
+    Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
     Counter unreachable;       ///< units lost by the transport
 
     template <class See>

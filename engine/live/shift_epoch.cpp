@@ -46,7 +46,10 @@ class ShiftEpoch final : public Epoch {
         : parts_(parts),
           members_(std::move(members)),
           counters_(*parts.counters),
-          post_(*parts.transport) {}
+          post_(*parts.transport),
+          discarded_before_(counters_.meps_discarded),
+          refused_messages_before_(counters_.refused_messages),
+          refused_writes_before_(counters_.refused_writes) {}
 
     base::expected<void> make_units();
 
@@ -77,6 +80,7 @@ class ShiftEpoch final : public Epoch {
     bool give_back_acknowledged();
     bool fire_timers(Time now);
     bool take_back_consumed();
+    void count();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
     void enter(ShiftStage stage, Time at);
     [[nodiscard]] Counter* cause_of_waiting() const;
@@ -126,7 +130,13 @@ class ShiftEpoch final : public Epoch {
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
     std::vector<UnitIndex> unreachable_;
-    std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
+
+    // What the units count themselves is added to what was counted in earlier epochs.
+    std::uint64_t discarded_before_;
+    std::uint64_t refused_messages_before_;
+    std::uint64_t refused_writes_before_;
+    std::uint64_t refused_messages_ = 0;  ///< that do not get as far as the units
+    std::uint64_t refused_writes_ = 0;
 };
 
 /// See ShiftUnitOut.
@@ -236,6 +246,7 @@ base::expected<void> ShiftEpoch::make_units() {
         builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
         builder.announced_meps = config.meps_per_phase;
         builder.output_buffer = config.output_buffer;
+        builder.output_meps = parts_.output->pieces();
         builder.when_full = config.when_full;
         builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
                                                              : protocol::WhenIncomplete::drop;
@@ -252,7 +263,6 @@ base::expected<void> ShiftEpoch::make_units() {
         }
         builder_.emplace(std::move(*made));
         outlet_.emplace(*parts_.output);
-        discarded_before_ = counters_.meps_discarded;
         entries_.resize(sources);
         offsets_.resize(std::size_t{readouts} * config.streams);
         granted_at_.resize(Immediate::slots);
@@ -278,7 +288,27 @@ bool ShiftEpoch::step(Time now) {
     if (builder_) {
         did |= take_back_consumed();
     }
+    count();
     return did;
+}
+
+void ShiftEpoch::count() {
+    std::uint64_t messages = refused_messages_;
+    std::uint64_t writes = refused_writes_;
+    if (readout_) {
+        const auto& readout = readout_->readout().counters();
+        messages +=
+            readout.unexpected_answers + readout.from_lost + readout_->counters().unexpected;
+        messages += readout_->barrier() ? readout_->barrier()->counters().unexpected : 0;
+    }
+    if (builder_) {
+        const auto& builder = builder_->counters();
+        messages += builder.unexpected_sizes;
+        writes += builder.unexpected_mfps + builder.from_lost;
+        counters_.meps_discarded.set(discarded_before_ + builder.discarded);
+    }
+    counters_.refused_messages.set(refused_messages_before_ + messages);
+    counters_.refused_writes.set(refused_writes_before_ + writes);
 }
 
 bool ShiftEpoch::fire_timers(Time now) {
@@ -328,7 +358,6 @@ bool ShiftEpoch::feed_streams() {
 
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
-    counters_.meps_discarded.set(discarded_before_ + builder_->counters().discarded);
     return outlet_->take_back([&](std::uint64_t turn) {
         counters_.meps_processed.add(1);
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
@@ -395,7 +424,7 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     const auto message =
         protocol::decode_message(bytes, std::span(values_).first(parts_.config->streams));
     if (!message || from >= members_.readout_of.size()) {
-        counters_.refused_messages.add(1);
+        ++refused_messages_;
         return;
     }
     const ReadoutIndex readout = members_.readout_of[from];
@@ -405,7 +434,7 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
         BuilderOut out{*this};
         builder_->on_sizes(readout, MepId{message->number}, message->values, out);
     } else {
-        counters_.refused_messages.add(1);
+        ++refused_messages_;
     }
 }
 
@@ -425,22 +454,24 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     } else if (message.kind == Kind::barrier && readout != nobody) {
         readout_->on_barrier_message(readout, {message.number, message.round}, out);
     } else {
-        counters_.refused_messages.add(1);
+        ++refused_messages_;
     }
 }
 
-void ShiftEpoch::on_written(UnitIndex, std::uint32_t bits) {
+void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
     const Immediate immediate = Immediate::decode(bits);
     const std::uint32_t streams = parts_.config->streams;
+    const std::uint32_t readout = immediate.source / streams;
     if (!builder_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
-        immediate.source >= members_.readouts.size() * streams) {
-        counters_.refused_writes.add(1);
+        readout >= members_.readouts.size() ||
+        (from != unknown_unit && from != members_.readouts[readout])) {
+        ++refused_writes_;
         return;
     }
     const std::uint64_t turn = protocol::turn_in_slot(immediate.slot, builder_->oldest_turn());
     BuilderOut out{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(immediate.source / streams, immediate.source % streams,
+    builder_->on_written(readout, immediate.source % streams,
                          protocol::mep_of(self_builder(), turn, builders()), out);
 }
 
@@ -520,6 +551,7 @@ void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
             builders.push_back(members_.builder_of[unit]);
         }
     }
+    post_.forget(lost);
     timer_ = idle_until_ = Time::never();
     is_phase_ready_ = false;
     if (readout_) {
