@@ -98,7 +98,8 @@ fuzz: build/packages/develop
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
 # The pages that are written from the code; tests fail when they are stale.
-docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md
+docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md .venv/daqloom
+	$(bin)/python -m daqloom.measure.counters docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.reference
 docs/reference/metrics.md: module := daqloom.metrics

@@ -36,7 +36,7 @@ MEASURED = Result(
         "events_checked": 1_000_000,
         "events_wrong": 0,
         "fragments_checked": 4_000_000,
-        "fragment_bytes_checked": 4_000_000_000,
+        "checked_bytes": 4_000_000_000,
         "phase_s": 1e-3,
         "barrier_share": 0.75,
         "barrier_s": {"whole": 0.75e-3},
@@ -86,7 +86,7 @@ def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
     assert "4 units on 2 cores make every fragment" in told
     assert f"the measurement builds {5e5 / simulated:.3g} of what the simulation does" in told
     assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong." in told
-    assert "1,199,000 were built; 1,000 unfinished." in told
+    assert "1,199,000 were built, 1,000 unfinished." in told
 
 
 def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:

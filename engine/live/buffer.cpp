@@ -27,6 +27,7 @@ struct Descriptor {
 struct Control {
     alignas(kLine) std::atomic<std::uint64_t> committed;  // the writer's
     std::atomic<std::uint32_t> closed;
+    std::atomic<std::uint64_t> wanted;  // acknowledged: from here on the writer is told
     alignas(kLine) std::atomic<std::uint64_t> acknowledged;  // the reader's
 };
 
@@ -35,6 +36,11 @@ static_assert(std::atomic<base::Bytes>::is_always_lock_free);
 
 constexpr base::Bytes control_bytes(std::uint32_t pieces) {
     return static_cast<base::Bytes>(sizeof(Control) + sizeof(Descriptor) * pieces);
+}
+
+/// Counts that wrap around.
+constexpr bool is_before(std::uint64_t count, std::uint64_t other) {
+    return static_cast<std::int64_t>(count - other) < 0;
 }
 
 /// 0: the size of no control block.
@@ -200,6 +206,7 @@ BufferWriter::BufferWriter(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
       committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
     buffer_->control().closed.store(0, std::memory_order_relaxed);
+    want(0);
     // The writer before may have died between its commit and its ring.
     buffer_->reader_bell->ring();
 }
@@ -242,7 +249,7 @@ std::uint64_t BufferWriter::committed() const { return committed_; }
 
 std::uint64_t BufferWriter::acknowledged() const {
     // A reader that acknowledges what is not there has acknowledged nothing: the buffer is full.
-    const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_acquire);
+    const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_seq_cst);
     return committed_ - count <= buffer_->pieces ? count : committed_ - buffer_->pieces;
 }
 
@@ -252,8 +259,13 @@ void BufferWriter::close() {
 }
 
 void BufferWriter::wait(std::uint64_t seen, base::Time until) const {
-    buffer_->writer_bell->sleep(
-        until, [this, seen] { return static_cast<std::int64_t>(acknowledged() - seen) <= 0; });
+    want(seen + 1);
+    buffer_->writer_bell->sleep(until,
+                                [this, seen] { return is_before(acknowledged(), seen + 1); });
+}
+
+void BufferWriter::want(std::uint64_t acknowledged) const {
+    buffer_->control().wanted.store(acknowledged, std::memory_order_seq_cst);
 }
 
 BufferReader::BufferReader(Buffer& buffer)
@@ -280,8 +292,13 @@ bool BufferReader::acknowledge() {
     if (acknowledged_ == read_) {
         return false;
     }
-    buffer_->control().acknowledged.store(++acknowledged_, std::memory_order_release);
-    buffer_->writer_bell->ring();
+    // Against the writer's store of `wanted` and load of `acknowledged`: one of the two sees the
+    // other's.
+    Control& control = buffer_->control();
+    control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
+    if (!is_before(acknowledged_, control.wanted.load(std::memory_order_seq_cst))) {
+        buffer_->writer_bell->ring();
+    }
     return true;
 }
 

@@ -91,6 +91,8 @@ class BufferWriter {
 
     /// No more will be committed: a reader that has read all knows that it is at the end.
     void close();
+    /// The bell is rung once so many are acknowledged, and not for each before: fewer wake-ups.
+    void want(std::uint64_t acknowledged) const;
     /// Sleeps until more is acknowledged than `seen`, or until then.
     void wait(std::uint64_t seen, base::Time until) const;
 

@@ -56,7 +56,11 @@ base::expected<Doorbell> Doorbell::attach(OwnedFd page, OwnedFd event) {
 void Doorbell::ring() const {
     // Against the owner's store of `sleeper` and load of `rings`: one of the two sees the other's.
     page().rings.fetch_add(1, std::memory_order_seq_cst);
-    const std::uint32_t sleeper = page().sleeper.load(std::memory_order_seq_cst);
+    if (page().sleeper.load(std::memory_order_seq_cst) == kAwake) {
+        return;
+    }
+    // Who is woken takes a while to say so: only the first of many rings is a system call.
+    const std::uint32_t sleeper = page().sleeper.exchange(kAwake, std::memory_order_seq_cst);
     if (sleeper == kOnFutex) {
         ::syscall(SYS_futex, &page().rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     } else if (sleeper == kInPoll) {

@@ -61,6 +61,20 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
     return generate_mfps(std::move(*mfps), content, buffer);
 }
 
+void see_checked(const CheckCounters& checked, const SeeCount& see) {
+    see("meps_checked", checked.right);
+    std::uint64_t wrong = checked.wrong_number;
+    for (std::size_t fault = 1; fault < data_faults; ++fault) {
+        wrong += checked.wrong[fault];
+        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+            checked.wrong[fault]);
+    }
+    see("wrong.MEP number", checked.wrong_number);
+    see("meps_wrong", wrong);
+    see("fragments_checked", checked.fragments);
+    see("fragment_bytes_checked", checked.fragment_bytes);
+}
+
 }  // namespace
 
 struct Ends::Parts {
@@ -75,6 +89,7 @@ struct Ends::Parts {
     std::mutex mutex;  ///< of `sink`, at whose counters other threads look
     std::unique_ptr<Sink> sink;
     std::unique_ptr<BufferServer> output_server;
+    SinkKind kind = SinkKind::user;
     CheckCounters checked;
     FileCounters written;
     std::uint64_t repeated = 0;  ///< MEPs, of earlier output buffers
@@ -93,6 +108,7 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t 
         if (!buffer) {
             return tl::unexpected(buffer.error());
         }
+        buffer->area().populate();
         parts_->streams.push_back(std::move(*buffer));
     }
     if (config.source == SourceKind::user) {
@@ -157,7 +173,9 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     if (!buffer) {
         return tl::unexpected(buffer.error());
     }
+    buffer->area().populate();
     parts.output.emplace(std::move(*buffer));
+    parts.kind = config.sink;
     if (config.sink == SinkKind::user) {
         auto server = BufferServer::serve(
             {{served_name(config, "output"), &*parts.output, BufferSide::reader}});
@@ -223,21 +241,14 @@ void Ends::each_count(const SeeCount& see) const {
     }
     see("mfps_blocked", blocked);
     see("mfps_late", late);
-    see("meps_checked", parts.checked.right);
-    std::uint64_t wrong = parts.checked.wrong_number;
-    for (std::size_t fault = 1; fault < data_faults; ++fault) {
-        wrong += parts.checked.wrong[fault];
-        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
-            parts.checked.wrong[fault]);
-    }
-    see("wrong.MEP number", parts.checked.wrong_number);
-    see("meps_wrong", wrong);
     see("meps_repeated",
         parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));
-    see("fragments_checked", parts.checked.fragments);
-    see("fragment_bytes_checked", parts.checked.fragment_bytes);
-    see("files_written", parts.written.files);
-    see("packets_not_written", parts.written.lost);
+    if (parts.kind == SinkKind::check) {
+        see_checked(parts.checked, see);
+    } else if (parts.kind == SinkKind::file) {
+        see("files_written", parts.written.files);
+        see("packets_not_written", parts.written.lost);
+    }
 }
 
 }  // namespace daqloom::live

@@ -38,16 +38,46 @@ UnitIndex units_of(const NodeConfig& config) {
     return units;
 }
 
+std::uint32_t taken(const std::vector<UnitIndex>& slots) {
+    return static_cast<std::uint32_t>(slots.size() -
+                                      static_cast<std::size_t>(std::ranges::count(slots, nobody)));
+}
+
+/// A round of all builder units has to be in a stream's buffer before it can be written, and a MEP
+/// in a builder's. MFPs as large as on average; with headers, and each fragment padded.
+base::expected<void> check_shift(const NodeConfig& config) {
+    const base::Bytes padding = base::Bytes{1} << config.align;
+    base::Bytes largest = 0;
+    base::Bytes mep = 0;
+    for (const base::Bytes fragment : config.fragment_bytes) {
+        const base::Bytes mfp = config.packing * (fragment + 3 + padding) + 20;
+        largest = std::max(largest, mfp);
+        mep += mfp;
+    }
+    const base::Bytes round =
+        largest * config.meps_per_phase * (base::Bytes{taken(config.builder_in_slot)} + 1);
+    if (config.source == SourceKind::generator && round > config.stream_buffer) {
+        return base::failure(fmt::format(
+            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
+            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
+            config.stream_buffer, taken(config.builder_in_slot), config.meps_per_phase, largest,
+            round));
+    }
+    if (config.source == SourceKind::generator && mep > config.output_buffer) {
+        return base::failure(
+            fmt::format("output_buffer of {} bytes; a multi-event packet takes about {}: give "
+                        "several times as much, or pack fewer fragments",
+                        config.output_buffer, mep));
+    }
+    return {};
+}
+
 base::expected<void> check_daqpipe(const NodeConfig& config) {
     if (config.streams != 1) {
         return base::failure(
             fmt::format("{} streams; in DAQPIPE a readout unit has one, of MFPs with all it holds",
                         config.streams));
     }
-    const auto taken = [](const std::vector<UnitIndex>& slots) {
-        return static_cast<std::uint32_t>(slots.size()) -
-               static_cast<std::uint32_t>(std::ranges::count(slots, nobody));
-    };
     const std::uint32_t readouts = taken(config.readout_in_slot);
     const auto memory =
         DaqpipeMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
@@ -66,7 +96,24 @@ base::expected<void> check(const NodeConfig& config) {
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
-    return config.protocol == Protocol::daqpipe ? check_daqpipe(config) : base::expected<void>{};
+    if (auto fits =
+            config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+        !fits) {
+        return fits;
+    }
+    if (config.fragment_bytes.size() !=
+        std::size_t{taken(config.readout_in_slot)} * config.streams) {
+        return base::failure(fmt::format(
+            "{} sizes of fragments for {} readout units with {} "
+            "streams; give one for each stream",
+            config.fragment_bytes.size(), taken(config.readout_in_slot), config.streams));
+    }
+    if (config.packing < 1 || config.packing > 65'535 || config.align > 16) {
+        return base::failure(
+            fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
+                        config.packing, config.align));
+    }
+    return {};
 }
 
 /// The data flow of one epoch; what it uses outlives it.

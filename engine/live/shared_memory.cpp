@@ -83,4 +83,11 @@ base::expected<SharedMemory> SharedMemory::attach(OwnedFd fd, Access access, bas
     return SharedMemory(std::move(fd), *data, size);
 }
 
+void SharedMemory::populate() const {
+    if (data_ != nullptr) {
+        ::madvise(data_, size_, MADV_HUGEPAGE);  // where shmem_enabled says "advise"
+        ::madvise(data_, size_, MADV_POPULATE_WRITE);
+    }
+}
+
 }  // namespace daqloom::live

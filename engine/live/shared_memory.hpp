@@ -48,6 +48,10 @@ class SharedMemory {
     /// that is not sealed or larger than `most`.
     static base::expected<SharedMemory> attach(OwnedFd fd, Access access, base::Bytes most);
 
+    /// All pages are there and mapped, as far as the system grants it: the first access to each is
+    /// as fast as the others. Takes a while: a second or more for a gigabyte.
+    void populate() const;
+
     [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
     [[nodiscard]] int fd() const { return fd_.get(); }
     explicit operator bool() const { return data_ != nullptr; }

@@ -1,13 +1,18 @@
 #include "live/source.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <stop_token>
+#include <utility>
 
 #include "live/clock.hpp"
 
 namespace daqloom::live {
 
 namespace {
+
+/// With room for less than a quarter of the buffer.
+constexpr base::Time kPatience = base::milliseconds(10);
 
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
     counter.fetch_add(count, std::memory_order_relaxed);
@@ -80,11 +85,26 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
         }
         add(counters_.blocked, is_blocked ? 0 : 1);
         is_blocked = true;
-        buffer_->writer_bell().sleep(base::Time::never(), [&] {
-            return writer.acknowledged() == seen && !stop.stop_requested();
-        });
+        wait_for_room(writer, seen, stop);
     }
     return MfpFeed::Fed::no_room;
+}
+
+/// Woken for a part of the buffer at once; a reader that goes on only when it has more is given
+/// that after a while.
+void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+                           const std::stop_token& stop) const {
+    const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);
+    for (const auto& [wanted, until] :
+         {std::pair(seen + some, now() + kPatience), std::pair(seen + 1, base::Time::never())}) {
+        writer.want(wanted);
+        buffer_->writer_bell().sleep(until, [&, count = wanted] {
+            return writer.acknowledged() < count && !stop.stop_requested();
+        });
+        if (writer.acknowledged() != seen) {
+            return;
+        }
+    }
 }
 
 }  // namespace daqloom::live

@@ -71,6 +71,9 @@ class Source {
     /// Feeds one MFP, after it has waited for room if need be.
     MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
 
+    /// Until more is acknowledged than `seen`, or the stop.
+    void wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+                       const std::stop_token& stop) const;
     /// Until then, or the stop.
     void sleep(base::Time until, const std::stop_token& stop);
 

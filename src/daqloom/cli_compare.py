@@ -125,6 +125,7 @@ def _tell_beside(found: Beside) -> None:
     from daqloom.report import beside_table
 
     console = Console(highlight=False)
+    console.print(beside_table.title(found), style="bold", markup=False)
     console.print(beside_table.table(found))
     for sentence in beside_table.verdict(found):
         console.print(sentence, markup=False)

@@ -214,13 +214,6 @@ bool Introduction::is_complete() const {
     });
 }
 
-/// The first write to each page is then as fast as the others.
-void map_all_pages(const SharedMemory& memory) {
-    if (memory) {
-        ::madvise(memory.bytes().data(), memory.bytes().size(), MADV_POPULATE_WRITE);
-    }
-}
-
 std::optional<ShmPeer> Introduction::put_together(Half& half) {
     if (!half.to || !half.from || !half.welcome) {
         return std::nullopt;
@@ -236,7 +229,7 @@ std::optional<ShmPeer> Introduction::put_together(Half& half) {
         ++meeting_.counters.refused_malformed;
         return std::nullopt;
     }
-    map_all_pages(*arena);
+    arena->populate();
     return ShmPeer{.to = std::move(*half.to),
                    .from = std::move(*half.from),
                    .outgoing = std::move(*ring),

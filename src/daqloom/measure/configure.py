@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom import _engine
+from daqloom.measure.interface import own_address
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -81,7 +82,8 @@ def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
 def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """What the process of `unit` is to do in this run.
 
-    Raises ScenarioError for what cannot be run live.
+    Raises ScenarioError for what cannot be run live, MeasureError where this machine is not in the
+    network that the scenario names.
     """
     nodes, shift, fragments = scenario.nodes, scenario.shift, scenario.fragments
     measure = scenario.measure
@@ -92,7 +94,7 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.keeps_lost_slots = nodes.dummies != "none"
     config.transport, config.bind, config.waiting = (
         measure.transport,
-        measure.bind,
+        own_address(run.control, measure.network),
         measure.waiting,
     )
     config.protocol = nodes.protocol

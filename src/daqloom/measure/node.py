@@ -60,6 +60,8 @@ class RunInfo:
     token: bytes
     """16 bytes; who does not know them is refused."""
     units: int
+    control: str = "127.0.0.1:0"
+    """Where its run control listens, host:port."""
 
 
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LEVELS = frozenset({"waits", "next_mep"})
+LEVELS = frozenset({"waits", "next_mep", "first_mep_s"})
 """What a node reports that is no count."""
 
 

@@ -15,7 +15,7 @@ def checked(result: Result) -> Iterator[str]:
     if not events and not wrong:
         return
     fragments = result.metric("fragments_checked") or 0
-    size = result.metric("fragment_bytes_checked") or 0
+    size = result.metric("checked_bytes") or 0
     verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} MORE EVENTS WERE WRONG"
     yield (
         f"Checked byte for byte: {events:,.0f} events, {fragments:,.0f} fragments, "
@@ -31,9 +31,7 @@ def fates(result: Result) -> Iterator[str]:
     accounts = result.metrics.get("events_accounted")
     if not isinstance(accounts, Mapping):
         return
+    begun, built = accounts["begun"], accounts["built"]
     others = [f"{accounts[fate]:,} {fate}" for fate in FATES if accounts.get(fate)]
-    rest = f"; {', '.join(others)}" if others else ", and none otherwise"
-    yield (
-        f"Of the {accounts['begun']:,} events of the whole run, warm-up included, "
-        f"{accounts['built']:,} were built{rest}."
-    )
+    rest = f"{built:,} were built, {', '.join(others)}" if others else "all were built"
+    yield f"Of the {begun:,} events of the whole run, warm-up included, {rest}."

@@ -48,12 +48,13 @@ RETRY_S = 0.2
 class Unit:
     """Obeys orders one after the other; another thread may ask for heartbeats meanwhile."""
 
-    def __init__(self, token: bytes, make_node: MakeNode) -> None:
+    def __init__(self, token: bytes, make_node: MakeNode, control: str = "127.0.0.1:0") -> None:
         self.state = State.NOT_READY
         self.epoch = 0
         self.heartbeat_s = 0.2
         self.token = token
         self._make_node = make_node
+        self._control = control
         self._node: Node | None = None
         self._configuration: Configure | None = None
         self._next_mep = 0
@@ -135,7 +136,7 @@ class Unit:
         given = self._configuration
         if given is None:
             raise ValueError("it has not been configured")
-        run = RunInfo(name=given.run, token=self.token, units=given.units)
+        run = RunInfo(name=given.run, token=self.token, units=given.units, control=self._control)
         self._made_s = time.monotonic()
         self._node = self._make_node(given.scenario, given.unit, run)
 
@@ -173,7 +174,7 @@ def serve(
     Ends by itself when the run control cannot be reached for `patience_s`. Raises MeasureError
     where the run control refuses this unit or is gone.
     """
-    unit = Unit(token, make_node)
+    unit = Unit(token, make_node, control)
     heard_s, joined = time.monotonic(), False
     while True:
         try:

@@ -82,9 +82,6 @@ def table(found: Beside) -> Table:
     from rich.table import Table
 
     shown = Table(
-        title=title(found),
-        title_style="bold",
-        title_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,

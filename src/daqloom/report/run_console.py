@@ -47,6 +47,8 @@ async def _keep_up(scenario: FabricScenario, folder: Path, start: bool) -> None:
             print(f"daqloom: the run control listens at {control.address}", file=sys.stderr)
             if not control.run.plan.launches:
                 command = f"daqloom unit --control {control.address} --token-file {token}"
+                if scenario.measure.certificates:
+                    command += f" --certificates {scenario.measure.certificates}"
                 print(f"daqloom: start {control.run.plan.units} units: {command}", file=sys.stderr)
             if start:
                 control.want(Goal.RUNNING)

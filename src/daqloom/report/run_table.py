@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from daqloom.measure.status import Status, UnitStatus
 
-COUNTERS = ("meps_built", "meps_incomplete", "meps_discarded")
-"""Of units, those that a table has a column for."""
+COUNTERS = {"meps_built": "MEPs", "meps_incomplete": "incomplete", "meps_discarded": "discarded"}
+"""Of units, those that a table has a column for, and its name."""
 EVENTS_SHOWN = 8
 MOST_ROWS = 40
 
@@ -22,8 +22,8 @@ def headline(status: Status) -> str:
     """One line."""
     members = sum(unit.member for unit in status.units)
     line = (
-        f"{status.scenario}: {status.phase}, {members} of {len(status.units)} units, "
-        f"epoch {status.epoch}, from MEP {status.first_mep}"
+        f"{status.scenario}, run {status.run}: {status.phase}, "
+        f"{members} of {len(status.units)} units, epoch {status.epoch}, from MEP {status.first_mep}"
     )
     return f"{line}: {status.failure}" if status.phase is Phase.ERROR else line
 
@@ -35,7 +35,14 @@ def unit_table(status: Status) -> Table:
     from rich.text import Text
 
     table = Table(
-        "unit", "state", "as a member", "host", "pid", *COUNTERS, "lost last", box=box.SIMPLE_HEAD
+        "unit",
+        "state",
+        "member",
+        "host",
+        "pid",
+        *COUNTERS.values(),
+        "lost last",
+        box=box.SIMPLE_HEAD,
     )
     rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):

@@ -15,7 +15,9 @@ from daqloom.scenario.quantities import TIME, PositiveBytes, PositiveSeconds, Se
 MOST_HOSTS = 8192
 MOST_CORES = 4096
 HEARTBEATS_PER_TIMEOUT = 3
-WHEREABOUTS = frozenset({"hosts", "bind", "port", "certificates", "sink_files", "prometheus_port"})
+WHEREABOUTS = frozenset(
+    {"hosts", "bind", "network", "port", "certificates", "sink_files", "prometheus_port"}
+)
 """Keys that say where, and change nothing of what is measured."""
 
 
@@ -37,6 +39,15 @@ def _transport(value: object) -> str:
         'is no transport; expected "shm", or "libfabric:" and a provider that `fi_info` lists, '
         'such as "libfabric:tcp"'
     )
+
+
+def _network(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            return str(ipaddress.ip_network(value)) if value else ""
+    except ValueError:
+        pass
+    raise ValueError('is no network; expected one such as "10.1.0.0/16"')
 
 
 def _cores(value: object) -> str:
@@ -70,6 +81,11 @@ class Measure(Part):
         default="shm",
         description='"shm": units of one machine write into each other\'s memory; '
         '"libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over a network',
+    )
+    network: Annotated[str, BeforeValidator(_network)] = Field(
+        default="",
+        description="libfabric: network of the addresses under which units reach each other, such "
+        'as "10.1.0.0/16"; else each takes the address with which it reaches the run control',
     )
     waiting: Literal["adaptive", "blocking", "spinning"] = Field(
         default="adaptive",

@@ -1,0 +1,40 @@
+"""The address of this machine under which a unit's data are reached."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from daqloom.measure.connection import split
+from daqloom.measure.errors import MeasureError
+
+ANY_PORT = 9
+"""Nothing is sent there: the system only looks up its routes."""
+
+
+def own_address(control: str, network: str = "") -> str:
+    """With which this machine reaches the run control at `control` (host:port), or `network`.
+
+    Raises MeasureError where there is none.
+    """
+    target = split(control)[0]
+    if network:
+        known = ipaddress.ip_network(network)
+        target = str(known[1] if known.num_addresses > 1 else known[0])
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(target, ANY_PORT, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            own = str(probe.getsockname()[0])
+    except OSError as error:
+        raise MeasureError(
+            f"no route from here to {network or control}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
+        raise MeasureError(
+            f"measure.network = {network}: this machine has no address in it, only {own} that "
+            "leads there"
+        )
+    return own

@@ -1,0 +1,24 @@
+"""Units tell others an address that leads to them."""
+
+import pytest
+
+from daqloom.measure.errors import MeasureError
+from daqloom.measure.interface import own_address
+from daqloom.scenario import ScenarioError, load_system
+
+
+def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
+    assert own_address("127.0.0.1:4000") == "127.0.0.1"
+    assert own_address("localhost:4000") in ("127.0.0.1", "::1")
+
+
+def test_a_network_says_which_address() -> None:
+    assert own_address("127.0.0.1:4000", "127.0.0.0/8").startswith("127.")
+    with pytest.raises(MeasureError, match=r"192\.0\.3\.0/24"):  # for documentation: nobody has it
+        own_address("127.0.0.1:4000", "192.0.3.0/24")
+
+
+def test_what_is_no_network_is_refused() -> None:
+    assert load_system("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
+    with pytest.raises(ScenarioError, match="is no network"):
+        load_system("laptop", ["measure.network=ib0"])
