@@ -84,7 +84,7 @@ test-address test-thread: test-%: build/packages/develop
 ctest = @set -o pipefail; ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error \
 	| grep -Ev '^ +Start|Passed +[0-9.]+ sec$$|^Internal|^$$'
 
-bench: build/packages/develop .venv/daqloom
+bench: build/packages/bench .venv/daqloom
 	$(step) configure-bench $(call configure,build/bench,-DCMAKE_BUILD_TYPE=Release -DDAQLOOM_BENCH=ON)
 	$(step) build-bench cmake --build build/bench -j $(JOBS)
 	@scripts/benchmarks.sh build/bench $(bin)/python
@@ -115,6 +115,7 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 libbenchmark-dev \
 	libclang-rt-16-dev libgtest-dev tshark
+packages_bench := $(packages_develop) iproute2 libopenmpi-dev openmpi-bin
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \

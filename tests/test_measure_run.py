@@ -146,6 +146,19 @@ def test_a_unit_that_was_away_adds_only_what_it_did() -> None:
     assert metrics(counted, 1, [row])["event_rate_hz"] == pytest.approx(10 + 10 / 9)
 
 
+def test_only_bytes_of_fragments_count_as_throughput() -> None:
+    counted = {
+        # Readout units look into packets: 900 of 1000 bytes are fragments.
+        0: {"mfp_bytes_taken": 600, "fragment_bytes_taken": 500, "elapsed_s": 2.0},
+        1: {"mfp_bytes_taken": 400, "fragment_bytes_taken": 400, "elapsed_s": 2.0},
+        # Builder units write them into events, with tables and padding.
+        2: {"mfp_bytes_built": 800, "mep_bytes_built": 960, "elapsed_s": 2.0},
+    }
+    found = metrics(counted, packing=1)
+    assert found["throughput_bps"] == pytest.approx(0.9 * 800 / 2 * 8)
+    assert found["overhead_share"] == pytest.approx(1 - 0.9 * 800 / 960)
+
+
 def test_every_metric_of_the_table_is_described() -> None:
     for row in ROWS:
         assert any(metric.matches(row.metric) for metric in METRICS), row.metric

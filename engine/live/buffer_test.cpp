@@ -165,6 +165,22 @@ TEST(Buffer, IsFullWhenItsRingIs) {
     EXPECT_TRUE(writer.put(7, 4, 1));
 }
 
+TEST(Buffer, TellsTheWriterOnceAsMuchIsAcknowledgedAsItWants) {
+    Buffer buffer = buffer_of(1 << 20, 4);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    for (base::Bytes i = 0; i < 4; ++i) {
+        ASSERT_TRUE(writer.put(7, i, 1));
+    }
+    writer.want(3);
+    buffer.writer_bell().sleep(now(), [] { return false; });  // what was rung up to now is seen
+    for (int acknowledged = 1; acknowledged <= 4; ++acknowledged) {
+        ASSERT_TRUE(reader.next());
+        ASSERT_TRUE(reader.acknowledge());
+        EXPECT_EQ(buffer.writer_bell().was_rung(), acknowledged >= 3);
+    }
+}
+
 TEST(Buffer, TakesAPieceAsLargeAsItsAreaOnceItIsEmpty) {
     Buffer buffer = buffer_of(1000, 4);
     BufferWriter writer(buffer);

@@ -2,6 +2,8 @@
 
 #include <stop_token>
 
+#include "live/background.hpp"
+
 namespace daqloom::live {
 
 namespace {
@@ -30,6 +32,7 @@ void Sink::stop() {
 }
 
 void Sink::run(const std::stop_token& stop) {
+    stay_in_background();
     BufferReader reader(*buffer_);
     const std::stop_callback wake(stop, [this] { buffer_->reader_bell().ring(); });
     while (true) {

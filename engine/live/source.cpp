@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "live/background.hpp"
 #include "live/clock.hpp"
 
 namespace daqloom::live {
@@ -44,6 +45,7 @@ void Source::sleep(base::Time until, const std::stop_token& stop) {
 }
 
 void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer) {
+    stay_in_background();
     const std::stop_callback wake(stop, [this] { buffer_->writer_bell().ring(); });
     const double interval = config_.mfps_per_second > 0 ? 1 / config_.mfps_per_second : 0;
     base::Time begin = now();
