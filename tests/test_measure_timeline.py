@@ -71,6 +71,16 @@ def test_steps_go_on_from_epoch_to_epoch_in_whole_rounds() -> None:
     assert [span.step for span in measured_spans(stages, 0, two)] == [0, 1, 2, 4, 5]
 
 
+def test_the_last_steps_of_an_epoch_are_those_that_all_units_have_begun() -> None:
+    stages = {
+        unit: [(NS + step, 1, step, 0, "sending") for step in range(steps)]
+        for unit, steps in ((0, 5), (1, 3))
+    }
+    assert max(span.step for span in measured_spans(stages, 0, system())) == 2
+    never = {**stages, 1: [(NS, 1, 0, 0, "entering")]}
+    assert measured_spans(never, 0, system()) == []
+
+
 def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None:
     unfolded = fabric_system(load_system("laptop", ["nodes.folded=false", "nodes.count=4"]))
     assert measured_spans({}, 0, unfolded) == []

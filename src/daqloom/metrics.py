@@ -247,8 +247,8 @@ METRICS: tuple[Metric, ...] = (
         "s",
         _FORMULA,
         "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
-        "from then on, which is what the barrier itself costs. `measure` gives the `whole`, and of it "
-        "`p50`, `p99` (within 3 %) and `max`.",
+        "from then on, which is what the barrier itself costs. `measure` gives the `whole`, and of "
+        "it `p50`, `p99` (within 3 %) and `max`.",
     ),
     Metric(
         "idle_share",
