@@ -11,8 +11,9 @@ import pytest
 
 from daqloom import _engine
 from daqloom.measure.messages import ROWS_AT_ONCE, MalformedError, Trace, read_report
+from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
-from daqloom.scenario import load_system
+from daqloom.scenario import ScenarioError, load_system
 from daqloom.timeline import Span, phase_columns, write_phases
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -86,6 +87,13 @@ def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None
     assert measured_spans({}, 0, unfolded) == []
     builder = unfolded.hosts.index(max(unfolded.builders.tolist()))
     assert measured_spans({builder: [(NS, 0, 0, 0, "sending")]}, 0, unfolded) == []
+
+
+def test_event_building_without_phases_has_no_timeline(tmp_path: Path) -> None:
+    for wanted in ({"timeline": True}, {"trace": tmp_path / "trace.json"}):
+        with pytest.raises(ScenarioError, match='protocol = "daqpipe" has no phases'):
+            measure(load_system("laptop", ["nodes.protocol=daqpipe"]), **wanted)
+    assert list(tmp_path.iterdir()) == []
 
 
 def node(unit: int, run: str, kept: int) -> _engine.LiveNode:
