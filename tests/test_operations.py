@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from daqloom import _engine
@@ -16,20 +17,23 @@ from daqloom.scenario import FabricScenario, load_system
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
 
 
-def counted() -> set[str]:
-    """What a unit counts."""
-    scenario = load_system("laptop")
-    assert isinstance(scenario, FabricScenario)
-    run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
-    node = _engine.LiveNode(live_config(scenario, 0, run))
-    try:
-        return {*node.counters(), ELAPSED}
-    finally:
-        node.shut()
+def counted(files: Path) -> set[str]:
+    """What units count, with the one consumer or another."""
+    names = {ELAPSED}
+    for sink in ("check", "file"):
+        scenario = load_system("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])
+        assert isinstance(scenario, FabricScenario)
+        run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
+        node = _engine.LiveNode(live_config(scenario, 0, run))
+        try:
+            names |= node.counters().keys()
+        finally:
+            node.shut()
+    return names
 
 
-def test_every_counter_is_described_and_nothing_else() -> None:
-    names = counted()
+def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
+    names = counted(tmp_path)
     assert sorted(name for name in names if not counters.described(name)) == []
     known = [each for group in counters.GROUPS.values() for each in group]
     assert [each.name for each in known if not any(map(each.matches, names))] == []
@@ -61,3 +65,17 @@ def test_the_page_has_every_transition() -> None:
 def test_the_page_has_every_refusal() -> None:
     page = PAGE.read_text()
     assert [why for why in Refused if f"| `{why}` |" not in page] == []
+
+
+def test_the_tests_that_the_explanation_names_exist() -> None:
+    root = PAGE.parent.parent.parent
+    text = (root / "docs" / "explanation" / "live-event-builder.md").read_text()
+    named = re.findall(r"`([A-Za-z]+)\.([A-Za-z]+)`", text.partition("## What is guaranteed")[2])
+    assert len(named) >= 8
+    sources = "\n".join(
+        path.read_text()
+        for pattern in ("*_test.cpp", "conformance.hpp")
+        for path in (root / "engine").rglob(pattern)
+    )
+    for suite, test in named:
+        assert re.search(rf"\({suite}, {test}\)", sources), f"{suite}.{test}"

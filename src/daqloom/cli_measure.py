@@ -151,7 +151,7 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    if "lost" in event.text or "error" in event.text:
+    if event.tells_of_trouble:
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 

@@ -131,6 +131,13 @@ METRICS: tuple[Metric, ...] = (
         "over units.",
     ),
     Metric(
+        "first_event_s",
+        "s",
+        "measure",
+        "From the start of a unit's data flow, when it is connected to all others, to the first "
+        "event that it has built; the slowest unit's.",
+    ),
+    Metric(
         "overhead_share",
         "1",
         "measure",
@@ -146,7 +153,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("events_wrong", "events", "measure", "Events in which some byte was wrong."),
     Metric("fragments_checked", "fragments", "measure", "Fragments of the events checked."),
     Metric(
-        "fragment_bytes_checked",
+        "checked_bytes",
         "B",
         "measure",
         "Their bytes, without headers and padding, which are checked as well.",

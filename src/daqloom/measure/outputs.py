@@ -47,3 +47,10 @@ class RunEvent:
 
     time_s: float
     text: str
+
+    @property
+    def tells_of_trouble(self) -> bool:
+        """Whether it is of a unit that is lost or does not come, or of a run that breaks."""
+        return ("lost" in self.text or "did not" in self.text or "error:" in self.text) and (
+            not self.text.startswith("halting:")
+        )

@@ -363,6 +363,9 @@ def _result(
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
+    first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
+    if any(first):
+        found["first_event_s"] = max(first)
     refusals = Counter(refused(reading(control)))
     refusals.update({str(why): count for why, count in control.refused.items()})
     if refusals:
@@ -402,7 +405,7 @@ def warnings(control: Control, found: dict[str, Any]) -> list[str]:
     told = [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"
         for event in control.run.events
-        if "lost" in event.text or "did not" in event.text
+        if event.tells_of_trouble
     ]
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from daqloom.measure.node import ELAPSED
 
-LEVELS = frozenset({"waits", "next_mep"})
+LEVELS = frozenset({"waits", "next_mep", "first_mep_s"})
 """What a node reports that is no count."""
 
 
