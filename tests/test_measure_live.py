@@ -29,10 +29,20 @@ class Live:
 
     def __init__(self, duration: str, *more: str, prefix: tuple[str, ...] = ()) -> None:
         sets = [part for each in SMALL for part in ("--set", each)]
-        self.err = tempfile.TemporaryFile("w+")
+        # Written at its end, wherever it is being read.
+        self.err = tempfile.TemporaryFile("a+")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [*prefix, *DAQLOOM, "measure", "laptop", "--json", "--duration", duration, *sets]
-            + list(more),
+            [
+                *prefix,
+                *DAQLOOM,
+                "measure",
+                "laptop",
+                "--duration",
+                duration,
+                "--json",
+                *sets,
+                *more,
+            ],
             stdout=subprocess.PIPE,
             stderr=self.err,
             text=True,
