@@ -17,9 +17,11 @@ from daqloom.scenario import FabricScenario, load_system
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
 
 
-def counted() -> set[str]:
+def counted(**keys: str) -> set[str]:
     """What a unit counts."""
-    scenario = load_system("laptop")
+    scenario = load_system("laptop").with_overrides(
+        {f"measure.{key}": value for key, value in keys.items()}
+    )
     assert isinstance(scenario, FabricScenario)
     run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
     node = _engine.LiveNode(live_config(scenario, 0, run))
@@ -29,8 +31,8 @@ def counted() -> set[str]:
         node.shut()
 
 
-def test_every_counter_is_described_and_nothing_else() -> None:
-    names = counted()
+def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
+    names = counted(sink="check") | counted(sink="file", sink_files=str(tmp_path))
     assert sorted(name for name in names if not counters.described(name)) == []
     known = [each for group in counters.GROUPS.values() for each in group]
     assert [each.name for each in known if not any(map(each.matches, names))] == []
