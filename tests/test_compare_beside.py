@@ -36,7 +36,7 @@ MEASURED = Result(
         "events_checked": 1_000_000,
         "events_wrong": 0,
         "fragments_checked": 4_000_000,
-        "fragment_bytes_checked": 4_000_000_000,
+        "checked_bytes": 4_000_000_000,
         "phase_s": 1e-3,
         "barrier_share": 0.75,
         "barrier_s": {"whole": 0.75e-3},

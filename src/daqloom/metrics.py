@@ -146,7 +146,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("events_wrong", "events", "measure", "Events in which some byte was wrong."),
     Metric("fragments_checked", "fragments", "measure", "Fragments of the events checked."),
     Metric(
-        "fragment_bytes_checked",
+        "checked_bytes",
         "B",
         "measure",
         "Their bytes, without headers and padding, which are checked as well.",

@@ -37,7 +37,7 @@ ROWS: tuple[Row, ...] = (
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
     Row("fragments_checked", "fragments_checked", "sum"),
-    Row("fragment_bytes_checked", "fragment_bytes_checked", "sum"),
+    Row("checked_bytes", "fragment_bytes_checked", "sum"),
     Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
     Row("phases", "phases", "sum"),
     Row("phase_s", "in_phases_s", "each", by="phases"),

@@ -15,7 +15,7 @@ def checked(result: Result) -> Iterator[str]:
     if not events and not wrong:
         return
     fragments = result.metric("fragments_checked") or 0
-    size = result.metric("fragment_bytes_checked") or 0
+    size = result.metric("checked_bytes") or 0
     verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} MORE EVENTS WERE WRONG"
     yield (
         f"Checked byte for byte: {events:,.0f} events, {fragments:,.0f} fragments, "
