@@ -62,8 +62,9 @@ class FakeNode:
             "beats": beats,
             "steps": done,
             "next_mep": done,
+            "meps_delivered": done,
             "meps_built": done,
-            "bytes_built": 1000 * done,
+            "mfp_bytes_built": 1000 * done,
         }
 
     def suspects(self) -> list[int]:

@@ -43,6 +43,7 @@ WORLDLY = re.compile(
 # What a part of src/daqloom may import, besides itself. `__init__` is the facade over all of it.
 FOUNDATION = {"scenario", "result", "metrics", "output"}
 TOPOLOGY = FOUNDATION | {"topology"}
+DRAWN_IN_TIME = TOPOLOGY | {"timeline"}
 METHODS = {"analyse", "simulate", "measure"}
 COMMAND = TOPOLOGY | METHODS | {"study", "report", "console", "cli_options"}
 PYTHON: dict[str, set[str]] = {
@@ -52,8 +53,9 @@ PYTHON: dict[str, set[str]] = {
     "result": {"metrics"},
     "topology": FOUNDATION,
     "analyse": TOPOLOGY,
-    "simulate": TOPOLOGY | {"_engine"},
-    "measure": TOPOLOGY | {"_engine"},
+    "timeline": TOPOLOGY,
+    "simulate": DRAWN_IN_TIME | {"_engine"},
+    "measure": DRAWN_IN_TIME | {"_engine"},
     "data": TOPOLOGY | {"_engine"},
     "buffers": {"_engine"},
     "study": TOPOLOGY | METHODS,
@@ -64,7 +66,8 @@ PYTHON: dict[str, set[str]] = {
     "cli_topology": COMMAND | {"cli_fabric_options"},
     "cli_data": COMMAND | {"data"},
     **dict.fromkeys(
-        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure"), COMMAND
+        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure", "cli_doctor"),
+        COMMAND,
     ),
     "cli": COMMAND
     | {
@@ -74,6 +77,7 @@ PYTHON: dict[str, set[str]] = {
         "cli_compare",
         "cli_conclude",
         "cli_measure",
+        "cli_doctor",
         "cli_data",
     },
 }

@@ -9,7 +9,7 @@ from strategies import scenarios
 from daqloom import load
 from daqloom.scenario import Scenario, ScenarioError, load_system, presets, to_toml
 
-PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "small-rack", "lossless-switch-all-to-one")
+PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lossless-switch-all-to-one", "small-rack")
 """Racks."""
 
 

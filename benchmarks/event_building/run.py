@@ -221,11 +221,10 @@ def ratio(runs: Runs, name: str, other: str, key: str = "bytes_per_s") -> float:
     return median(turn[name][key] / turn[other][key] for turn in runs)
 
 
-def target(what: str, wanted: float, found: float | None, *, most: bool = False) -> dict[str, Any]:
-    reached = found is not None and (found <= wanted if most else found >= wanted)
-    say(
-        f"{'reached' if reached else 'MISSED'}: {what}, {found} ({'most' if most else 'least'} {wanted})"
-    )
+def target(what: str, wanted: float, found: float, *, most: bool = False) -> dict[str, Any]:
+    reached = found <= wanted if most else found >= wanted
+    bound = f"{'most' if most else 'least'} {wanted}"
+    say(f"{'reached' if reached else 'MISSED'}: {what}, {found:.3g} ({bound})")
     return {"target": what, "wanted": wanted, "found": found, "reached": reached}
 
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,7 +21,10 @@
 
 #include "bindings/attributes.hpp"
 #include "bindings/systems.hpp"
+#include "live/clock.hpp"
+#include "live/counters_page.hpp"
 #include "live/node.hpp"
+#include "live/transport/make.hpp"
 
 namespace daqloom::bindings {
 
@@ -225,18 +229,76 @@ nb::dict halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) 
 }
 
 /// Times, which are counted in picoseconds, as seconds.
-nb::dict counters(const Node& node) {
+template <class Each>
+nb::dict in_seconds(Each each) {
     constexpr std::string_view kPicoseconds = "_ps";
     nb::dict all;
-    node.each_counter([&](const std::string& name, std::uint64_t value) {
+    each([&](const std::string& name, std::uint64_t value) {
         if (name.ends_with(kPicoseconds)) {
-            const std::string in_seconds = name.substr(0, name.size() - kPicoseconds.size()) + "_s";
-            all[in_seconds.c_str()] = static_cast<double>(value) * 1e-12;
+            const std::string renamed = name.substr(0, name.size() - kPicoseconds.size()) + "_s";
+            all[renamed.c_str()] = static_cast<double>(value) * 1e-12;
         } else {
             all[name.c_str()] = value;
         }
     });
     return all;
+}
+
+nb::dict counters(const Node& node) {
+    return in_seconds([&](const auto& see) { node.each_counter(see); });
+}
+
+CountersPage attach(const std::string& run, UnitIndex unit, double timeout_s) {
+    auto page = [&] {
+        const nb::gil_scoped_release release;
+        return CountersPage::attach(run, unit, now() + base::Time::from_seconds(timeout_s));
+    }();
+    if (!page) {
+        fail(page.error());
+    }
+    return std::move(*page);
+}
+
+const char* name_of(protocol::ShiftStage stage) {
+    switch (stage) {
+        case protocol::ShiftStage::entering:
+            return "entering";
+        case protocol::ShiftStage::sending:
+            return "sending";
+        case protocol::ShiftStage::idle:
+            return "idle";
+        case protocol::ShiftStage::in_barrier:
+            return "in_barrier";
+        case protocol::ShiftStage::finished:
+            break;
+    }
+    return "finished";
+}
+
+/// (begin in ns since 1970, epoch, step, unit of the partner or -1, stage).
+nb::list take_stages(Node& node) {
+    timespec real{};
+    ::clock_gettime(CLOCK_REALTIME, &real);
+    const std::int64_t since_1970_ns =
+        real.tv_sec * 1'000'000'000 + real.tv_nsec - now().ps / 1'000;
+    nb::list told;
+    for (const StageRecord& record : node.take_stages()) {
+        told.append(nb::make_tuple(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
+                                   record.to == nobody ? -1 : std::int64_t{record.to},
+                                   name_of(record.stage)));
+    }
+    return told;
+}
+
+/// Lowest value and width, in seconds.
+std::pair<double, double> latency_bucket(std::size_t bucket) {
+    using Buckets = LatencyHistogram::Buckets;
+    if (bucket >= Buckets::count) {
+        throw nb::value_error(
+            fmt::format("latency bucket {}; there are {}", bucket, Buckets::count).c_str());
+    }
+    return {static_cast<double>(Buckets::lowest(bucket)) * 1e-12,
+            static_cast<double>(Buckets::width(bucket)) * 1e-12};
 }
 
 }  // namespace
@@ -254,8 +316,25 @@ void bind_live(nb::module_& module) {
              "Drains. Returns drained, next_mep and missing: the units that it still waits for.")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
         .def("counters", &counters, "Everything counted since the node was made, by name.")
+        .def("take_stages", &take_stages,
+             "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
+             "unit of the partner or -1, name.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
              "Ends threads and gives memory back.");
+    nb::class_<CountersPage>(module, "UnitCounters")
+        .def_static("attach", &attach, nb::arg("run"), nb::arg("unit"), nb::arg("timeout_s"),
+                    "Of a unit of this user on this machine.")
+        .def(
+            "read",
+            [](const CountersPage& page) {
+                return in_seconds([&](const auto& see) { see_counters(page.counters(), see); });
+            },
+            "What it has counted up to now, or until it ended.");
+    module.def("latency_bucket", &latency_bucket, nb::arg("bucket"),
+               "A bucket of a unit's latency histograms: its lowest value and its width (s).");
+    module.def(
+        "transport_names", [] { return transport_names(); },
+        "What measure.transport can be on this machine.");
 }
 
 }  // namespace daqloom::bindings

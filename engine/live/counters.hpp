@@ -2,6 +2,7 @@
 #pragma once
 
 #include "live/counter.hpp"
+#include "live/latency_histogram.hpp"
 
 namespace daqloom::live {
 
@@ -44,11 +45,16 @@ struct NodeCounters {
     Counter mfp_bytes_built;  ///< of MEPs delivered
     Counter mep_bytes_built;  ///< the same with headers and padding
     Counter meps_processed;
-    Counter build_time;  ///< from the grant of a MEP until it is built, sum
+    Counter first_mep_time;  ///< from the start of the first epoch to its first MEP
+    Counter build_time;      ///< from the grant of a MEP until it is built, sum
     // ---- what was refused
-    Counter refused_messages;  ///< that no unit of this epoch sends
-    Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
+    Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
+    Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
     Counter unreachable;       ///< units lost by the transport
+    // ---- how long it took, each time
+    LatencyHistogram builds;       ///< of MEPs: from the grant until it is built
+    LatencyHistogram in_barriers;  ///< from entering one until it lets go
+    LatencyHistogram in_phases;    ///< from one step to the next
 
     template <class See>
     static void each(See see) {
@@ -87,10 +93,19 @@ struct NodeCounters {
         see("mfp_bytes_built", &N::mfp_bytes_built);
         see("mep_bytes_built", &N::mep_bytes_built);
         see("meps_processed", &N::meps_processed);
+        see("first_mep_ps", &N::first_mep_time);
         see("building_ps", &N::build_time);
         see("refused_messages", &N::refused_messages);
         see("refused_writes", &N::refused_writes);
         see("unreachable", &N::unreachable);
+    }
+
+    template <class See>
+    static void each_histogram(See see) {
+        using N = NodeCounters;
+        see("building", &N::builds);
+        see("in_barrier", &N::in_barriers);
+        see("in_phase", &N::in_phases);
     }
 };
 

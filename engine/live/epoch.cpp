@@ -19,12 +19,16 @@ class Loop {
         : epoch_(epoch), transport_(transport), counters_(counters), halt_(halt) {}
 
     void run() {
+        const base::Time began = now();
         epoch_.begin();
         while (!halt_.is_abandoned()) {
             close_if_asked();
             const bool heard = transport_.poll(epoch_);
             const bool stepped = epoch_.step(now());
             counters_.beats.add(1);
+            if (counters_.first_mep_time == 0 && counters_.meps_built > 0) {
+                counters_.first_mep_time.add(now() - began);
+            }
             tell();
             if (!heard && !stepped) {
                 sleep();

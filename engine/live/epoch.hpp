@@ -15,6 +15,7 @@
 #include "live/counters.hpp"
 #include "live/members.hpp"
 #include "live/node_config.hpp"
+#include "live/stage_trace.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {
@@ -26,6 +27,7 @@ struct EpochParts {
     std::span<Buffer> streams;  ///< of the readout unit
     Buffer* output = nullptr;   ///< of the builder unit
     NodeCounters* counters = nullptr;
+    StageTrace* trace = nullptr;
     std::uint32_t epoch = 0;
     std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
     base::Time start = base::Time::zero();  ///< by time: of the first window

@@ -12,12 +12,14 @@
 
 #include "live/buffer.hpp"
 #include "live/clock.hpp"
+#include "live/counters_page.hpp"
 #include "live/daqpipe_memory.hpp"
 #include "live/doorbell.hpp"
 #include "live/ends.hpp"
 #include "live/epoch.hpp"
 #include "live/members.hpp"
 #include "live/post.hpp"
+#include "live/stage_trace.hpp"
 #include "live/transport/make.hpp"
 
 namespace daqloom::live {
@@ -96,6 +98,11 @@ base::expected<void> check(const NodeConfig& config) {
     if (config.streams < 1 || config.streams > most_streams) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
+    if (auto fits =
+            config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+        !fits) {
+        return fits;
+    }
     if (config.fragment_bytes.size() !=
         std::size_t{taken(config.readout_in_slot)} * config.streams) {
         return base::failure(fmt::format(
@@ -108,7 +115,7 @@ base::expected<void> check(const NodeConfig& config) {
             fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
                         config.packing, config.align));
     }
-    return config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+    return {};
 }
 
 /// The data flow of one epoch; what it uses outlives it.
@@ -131,8 +138,11 @@ struct Flow {
 }  // namespace
 
 struct Node::Parts {
-    explicit Parts(NodeConfig given, Doorbell bell)
-        : config(std::move(given)), doorbell(std::move(bell)) {}
+    Parts(NodeConfig given, Doorbell bell, CountersPage counted)
+        : config(std::move(given)),
+          doorbell(std::move(bell)),
+          page(std::move(counted)),
+          trace(config.trace_stages) {}
 
     base::expected<void> make_ends();
     void end_flow();
@@ -142,12 +152,15 @@ struct Node::Parts {
 
     NodeConfig config;
     Doorbell doorbell;
-    NodeCounters counters;
+    CountersPage page;
+    NodeCounters& counters = page.counters();
+    std::unique_ptr<CountersServer> server;
+    StageTrace trace;
     Ends ends;
     std::uint32_t epoch = 0;
     std::optional<Members> members;
-    /// Somebody who is not a member any more may still write to the output buffer, or its consumer
-    /// is not through with it: the next epoch has another one.
+    /// A member of the epoch may still write to the output buffer, as it did not drain with it, or
+    /// its consumer is not through with it: the next epoch has another one.
     bool is_output_spoilt = false;
     mutable std::mutex mutex;   ///< of what follows, at which other threads look
     TransportCounters earlier;  ///< of all epochs before this one
@@ -174,9 +187,18 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     if (!doorbell) {
         return tl::unexpected(doorbell.error());
     }
-    auto parts = std::make_unique<Parts>(std::move(config), std::move(*doorbell));
+    auto page = CountersPage::create();
+    if (!page) {
+        return tl::unexpected(page.error());
+    }
+    auto parts = std::make_unique<Parts>(std::move(config), std::move(*doorbell), std::move(*page));
     if (auto made = parts->make_ends(); !made) {
         return tl::unexpected(made.error());
+    }
+    // Where another process has the name, nobody sees these counters, and the unit is none the
+    // worse.
+    if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
+        parts->server = std::move(*server);
     }
     return std::unique_ptr<Node>(new Node(std::move(parts)));
 }
@@ -289,6 +311,7 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                        .streams = node.ends.streams(),
                        .output = node.ends.output(),
                        .counters = &node.counters,
+                       .trace = &node.trace,
                        .epoch = node.epoch,
                        .first_mep = first_mep,
                        .start = node.next_round()},
@@ -316,7 +339,7 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
     node.ends.stop_sources();  // not before: a builder unit may have asked for what is to come
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
-        node.is_output_spoilt = !lost.empty() || !state.is_consumed;
+        node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
     }
     return {.is_drained = state.is_drained,
             .next_mep = state.next_mep,
@@ -334,13 +357,10 @@ std::vector<UnitIndex> Node::suspects() const {
     return parts_->flow ? parts_->flow->halt.state().suspects : std::vector<UnitIndex>();
 }
 
+std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
+
 void Node::each_counter(const SeeCount& see) const {
-    NodeCounters::each([&](const char* name, Counter NodeCounters::*counter) {
-        see(name, (parts_->counters.*counter).get());
-    });
-    const NodeCounters& counted = parts_->counters;
-    see("steps", counted.mfps_written + counted.mfps_received + counted.meps_processed +
-                     counted.meps_discarded);
+    see_counters(parts_->counters, see);
     parts_->ends.each_count(see);
     const std::lock_guard lock(parts_->mutex);
     TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "live/ends.hpp"
 #include "live/node_config.hpp"
+#include "live/stage_trace.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {
@@ -48,6 +49,8 @@ class Node {
     // ---- any thread, until `shut`
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
+    /// The unit's last stages, as far as the configuration keeps them; each is told once.
+    std::vector<StageRecord> take_stages();
     /// All that was counted since the node was made.
     void each_counter(const SeeCount& see) const;
 

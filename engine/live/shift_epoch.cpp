@@ -58,8 +58,11 @@ class ShiftEpoch final : public UnitEpoch {
     bool give_back_acknowledged();
     bool fire_timers(Time now);
     bool take_back_consumed();
+    void count();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
-    void enter(ShiftStage stage, Time at);
+    void enter(std::uint64_t step, ShiftStage stage, Time at);
+    /// Whose builder unit it sends to.
+    [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     void deliver(MepId mep, Bytes place, Bytes bytes);
@@ -84,6 +87,8 @@ class ShiftEpoch final : public UnitEpoch {
 
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
+    std::uint64_t step_ = 0;
+    Time step_since_ = Time::zero();
     std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
 };
 
@@ -115,7 +120,7 @@ struct ShiftEpoch::ReadoutOut {
     void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
     void idle_for(Time length) { epoch.idle_until_ = now() + length; }
     void set_timer(Time at) { epoch.timer_ = at; }
-    void stage(std::uint64_t, ShiftStage stage) { epoch.enter(stage, now()); }
+    void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
 };
 
 /// See PushBuilderOut.
@@ -181,6 +186,7 @@ base::expected<void> ShiftEpoch::make_units() {
         builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
         builder.announced_meps = config.meps_per_phase;
         builder.output_buffer = config.output_buffer;
+        builder.output_meps = parts_.output->pieces();
         builder.when_full = config.when_full;
         builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
                                                              : protocol::WhenIncomplete::drop;
@@ -204,7 +210,7 @@ base::expected<void> ShiftEpoch::make_units() {
 }
 
 void ShiftEpoch::begin() {
-    stage_since_ = now();
+    stage_since_ = step_since_ = now();
     if (readout_) {
         ReadoutOut out{*this};
         readout_->on_start(parts_.start, out);
@@ -221,7 +227,26 @@ bool ShiftEpoch::step(Time now) {
     if (builder_) {
         did |= take_back_consumed();
     }
+    count();
     return did;
+}
+
+void ShiftEpoch::count() {
+    std::uint64_t messages = 0;
+    std::uint64_t writes = 0;
+    if (readout_) {
+        const auto& readout = readout_->readout().counters();
+        messages +=
+            readout.unexpected_answers + readout.from_lost + readout_->counters().unexpected;
+        messages += readout_->barrier() ? readout_->barrier()->counters().unexpected : 0;
+    }
+    if (builder_) {
+        const auto& builder = builder_->counters();
+        messages += builder.unexpected_sizes;
+        writes += builder.unexpected_mfps + builder.from_lost;
+        counters_.meps_discarded.set(discarded_before_ + builder.discarded);
+    }
+    count_refused(messages, writes);
 }
 
 bool ShiftEpoch::fire_timers(Time now) {
@@ -271,7 +296,6 @@ bool ShiftEpoch::feed_streams() {
 
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
-    counters_.meps_discarded.set(discarded_before_ + builder_->counters().discarded);
     return take_back([&](std::uint64_t turn) {
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
     });
@@ -297,7 +321,7 @@ Counter* ShiftEpoch::cause_of_waiting() const {
                                                                    : &counters_.waiting_for_source;
 }
 
-void ShiftEpoch::enter(ShiftStage stage, Time at) {
+void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
     const Time spent = at - stage_since_;
     counters_.phase_time.add(stage_ == ShiftStage::finished ? Time::zero() : spent);
     switch (stage_) {
@@ -316,12 +340,27 @@ void ShiftEpoch::enter(ShiftStage stage, Time at) {
         case ShiftStage::in_barrier:
             counters_.barrier_time.add(spent);
             counters_.barriers.add(1);
+            counters_.in_barriers.record(spent);
             break;
         case ShiftStage::finished:
             break;
     }
     stage_ = stage;
     stage_since_ = at;
+    if (step != step_) {
+        counters_.in_phases.record(at - step_since_);
+        step_ = step;
+        step_since_ = at;
+    }
+    if (parts_.trace != nullptr && parts_.trace->is_on()) {
+        parts_.trace->add({at, step, parts_.epoch, partner(step), stage});
+    }
+}
+
+UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
+    const auto phase = static_cast<std::uint32_t>(step % members_.shift.phases());
+    const BuilderIndex builder = members_.shift.builder_for(self_readout(), phase);
+    return builder == protocol::LinearShift::nobody ? nobody : members_.builders[builder];
 }
 
 // ---- what others tell ---------------------------------------------------------------------------
@@ -362,8 +401,8 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     }
 }
 
-void ShiftEpoch::on_written(UnitIndex, std::uint32_t bits) {
-    const auto immediate = immediate_of(bits);
+void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
+    const auto immediate = immediate_of(from, bits);
     if (!immediate) {
         return;
     }
@@ -407,7 +446,7 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
 // ---- the end ------------------------------------------------------------------------------------
 
 void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
-    const Lost gone = lost_of(lost);
+    const Lost gone = lose(lost);
     timer_ = idle_until_ = Time::never();
     is_phase_ready_ = false;
     if (readout_) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/log_buckets.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::sim {
@@ -25,12 +25,12 @@ class Histogram {
         std::uint64_t count = 0;
     };
 
-    Histogram() : counts_(kBuckets) {}
+    Histogram() : counts_(Buckets::count) {}
 
     /// Negative durations count as zero.
     void record(base::Time duration) {
         const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.ps, 0));
-        ++counts_[bucket_of(value)];
+        ++counts_[Buckets::of(value)];
         ++count_;
         sum_low_ += value;
         sum_high_ += static_cast<std::uint64_t>(sum_low_ < value);
@@ -60,51 +60,29 @@ class Histogram {
         const auto rank = std::max(1.0, std::ceil(q * static_cast<double>(count_)));
         std::uint64_t seen = 0;
         std::size_t bucket = 0;
-        while (bucket + 1 < kBuckets && static_cast<double>(seen += counts_[bucket]) < rank) {
+        while (bucket + 1 < Buckets::count && static_cast<double>(seen += counts_[bucket]) < rank) {
             ++bucket;
         }
-        const auto middle = lowest_of(bucket) + (width_of(bucket) - 1) / 2;
+        const auto middle = Buckets::lowest(bucket) + (Buckets::width(bucket) - 1) / 2;
         return time(std::clamp(middle, min_, max_));
     }
 
     /// The buckets that hold something, in rising order.
     [[nodiscard]] std::vector<Bucket> buckets() const {
         std::vector<Bucket> filled;
-        for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+        for (std::size_t bucket = 0; bucket < Buckets::count; ++bucket) {
             if (counts_[bucket] != 0) {
                 filled.push_back(
-                    {time(lowest_of(bucket)), time(width_of(bucket)), counts_[bucket]});
+                    {time(Buckets::lowest(bucket)), time(Buckets::width(bucket)), counts_[bucket]});
             }
         }
         return filled;
     }
 
   private:
-    static constexpr int kSubBits = 7;
-    static constexpr std::size_t kSubBuckets = std::size_t{1} << kSubBits;
-    static constexpr std::size_t kBuckets = (63 - kSubBits + 1) * kSubBuckets;
+    using Buckets = base::LogBuckets<7>;
 
     static base::Time time(std::uint64_t ps) { return {static_cast<std::int64_t>(ps)}; }
-
-    // A value of n > 7 bits falls by its 8 leading bits into a bucket of 2^(n-8) values. The
-    // leading 1 of these 8 bits carries into the octave, hence octave · 128 + (128 … 255).
-    static std::size_t bucket_of(std::uint64_t value) {
-        const auto octave = std::max(static_cast<int>(std::bit_width(value)) - kSubBits - 1, 0);
-        return (static_cast<std::size_t>(octave) << kSubBits) + (value >> octave);
-    }
-
-    static std::size_t octave_of(std::size_t bucket) {
-        return bucket < 2 * kSubBuckets ? 0 : bucket / kSubBuckets - 1;
-    }
-
-    static std::uint64_t width_of(std::size_t bucket) {
-        return std::uint64_t{1} << octave_of(bucket);
-    }
-
-    static std::uint64_t lowest_of(std::size_t bucket) {
-        const auto octave = octave_of(bucket);
-        return (bucket - octave * kSubBuckets) << octave;
-    }
 
     std::vector<std::uint64_t> counts_;
     std::uint64_t count_ = 0;

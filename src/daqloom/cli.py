@@ -14,6 +14,7 @@ import typer
 from daqloom import cli_conclude
 from daqloom.cli_compare import compare
 from daqloom.cli_data import app as data_app
+from daqloom.cli_doctor import doctor
 from daqloom.cli_measure import control, measure, unit
 from daqloom.cli_options import Json, Name, Set
 from daqloom.cli_report import report
@@ -262,6 +263,7 @@ app.add_typer(study_app, name="study")
 app.add_typer(topology_app, name="topology")
 app.add_typer(data_app, name="data")
 app.command()(measure)
+app.command()(doctor)
 app.add_typer(control, name="control")
 app.command()(unit)
 app.command()(compare)

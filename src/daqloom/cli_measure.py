@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from daqloom.cli_options import Json, Name, Set
-from daqloom.console import plain_failures, print_result, spoken
+from daqloom.console import check_writable, plain_failures, print_result, spoken
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ def measure(
         typer.Option(metavar="NAME", help='"shm", or "libfabric:PROVIDER": see `fi_info -l`.'),
     ] = None,
     json: Json = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a timeline that ui.perfetto.dev opens."),
+    ] = None,
     log_dir: LogDir = None,
 ) -> None:
     """Build events for real.
@@ -94,9 +98,12 @@ def measure(
       daqloom measure laptop
       daqloom measure lhcb-10-percent --set nodes.count=4
       daqloom measure my.toml --duration "10 s" --transport libfabric:tcp --json
+      daqloom measure laptop --trace timeline.json
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
     """
     with plain_failures():
+        if trace:
+            check_writable(trace, "--trace")
         from daqloom.measure.run import StoppedError, of_a_fabric, with_options
         from daqloom.measure.run import measure as run
         from daqloom.scenario import load_system
@@ -112,6 +119,7 @@ def measure(
                 result = run(
                     system,
                     log_dir=log_dir,
+                    trace=trace,
                     progress=lambda how: say(how.share, _rates(how)),
                     on_event=_only_losses,
                 )

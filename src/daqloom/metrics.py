@@ -131,6 +131,13 @@ METRICS: tuple[Metric, ...] = (
         "over units.",
     ),
     Metric(
+        "first_event_s",
+        "s",
+        "measure",
+        "From the start of a unit's data flow, when it is connected to all others, to the first "
+        "event that it has built; the slowest unit's.",
+    ),
+    Metric(
         "overhead_share",
         "1",
         "measure",

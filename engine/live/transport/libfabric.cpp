@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "live/clock.hpp"
+#include "live/polling.hpp"
 #include "live/transport/envelope.hpp"
 #include "live/transport/libfabric_endpoint.hpp"
 #include "live/transport/libfabric_objects.hpp"
@@ -96,7 +97,8 @@ class Libfabric final : public Transport {
           sealer_(config.token, config.self, config.units, config.epoch, endpoint.incarnation()),
           endpoint_(std::move(endpoint)),
           peers_(config.units),
-          to_self_(config.self, config.arena, kWritesToSelf) {}
+          to_self_(config.self, config.arena, kWritesToSelf),
+          polling_(config.polling) {}
 
     /// Once, before all else.
     base::expected<void> prepare();
@@ -155,6 +157,8 @@ class Libfabric final : public Transport {
     ToSelf to_self_;
     Earlier earlier_;
     base::Time busy_at_;
+    Polling polling_;
+    bool is_polling_ = false;  ///< for what the caller waits for
 };
 
 Envelope::Kind kind_of(const Operation& operation) {
@@ -479,6 +483,9 @@ bool Libfabric::poll(TransportEvents& events) {
     happened |= work(events);
     if (happened && config_.waiting == Waiting::adaptive) {
         busy_at_ = now();
+        if (std::exchange(is_polling_, false)) {
+            polling_.on_found();
+        }
     }
     return happened;
 }
@@ -685,9 +692,12 @@ void Libfabric::wait(base::Time until) {
         !to_self_.empty()) {
         return;
     }
-    if (config_.waiting == Waiting::adaptive && now() - busy_at_ < config_.polling) {
+    if (config_.waiting == Waiting::adaptive && now() - busy_at_ < polling_.length()) {
+        is_polling_ = true;
         return;  // whoever calls us polls a little: we are not all that he looks at
     }
+    is_polling_ = false;
+    polling_.on_slept();
     ++counters_.sleeps;
     sleep(until);
 }

@@ -129,7 +129,8 @@ ShmTransport::ShmTransport(const TransportConfig& config, const ShmConfig& shm, 
       name_(std::move(name)),
       listener_(std::move(listener)),
       sockets_(std::move(sockets)),
-      by_index_(config.units) {}
+      by_index_(config.units),
+      polling_(config.polling) {}
 
 ShmTransport::~ShmTransport() { ring_due(); }
 
@@ -416,12 +417,17 @@ void ShmTransport::wait(base::Time until) {
         look_at_sockets();
         next_look_ = time + kTimePerLook;
     }
-    if (config_.waiting == Waiting::adaptive) {
-        const base::Time end = std::min(until, time + config_.polling);
-        while (time < end && !config_.doorbell->was_rung() && is_quiet()) {
+    if (config_.waiting == Waiting::adaptive && polling_.length() > base::Time::zero()) {
+        const base::Time end = std::min(until, time + polling_.length());
+        bool is_there = false;
+        while (time < end && !is_there) {
             pause();
+            is_there = config_.doorbell->was_rung() || !is_quiet();
             time = now();
         }
+        is_there ? polling_.on_found() : polling_.on_slept();
+    } else {
+        polling_.on_slept();
     }
     config_.doorbell->sleep(std::min(until, next_look_), [this] {
         const bool quiet = is_quiet();

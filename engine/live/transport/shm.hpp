@@ -10,6 +10,7 @@
 #include "base/expected.hpp"
 #include "live/doorbell.hpp"
 #include "live/handover.hpp"
+#include "live/polling.hpp"
 #include "live/shared_memory.hpp"
 #include "live/transport/message_ring.hpp"
 #include "live/transport/shm_meeting.hpp"
@@ -74,6 +75,7 @@ class ShmTransport final : public Transport {
     std::size_t untold_ = 0;  ///< lost units that the unit was not told of
     bool bells_due_ = false;
     base::Time next_look_;
+    Polling polling_;
     std::uint64_t polls_ = 0;
     TransportCounters counters_;
 };

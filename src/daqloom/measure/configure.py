@@ -125,4 +125,5 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
         measure.sink,
         measure.sink_files,
     )
+    config.trace_stages = run.trace_stages
     return config

@@ -11,7 +11,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,15 +20,17 @@ from typing import Self
 
 from daqloom.measure.connection import Certificates, joined
 from daqloom.measure.errors import MeasureError
+from daqloom.measure.latencies import split
 from daqloom.measure.launch import Launcher
-from daqloom.measure.messages import Answer, Heartbeat, Hello, Message
+from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
 from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
+from daqloom.measure.pages import Pages
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
 from daqloom.measure.refused import Refused
 from daqloom.measure.run_control import RunControl
 from daqloom.measure.service import Orders, Service
-from daqloom.measure.states import Goal, Phase
+from daqloom.measure.states import Goal, Phase, State
 from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus
 
 TICKS_PER_HEARTBEAT = 2
@@ -71,6 +73,8 @@ class Control:
         """host:port, for units."""
         self.refused: Counter[str] = Counter()
         self.began_s = time.monotonic()
+        self.began_ns = time.time_ns()
+        """The same moment, since 1970."""
         self.run = RunControl(plan, self.began_s)
         self._name = name
         self._launcher = launcher
@@ -80,8 +84,12 @@ class Control:
         self._told = 0
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
+        self.stages: dict[int, deque[StageRow]] = {}
+        """The last ones of each unit, if the plan wants any."""
+        self._host = socket.gethostname()[:200]
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
+        self._pages = Pages(plan.run)
         self.processes = Processes(folder, self.token, self._exited)
         self._service = Service(
             self,
@@ -202,11 +210,35 @@ class Control:
         self._act()
         return unit, self._sessions
 
-    def report(self, unit: int, session: int, report: Heartbeat | Answer) -> Refused | None:
+    def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
         """See `Desk`."""
+        if isinstance(report, Trace):
+            return self._keep(unit, session, report)
+        self._look(unit, report)
         refusal = self.run.reported(self._now(), unit, session, report)
         self._act()
         return refusal
+
+    def _keep(self, unit: int, session: int, report: Trace) -> Refused | None:
+        if session != self.run.units[unit].session:
+            return Refused.SESSION
+        kept = self.stages.setdefault(unit, deque(maxlen=self.run.plan.trace_stages))
+        kept.extend(report.stages)
+        return None
+
+    def read_last(self, unit: int) -> None:
+        """What a unit on this machine, which is gone, has counted up to its end."""
+        self.run.units[unit].tally.read(self._pages.last(unit))
+
+    def _look(self, unit: int, report: Heartbeat | Answer) -> None:
+        """At the counters of a unit on this machine, as long as they are the same ones."""
+        if report.counters and self.run.units[unit].tally.begins_anew(report.counters):
+            self.read_last(unit)
+        guest = self._guests.get(unit)
+        if guest and guest.host == self._host and not self._pages.watches(unit):
+            state = report.pulse.state if isinstance(report, Heartbeat) else report.state
+            if state in (State.READY, State.RUNNING):
+                self._pages.watch(unit)
 
     def leave(self, unit: int, session: int) -> None:
         """See `Desk`."""
@@ -219,6 +251,7 @@ class Control:
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
+            self.read_last(unit)
             if self.run.units[unit].process:
                 self.run.exited(self._now(), unit, how)
         self._act()
@@ -266,7 +299,7 @@ class Control:
             host=guest.host if guest else "",
             pid=guest.pid if guest else 0,
             reason=unit.reason[:1000],
-            counters=unit.tally.totals,
+            counters=split(unit.tally.totals)[0],
         )
 
     def _has_ended(self) -> bool:

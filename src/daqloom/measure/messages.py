@@ -26,6 +26,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+MOST_STAGES = 1_000_000
+"""That a unit keeps."""
+StageName = Literal["entering", "sending", "idle", "in_barrier", "finished"]
+
 UnitNumber = Annotated[int, Field(ge=0, lt=MOST_UNITS)]
 Epoch = Annotated[int, Field(ge=0, lt=1 << 32)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
@@ -110,7 +114,19 @@ class Answer(Message):
     counters: Counters = Field(default_factory=dict)
 
 
-Report = Annotated[Hello | Heartbeat | Answer, Field(discriminator="kind")]
+StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)], StageName]
+"""Begin (ns since 1970), epoch, its step, unit of the partner (-1: a dummy), what it does."""
+ROWS_AT_ONCE = 2000
+
+
+class Trace(Message):
+    """What a unit did when; several of them, before the answer to `halt`."""
+
+    kind: Literal["trace"] = "trace"
+    stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)]
+
+
+Report = Annotated[Hello | Heartbeat | Answer | Trace, Field(discriminator="kind")]
 
 # ---- of the run control -----------------------------------------------------------------------
 
@@ -124,6 +140,7 @@ class Configure(Message):
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
     heartbeat_s: Timeout
+    trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
     scenario: dict[str, Any]
 
 
@@ -180,7 +197,7 @@ Order = Annotated[
     Configure | Prepare | Connect | Start | Halt | Reset | Exit, Field(discriminator="kind")
 ]
 
-AnyReport = Hello | Heartbeat | Answer
+AnyReport = Hello | Heartbeat | Answer | Trace
 AnyOrder = Configure | Prepare | Connect | Start | Halt | Reset | Exit
 
 _REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)

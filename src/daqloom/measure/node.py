@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from daqloom.measure.messages import StageRow
 
 # Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
 BEATS = "beats"
@@ -47,6 +50,9 @@ class Node(Protocol):
     def suspects(self) -> list[int]:
         """Units that the data thread could not reach in this epoch."""
 
+    def take_stages(self) -> list[StageRow]:
+        """The last ones, each told once. Only called where they are kept."""
+
     def shut(self) -> None:
         """Frees all; the node is not used again."""
 
@@ -62,6 +68,8 @@ class RunInfo:
     units: int
     control: str = "127.0.0.1:0"
     """Where its run control listens, host:port."""
+    trace_stages: int = 0
+    """It keeps so many of its last stages, for a timeline."""
 
 
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]

@@ -32,5 +32,7 @@ class Plan:
     """Lost units are brought back without being asked."""
     launches: bool = True
     """The run control starts and ends processes itself, one by one."""
+    trace_stages: int = 0
+    """Of its last stages every unit keeps so many, for a timeline."""
     viable: Callable[[Collection[int]], bool] = _anyone
     """Whether so many and such units can build events."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from daqloom.measure.latencies import latencies
 from daqloom.measure.node import ELAPSED
 
 Counters = Mapping[str, int | float]
@@ -92,6 +93,10 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
             nest = found.setdefault(name, {})
             assert isinstance(nest, dict)
             nest[inner] = scaled
+    for metric, percentiles in latencies(counted.values()).items():
+        nest = found.setdefault(metric, {})
+        assert isinstance(nest, dict)
+        nest.update(percentiles)
     share = _fragment_share(counted.values())
     if share is None:
         return found

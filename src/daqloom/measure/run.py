@@ -48,6 +48,38 @@ class Progress:
     phase: Phase
 
 
+TRACE_STAGES = 50_000
+"""That a unit keeps for a timeline, the last ones."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What is wanted of the timeline of a run."""
+
+    file: Path | None = None
+    series: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether units are to keep what they do."""
+        return self.series or self.file is not None
+
+    def kept(self, result: Result, scenario: FabricScenario, control: Control) -> Result:
+        """Writes the file; the result with the series. Raises OutputError."""
+        from daqloom.measure.timeline import measured_spans
+        from daqloom.timeline import phase_columns, write_phases
+        from daqloom.topology.system import fabric_system
+
+        system = fabric_system(scenario)
+        found = measured_spans(control.stages, control.began_ns, system)
+        if self.file:
+            write_phases(self.file, found, system)
+        if self.series:
+            series = {**result.series, "phases": phase_columns(found, system)}
+            return replace(result, series=series)
+        return result
+
+
 class StoppedError(Exception):
     """The run was ended from outside, in good order."""
 
@@ -57,6 +89,8 @@ def measure(
     *,
     seed: int | None = None,
     log_dir: Path | None = None,
+    trace: Path | None = None,
+    timeline: bool = False,
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
     launcher: Launcher | None = None,
@@ -68,7 +102,8 @@ def measure(
     `progress` is called some times a second, `on_event` with what the run control decides;
     `launcher` replaces the one that `measure.launch` names.
 
-    The result carries `series.run_events`: `time_s` from the start, `text`.
+    The result carries `series.run_events`: `time_s` from the start, `text`; with `timeline` also
+    `series.phases`, see `daqloom.timeline`. `trace` is a file for ui.perfetto.dev with the same.
 
     Raises ScenarioError where the scenario cannot be built, MeasureError where the run breaks and
     `StoppedError` after Ctrl-C or SIGTERM, when all units have ended.
@@ -77,7 +112,8 @@ def measure(
     if seed is not None and seed != fabric.run.seed:
         fabric = fabric.with_overrides({"run.seed": seed})
     with run_folder(log_dir) as folder:
-        result = _whole(_measure(fabric, folder, progress, on_event, launcher))
+        traced = Traced(trace, timeline)
+        result = _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
     return replace(result, scenario_hash=scenario.hash())
 
 
@@ -149,11 +185,12 @@ def control_of(
     *,
     launcher: Launcher | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
+    trace_stages: int = 0,
 ) -> Control:
     """The run control of a scenario, to be entered."""
     given = scenario.measure
     return Control(
-        plan_of(scenario),
+        replace(plan_of(scenario), trace_stages=trace_stages),
         launcher or launcher_of(scenario),
         folder=folder,
         name=scenario.name,
@@ -211,12 +248,19 @@ def run_folder(log_dir: Path | None) -> Iterator[Path]:
 async def _measure(
     scenario: FabricScenario,
     folder: Path,
+    traced: Traced,
     progress: Callable[[Progress], None] | None,
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
 ) -> Result:
     started_s, began_cpu_s = time.perf_counter(), children_s()
-    control = control_of(scenario, folder, launcher=launcher, on_event=on_event)
+    control = control_of(
+        scenario,
+        folder,
+        launcher=launcher,
+        on_event=on_event,
+        trace_stages=TRACE_STAGES if traced.wanted else 0,
+    )
     with stopped_by_signals() as stop:
         async with control:
             control.want(Goal.RUNNING)
@@ -234,7 +278,8 @@ async def _measure(
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
-    return _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
+    result = _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
+    return traced.kept(result, scenario, control) if traced.wanted else result
 
 
 async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = None) -> None:
@@ -311,6 +356,9 @@ def _result(
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
+    first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
+    if any(first):
+        found["first_event_s"] = max(first)
     refusals = Counter(refused(reading(control)))
     refusals.update({str(why): count for why, count in control.refused.items()})
     if refusals:

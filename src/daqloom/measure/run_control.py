@@ -110,6 +110,7 @@ class RunControl:
                 run=self.plan.run,
                 units=self.plan.units,
                 heartbeat_s=self.plan.heartbeat_s,
+                trace_stages=self.plan.trace_stages,
                 scenario=dict(self.plan.scenario),
             ),
             self.plan.order_timeout_s,

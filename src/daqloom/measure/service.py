@@ -30,6 +30,7 @@ from daqloom.measure.messages import (
     MalformedError,
     Message,
     OversizedError,
+    Trace,
     read_report,
 )
 from daqloom.measure.refused import Refused
@@ -48,7 +49,7 @@ class Desk(Protocol):
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
         """A process says hello: its unit and session."""
 
-    def report(self, unit: int, session: int, report: Heartbeat | Answer) -> Refused | None:
+    def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
         """A unit speaks."""
 
     def leave(self, unit: int, session: int) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LEVELS = frozenset({"waits", "next_mep"})
+from daqloom.measure.node import ELAPSED
+
+LEVELS = frozenset({"waits", "next_mep", "first_mep_s"})
 """What a node reports that is no count."""
 
 
@@ -15,8 +17,14 @@ class Tally:
         self.totals: dict[str, int | float] = {}
         self._last: dict[str, int | float] = {}
 
+    def begins_anew(self, counters: Mapping[str, int | float]) -> bool:
+        """Whether another process, or one that was reset, has counted this."""
+        return counters.get(ELAPSED, 0) < self._last.get(ELAPSED, 0)
+
     def read(self, counters: Mapping[str, int | float]) -> None:
         """A new reading; of what has become less, all is new."""
+        if ELAPSED in counters and self.begins_anew(counters):
+            self._last = {}
         for name, value in counters.items():
             if name in LEVELS:
                 self.totals[name] = value

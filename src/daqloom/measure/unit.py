@@ -7,12 +7,15 @@ import queue
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from daqloom.measure.connection import JOIN, TOKEN_KEY, Certificates, channel, refusals
 from daqloom.measure.errors import MeasureError
+from daqloom.measure.exporter import Exporter, exporter
 from daqloom.measure.messages import (
+    ROWS_AT_ONCE,
     Answer,
     AnyOrder,
     Configure,
@@ -25,6 +28,7 @@ from daqloom.measure.messages import (
     Pulse,
     Reset,
     Start,
+    Trace,
     read_order,
 )
 from daqloom.measure.node import (
@@ -57,6 +61,7 @@ class Unit:
         self._control = control
         self._node: Node | None = None
         self._configuration: Configure | None = None
+        self._exporter: Exporter | None = None
         self._next_mep = 0
         self._made_s = 0.0
 
@@ -70,6 +75,14 @@ class Unit:
             told = {"failure": (str(error) or type(error).__name__)[:1000]}
         counters = self._counters() if isinstance(order, Halt) else {}
         return Answer(order=order.order, state=self.state, counters=counters, **told)
+
+    def traces(self) -> Iterator[Trace]:
+        """What it did when, as far as that is kept; each stage once."""
+        if self._node is None or not (self._configuration and self._configuration.trace_stages):
+            return
+        stages = self._node.take_stages()
+        for first in range(0, len(stages), ROWS_AT_ONCE):
+            yield Trace(stages=tuple(stages[first : first + ROWS_AT_ONCE]))
 
     def heartbeat(self) -> Heartbeat:
         """How the node is."""
@@ -93,12 +106,20 @@ class Unit:
             node.shut()
         self.state, self.epoch = State.NOT_READY, 0
 
+    def close(self) -> None:
+        """For good."""
+        self.shut()
+        if self._exporter:
+            self._exporter.close()
+            self._exporter = None
+
     def _do(self, order: AnyOrder) -> dict[str, Any]:
         match order:
             case Configure():
                 self.shut()
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
                 self._make()
+                self._export(order)
             case Reset():
                 self.shut()
                 self._make()
@@ -136,9 +157,20 @@ class Unit:
         given = self._configuration
         if given is None:
             raise ValueError("it has not been configured")
-        run = RunInfo(name=given.run, token=self.token, units=given.units, control=self._control)
+        run = RunInfo(
+            name=given.run,
+            token=self.token,
+            units=given.units,
+            control=self._control,
+            trace_stages=given.trace_stages,
+        )
         self._made_s = time.monotonic()
         self._node = self._make_node(given.scenario, given.unit, run)
+
+    def _export(self, order: Configure) -> None:
+        if self._exporter:
+            self._exporter.close()
+        self._exporter = exporter(order.scenario, order.unit, order.run, self._counters)
 
     def _made(self) -> Node:
         if self._node is None:
@@ -176,23 +208,25 @@ def serve(
     """
     unit = Unit(token, make_node, control)
     heard_s, joined = time.monotonic(), False
-    while True:
-        try:
-            with channel(control, certificates, patience_s) as connection:
-                end = _session(connection, unit, number)
-        finally:
-            unit.shut()
-        if end.over:
-            return
-        if end.refusal and not (joined and end.refusal == OCCUPIED):
-            raise MeasureError(f"the run control at {control} refuses this unit: {end.refusal}")
-        if end.joined:
-            heard_s, joined = time.monotonic(), True
-        if time.monotonic() - heard_s > patience_s:
-            raise MeasureError(
-                f"the run control at {control} has not answered for {patience_s:g} s; the unit ends"
-            )
-        time.sleep(RETRY_S)
+    with closing(unit):
+        while True:
+            try:
+                with channel(control, certificates, patience_s) as connection:
+                    end = _session(connection, unit, number)
+            finally:
+                unit.shut()
+            if end.over:
+                return
+            if end.refusal and not (joined and end.refusal == OCCUPIED):
+                raise MeasureError(f"the run control at {control} refuses this unit: {end.refusal}")
+            if end.joined:
+                heard_s, joined = time.monotonic(), True
+            if time.monotonic() - heard_s > patience_s:
+                raise MeasureError(
+                    f"the run control at {control} has not answered for {patience_s:g} s; the "
+                    "unit ends"
+                )
+            time.sleep(RETRY_S)
 
 
 @dataclass
@@ -208,7 +242,7 @@ def _session(connection: Any, unit: Unit, number: int | None) -> _End:
     """One connection: a thread of gRPC asks for reports, this one obeys."""
     import grpc
 
-    answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[Answer | Trace | None] = queue.SimpleQueue()
     call = connection.stream_stream(JOIN)(
         _reports(unit, number, answers), metadata=((TOKEN_KEY, unit.token.hex()),)
     )
@@ -217,7 +251,11 @@ def _session(connection: Any, unit: Unit, number: int | None) -> _End:
         for body in call:
             end.joined = True
             order = read_order(body)
-            answers.put(unit.obey(order))
+            answer = unit.obey(order)
+            if isinstance(order, Halt):
+                for trace in unit.traces():
+                    answers.put(trace)
+            answers.put(answer)
             if isinstance(order, Exit):
                 end.over = True
                 answers.put(None)
@@ -235,7 +273,7 @@ def _session(connection: Any, unit: Unit, number: int | None) -> _End:
 
 
 def _reports(
-    unit: Unit, number: int | None, answers: queue.SimpleQueue[Answer | None]
+    unit: Unit, number: int | None, answers: queue.SimpleQueue[Answer | Trace | None]
 ) -> Iterator[bytes]:
     """Hello, answers as they come, and a heartbeat whenever none came for that long."""
     import daqloom

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import daqpipe_config
-from daqloom.simulate.phases import event_columns, write_events
+from daqloom.timeline import event_columns, write_events
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario

@@ -24,7 +24,7 @@ class ProtocolRun(Protocol):
         """Keeps what the timeline needs, from now on."""
 
     def write_timeline(self, path: Path) -> None:
-        """For Perfetto; raises SimulationError where the file cannot be written."""
+        """For Perfetto; raises OutputError where the file cannot be written."""
 
     def timeline(self) -> dict[str, Any]:
         """The same as series."""
@@ -54,7 +54,7 @@ def simulate_fabric(
     for credits or the crossbar, over the whole run, packets discarded, and bytes and waiting (for
     either) of each virtual lane; and `series.write_latency` (`lowest_s`, `width_s`, `count`),
     after the warm-up. With `timeline` it carries what figures draw of it, `series.phases` of linear
-    shifting and `series.events` of DAQPIPE; see `daqloom.simulate.phases`.
+    shifting and `series.events` of DAQPIPE; see `daqloom.timeline`.
 
     Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
     what the engine refuses, a deadlock among it. Losses that leave the event builder waiting for

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import flows_config
-from daqloom.simulate.phases import write_messages
 from daqloom.simulate.port_wait import probe_of
+from daqloom.timeline import write_messages
 
 if TYPE_CHECKING:
     from daqloom.scenario.fabric import FabricScenario

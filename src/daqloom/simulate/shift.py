@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import shift_config
-from daqloom.simulate.phases import Span, phase_columns, spans, write_phases
+from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
 from daqloom.topology.schedule import hosts_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ class ShiftRun:
         return {"phases": phase_columns(self._spans(), self.system)}
 
     def _spans(self) -> list[Span]:
-        return spans(self.engine.stages(), self.scenario.run.duration, self.system)
+        nodes = range(len(hosts_of(self.system.readouts)))
+        end_s = self.scenario.run.duration
+        return spans(self.engine.stages(), end_s, nodes, scheduled(self.system))
 
     def metrics(self, counted: Counted) -> dict[str, Any]:
         """Of the protocol."""

@@ -347,8 +347,6 @@ def _seeds(seeds: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check(study: Study) -> None:
-    from daqloom.measure.run import of_a_fabric
-
     answers = study.points * len(study.seeds) * len(study.methods)
     if answers > MOST_ANSWERS:
         raise StudyError(
@@ -357,7 +355,7 @@ def _check(study: Study) -> None:
         )
     for method in study.methods:
         if method == "measure":
-            of_a_fabric(study.base)
+            _check_measured(study.base)
         elif not hasattr(study.base, method):
             raise StudyError(f'methods: {study.base.name} knows no "{method}"; leave it out')
     keys = [key for axis in study.axes for key in axis.keys]
@@ -376,6 +374,12 @@ def _check(study: Study) -> None:
             raise StudyError(f"{key} is varied twice")
     for index in _tried_at_once(study):  # all others are checked as they are computed
         study.scenario(index)
+
+
+def _check_measured(base: System) -> None:
+    from daqloom.measure.run import of_a_fabric  # heavy: it speaks gRPC
+
+    of_a_fabric(base)
 
 
 def _tried_at_once(study: Study) -> set[tuple[int, ...]]:

@@ -137,8 +137,8 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
 
 
 def cost_s(cell: Cell) -> float:
-    """Estimated time on one core, from what decides it most; builds no scenario. A measurement takes
-    its length."""
+    """Estimated time on one core, from what decides it most; builds no scenario; of a
+    measurement its length."""
     if cell.method == "measure":
         return number(cell.base, cell.changes, "measure.duration")
     if cell.method != "simulate":

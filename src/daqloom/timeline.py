@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from daqloom.output import OutputError, written_whole
-from daqloom.simulate.run import SimulationError
+from daqloom.output import written_whole
 from daqloom.topology.schedule import DUMMY, hosts_of
 
 if TYPE_CHECKING:
@@ -44,16 +43,29 @@ class Span(NamedTuple):
     end_s: float
 
 
-def spans(stages: list[Stage], end_s: float, system: FabricSystem) -> list[Span]:
-    """What every node does in which phase, by the time at which it is over."""
+Partner = Callable[[int, int], int]
+"""From a node and a step to the host that the node sends to, or `DUMMY`."""
+
+
+def scheduled(system: FabricSystem) -> Partner:
+    """The partners of a schedule that stays as it is."""
     slot_of = [slot for slot, host in enumerate(system.readouts.tolist()) if host != DUMMY]
-    full_s = _full_barriers(stages, len(slot_of))
+    builders = system.builders.tolist()
+    return lambda node, step: int(builders[(slot_of[node] + step) % len(builders)])
+
+
+def spans(
+    stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner
+) -> list[Span]:
+    """What every node does in which phase, by the time at which it is over. `stages` are in the
+    order of their time, and `nodes` those that take part."""
+    full_s = _full_barriers(stages, len(nodes))
     found: list[Span] = []
     last: dict[int, Stage] = {}
-    for stage in [*stages, *((end_s, 0, node, "finished") for node in range(len(slot_of)))]:
+    for stage in [*stages, *((end_s, 0, node, "finished") for node in nodes)]:
         if stage[2] in last and last[stage[2]][3] not in _SILENT:
             begin_s, step, node, what = last[stage[2]]
-            to = int(system.builders[(slot_of[node] + step) % len(system.builders)])
+            to = partner(node, step)
             if what == "in_barrier":
                 full = min(full_s.get(step, end_s), stage[0])
                 found.append(Span(node, step, "waiting", to, begin_s, full))
@@ -64,7 +76,7 @@ def spans(stages: list[Stage], end_s: float, system: FabricSystem) -> list[Span]
     return found
 
 
-def _full_barriers(stages: list[Stage], nodes: int) -> dict[int, float]:
+def _full_barriers(stages: Sequence[Stage], nodes: int) -> dict[int, float]:
     """By step, when the last node entered the barrier behind it; where all have."""
     entered = Counter(step for _, step, _, what in stages if what == "in_barrier")
     latest: dict[int, float] = defaultdict(float)
@@ -106,7 +118,7 @@ def event_columns(
 
 
 def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
-    """Linear shifting: what every node does in which phase. Raises SimulationError where the file
+    """Linear shifting: what every node does in which phase. Raises OutputError where the file
     cannot be written."""
     events = _tracks(_names(hosts_of(system.readouts), system))
     events += [_slice(span, system) for span in found]
@@ -115,7 +127,7 @@ def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
 
 def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
     """DAQPIPE: the events that each builder unit collected, several at a time, from assignment to
-    last fragment. Raises SimulationError where the file cannot be written."""
+    last fragment. Raises OutputError where the file cannot be written."""
     events = _tracks(names)
     for assigned_s, built_s, builder, event in built:
         same = {"cat": "event", "name": f"event {event}", "pid": 1, "tid": builder, "id": event}
@@ -134,7 +146,7 @@ def _partner(to: int, system: FabricSystem) -> str:
 
 def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
     """Flows: the messages of each host, several at a time, from post to arrival. Raises
-    SimulationError where the file cannot be written."""
+    OutputError where the file cannot be written."""
     events = _tracks(hosts)
     for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
         same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
@@ -151,11 +163,8 @@ def _tracks(names: list[str]) -> list[dict[str, object]]:
 
 
 def _write(path: Path, events: list[dict[str, object]]) -> None:
-    try:
-        with written_whole(path) as scratch:
-            scratch.write_text(json.dumps({"traceEvents": events}))
-    except OutputError as error:
-        raise SimulationError(str(error)) from None
+    with written_whole(path) as scratch:
+        scratch.write_text(json.dumps({"traceEvents": events}))
 
 
 def _slice(span: Span, system: FabricSystem) -> dict[str, object]:

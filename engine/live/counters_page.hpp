@@ -1,0 +1,65 @@
+// A unit's counters where other processes read them while it runs, and after it has been killed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/counters.hpp"
+#include "live/handover.hpp"
+#include "live/node_config.hpp"
+#include "live/shared_memory.hpp"
+
+namespace daqloom::live {
+
+/// Shared memory with one NodeCounters; it lives as long as somebody maps it.
+class CountersPage {
+  public:
+    /// With every counter at zero.
+    static base::expected<CountersPage> create();
+    /// That of a unit on this machine, to read. Fails where there is none, where it belongs to
+    /// another user or counts other things than this program knows.
+    static base::expected<CountersPage> attach(const std::string& run, UnitIndex unit,
+                                               base::Time until);
+
+    [[nodiscard]] NodeCounters& counters() { return *counters_; }
+    [[nodiscard]] const NodeCounters& counters() const { return *counters_; }
+    [[nodiscard]] int fd() const { return memory_.fd(); }
+
+  private:
+    explicit CountersPage(SharedMemory memory);
+
+    SharedMemory memory_;
+    NodeCounters* counters_;
+};
+
+/// Each by its name; of histograms the buckets that hold something, as NAME_bucket.NUMBER.
+void see_counters(const NodeCounters& counted,
+                  const std::function<void(const std::string& name, std::uint64_t value)>& see);
+
+/// Hands a page to whoever of the user asks, to read. A thread of its own, asleep otherwise.
+class CountersServer {
+  public:
+    /// The page outlives the server.
+    static base::expected<std::unique_ptr<CountersServer>> serve(const std::string& run,
+                                                                 UnitIndex unit,
+                                                                 const CountersPage& page);
+    ~CountersServer();
+    CountersServer(const CountersServer&) = delete;
+    CountersServer& operator=(const CountersServer&) = delete;
+
+  private:
+    CountersServer(HandoverListener listener, OwnedFd readable, OwnedFd stop);
+    void run();
+
+    HandoverListener listener_;
+    OwnedFd readable_;
+    OwnedFd stop_;
+    std::thread thread_;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,30 @@
+// How long a thread that waits polls before it sleeps.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::live {
+
+/// As long as that pays; else not at all: where those that it waits for need its processor, polling
+/// only keeps them from it. Now and then it is tried again.
+class Polling {
+  public:
+    explicit Polling(base::Time most) : most_(most) {}
+
+    [[nodiscard]] base::Time length() const {
+        return in_vain_ < kBearable ? most_ : base::Time::zero();
+    }
+    void on_found() { in_vain_ = 0; }
+    void on_slept() { in_vain_ = in_vain_ + 1 < kTryAgain ? in_vain_ + 1 : kBearable - 1; }
+
+  private:
+    static constexpr std::uint32_t kBearable = 3;  ///< times in a row
+    static constexpr std::uint32_t kTryAgain = 64;
+
+    base::Time most_;
+    std::uint32_t in_vain_ = 0;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,66 @@
+"""`daqloom doctor`: what this machine lacks for event building."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daqloom.cli_options import Set
+from daqloom.console import FAILED, plain_failures
+
+if TYPE_CHECKING:
+    from daqloom.measure.doctor import Finding
+
+
+def doctor(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="[SCENARIO]", help="Check its needs as well; a name or a file."),
+    ] = None,
+    set_: Set = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as a JSON list and nothing else.")
+    ] = False,
+) -> None:
+    """Say what this machine lacks for event building, and how to mend it.
+
+    Reads /proc and /sys, changes nothing. Exit code 1: something is missing without which events
+    are not built.
+
+    \b
+    Examples:
+      daqloom doctor
+      daqloom doctor laptop --set nodes.count=16
+    """
+    with plain_failures():
+        from daqloom.measure.doctor import examine, needs_of, transports_here
+        from daqloom.measure.machine import Machine
+        from daqloom.measure.run import of_a_fabric
+        from daqloom.scenario import load_system
+
+        needs = needs_of(of_a_fabric(load_system(scenario, set_ or ()))) if scenario else None
+        found = examine(Machine(), transports_here(), needs)
+        _print_json(found) if json else _print(found)
+        if any(finding.state == "fail" for finding in found):
+            raise typer.Exit(FAILED)
+
+
+def _print_json(found: list[Finding]) -> None:
+    import dataclasses
+    import json
+
+    print(json.dumps([dataclasses.asdict(finding) for finding in found], indent=2))
+
+
+def _print(found: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    colours = {"ok": "green", "warn": "yellow", "fail": "red"}
+    for finding in found:
+        state = Text(f"{finding.state:<5}", style=colours[finding.state])
+        console.print(state + Text(f"{finding.check}: ", style="bold") + Text(finding.means))
+        if finding.fix:
+            console.print(Text(f"     → {finding.fix}"))

@@ -1,0 +1,72 @@
+"""How long things took: the latency histograms of units, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from math import ceil
+
+BUCKET = "_bucket."
+"""Between the name of a histogram and the number of its bucket in the name of a counter; see
+`_engine.latency_bucket`."""
+
+HISTOGRAMS = {"collection_latency_s": "building", "barrier_s": "in_barrier"}
+"""Metrics, and the histograms that they are of."""
+
+Buckets = dict[int, int]
+"""Counts by number of the bucket, in rising order."""
+
+
+def split(
+    counters: Mapping[str, int | float],
+) -> tuple[dict[str, int | float], dict[str, Buckets]]:
+    """Counters that are numbers, and histograms by their names."""
+    numbers: dict[str, int | float] = {}
+    histograms: dict[str, Buckets] = {}
+    for name, value in counters.items():
+        histogram, _, bucket = name.partition(BUCKET)
+        if not bucket:
+            numbers[name] = value
+        elif bucket.isascii() and bucket.isdigit() and value > 0:
+            histograms.setdefault(histogram, {})[int(bucket[:9])] = int(value)
+    return numbers, {name: dict(sorted(found.items())) for name, found in histograms.items()}
+
+
+def merged(all_of_them: Iterable[Buckets]) -> Buckets:
+    """Of several histograms one."""
+    found: Buckets = {}
+    for buckets in all_of_them:
+        for bucket, count in buckets.items():
+            found[bucket] = found.get(bucket, 0) + count
+    return dict(sorted(found.items()))
+
+
+def percentiles(buckets: Buckets) -> dict[str, float]:
+    """p50 and p99 (s), the middle of their buckets: within 3 %; and max, the end of the last
+    one."""
+    from daqloom._engine import latency_bucket
+
+    try:
+        places = [latency_bucket(bucket) for bucket in buckets]
+    except ValueError:  # no unit of ours counts so
+        return {}
+    if not places:
+        return {}
+    up_to = list(accumulate(buckets.values()))
+    found = {}
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        rank = max(1, ceil(share * up_to[-1]))
+        lowest, width = places[next(i for i, count in enumerate(up_to) if count >= rank)]
+        found[name] = lowest + width / 2
+    return {**found, "max": sum(places[-1])}
+
+
+def latencies(counted: Iterable[Mapping[str, int | float]]) -> dict[str, dict[str, float]]:
+    """Percentiles of what units have counted, by metric; those of which nothing was counted are
+    left out."""
+    units = [split(counters)[1] for counters in counted]
+    found = {
+        metric: percentiles(merged(unit.get(histogram, {}) for unit in units))
+        for metric, histogram in HISTOGRAMS.items()
+    }
+    return {metric: values for metric, values in found.items() if values}

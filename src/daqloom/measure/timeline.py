@@ -1,0 +1,43 @@
+"""The timeline of a real run: the same spans that a simulation has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from daqloom.timeline import Span, Stage, spans
+from daqloom.topology.schedule import DUMMY, hosts_of
+
+if TYPE_CHECKING:
+    from daqloom.measure.messages import StageRow
+    from daqloom.topology.system import FabricSystem
+
+
+def measured_spans(
+    stages: Mapping[int, Iterable[StageRow]], began_ns: int, system: FabricSystem
+) -> list[Span]:
+    """Of what the readout units told, by unit; times are seconds from `began_ns` (since 1970).
+
+    The steps of an epoch go on from those of the one before, in whole rounds.
+    """
+    unit_of = {host: unit for unit, host in enumerate(system.hosts)}
+    node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
+    rows = [
+        (row, node_of[unit]) for unit, told in stages.items() if unit in node_of for row in told
+    ]
+    found: list[Span] = []
+    first_step, rounds = 0, len(system.readouts)
+    for epoch in sorted({row[1] for row, _ in rows}):
+        here = [(row, node) for row, node in rows if row[1] == epoch]
+        told: list[Stage] = sorted(
+            ((begin_ns - began_ns) / 1e9, first_step + step, node, what)
+            for (begin_ns, _, step, _, what), node in here
+        )
+        partners = {
+            (node, first_step + step): system.hosts[to] if 0 <= to < len(system.hosts) else DUMMY
+            for (_, _, step, to, _), node in here
+        }
+        members = {node for _, node in here}
+        found += spans(told, told[-1][0], members, lambda *place, to=partners: to[place])
+        first_step = -(-(1 + max(step for _, step, _, _ in told)) // rounds) * rounds
+    return found

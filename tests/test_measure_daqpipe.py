@@ -1,0 +1,81 @@
+"""DAQPIPE for real: processes of this machine, and how a scenario becomes theirs."""
+
+from pathlib import Path
+
+import pytest
+from test_measure_control import HUNG_S
+
+from daqloom import _engine
+from daqloom.measure import MeasureError
+from daqloom.measure.configure import places
+from daqloom.measure.result import OF_PHASES
+from daqloom.measure.run import measure
+from daqloom.scenario import load_system
+from daqloom.scenario.fabric import FabricScenario
+
+TINY = {
+    "name": "tiny",
+    "fragments": {"size": "200 B", "packing": 20, "sizes": "poisson"},
+    "nodes": {"protocol": "daqpipe", "count": 2, "streams": 2},
+    "daqpipe": {"credits": 3, "parallel_sends": 1},
+    "fabric": {"leaves": 1, "spines": 1, "hosts_per_leaf": 2},
+    "measure": {
+        "warmup": "50 ms",
+        "duration": f"{HUNG_S} s",
+        "events": 2000,
+        "stream_buffer": "1 MB",
+        "output_buffer": "1 MB",
+        "waiting": "blocking",
+    },
+}
+
+
+def tiny(**changes: object) -> FabricScenario:
+    keys = {key.replace("__", "."): value for key, value in changes.items()}
+    return FabricScenario.model_validate(TINY).with_overrides(keys)
+
+
+def test_a_readout_units_streams_travel_as_one_fragment() -> None:
+    shifted = places(tiny(nodes__protocol="shift"))
+    assert (shifted.streams, shifted.fragment_bytes) == (2, [200] * 4)
+    piped = places(tiny())
+    assert (piped.streams, piped.fragment_bytes) == (1, [400] * 2)
+
+
+def test_groups_are_summed_over_a_units_streams() -> None:
+    groups = [{"sources": 1, "share": 0.5}, {"sources": 3, "share": 0.5}]
+    fragments = {**TINY["fragments"], "groups": groups}
+    scenario = FabricScenario.model_validate(TINY | {"fragments": fragments})
+    # 4 sources of 200 B: half of 800 B in the first, the rest in equal parts.
+    assert places(scenario).fragment_bytes == [400 + 133, 133 + 133]
+
+
+@pytest.mark.parametrize("mode", ["pull", "push"])
+@pytest.mark.parametrize("slot", ["0 s", "50 us"])
+def test_every_event_is_built_right(mode: str, slot: str) -> None:
+    result = measure(tiny(daqpipe__mode=mode, daqpipe__slot=slot))
+    assert result.metric("events_built") >= 2000
+    assert result.metric("events_wrong") == 0
+    assert result.metric("events_incomplete") == 0
+    assert result.metric("units_lost") == 0
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"] + accounted["unfinished"]
+    # What nobody built was under way when the run ended: a credit of a builder unit each.
+    assert accounted["unfinished"] <= 2 * 3 * 20
+    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / 2
+    assert not OF_PHASES & set(result.metrics)
+
+
+def test_what_does_not_fit_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(MeasureError, match="give fewer credits or a larger output buffer"):
+        measure(tiny(daqpipe__credits=1000, measure__restart=False), log_dir=tmp_path)
+
+
+def test_the_laptop_is_the_same_to_all_methods() -> None:
+    scenario = load_system("daqpipe-laptop")
+    assert isinstance(scenario, FabricScenario)
+    where = places(scenario)
+    assert (where.units, where.streams, where.fragment_bytes) == (4, 1, [1000] * 4)
+    config = _engine.LiveConfig()
+    config.protocol, config.is_push, config.credits = "daqpipe", True, 7
+    assert (config.protocol, config.is_push, config.credits) == ("daqpipe", True, 7)

@@ -1,0 +1,191 @@
+"""`daqloom doctor` on machines that are made up: folders with the files of /proc and /sys."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from daqloom.cli import app
+from daqloom.measure.doctor import Finding, Needs, examine, needs_of
+from daqloom.measure.machine import Machine
+from daqloom.scenario import load_system
+
+GOOD = {
+    "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n",
+    "proc/self/limits": (
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+        "Max open files            65536                65536                files\n"
+        "Max locked memory         unlimited            unlimited            bytes\n"
+    ),
+    "proc/self/status": "Name:\tdaqloom\nCpus_allowed_list:\t0-7\n",
+    "proc/mounts": "tmpfs /dev/shm tmpfs rw,nosuid,size=8388608k 0 0\n",
+    "proc/77/comm": "chronyd\n",
+    "proc/irq/24/smp_affinity_list": "0-1\n",
+    "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
+    "proc/sys/net/ipv4/tcp_congestion_control": "cubic\n",
+    "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t67108864\n",
+    "proc/sys/net/ipv4/tcp_wmem": "4096\t65536\t67108864\n",
+    "proc/sys/net/core/rmem_max": "67108864\n",
+    "proc/sys/net/core/wmem_max": "67108864\n",
+    "sys/devices/system/cpu/isolated": "2-7\n",
+    "sys/devices/system/cpu/nohz_full": "2-7\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+    "sys/devices/system/node/online": "0\n",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+    "sys/kernel/mm/transparent_hugepage/shmem_enabled": "always [within_size] advise never\n",
+    "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+    "sys/class/infiniband/mlx5_0/ports/1/link_layer": "InfiniBand\n",
+}
+TRANSPORTS = ["shm", "libfabric:tcp;ofi_rxm", "libfabric:verbs;ofi_rxm"]
+MODEST = Needs(
+    transport="shm",
+    units=4,
+    units_here=4,
+    memory_bytes=10**9,
+    windows=False,
+    hosts=1,
+    spinning=False,
+    pinned=False,
+)
+
+
+def machine(root: Path, **changes: str | None) -> Machine:
+    """A good one but for these files; None: it has none such."""
+    for path, text in {**GOOD, **changes}.items():
+        if text is not None:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+    return Machine(root)
+
+
+def findings(where: Machine, needs: Needs | None = None, transports=TRANSPORTS):
+    found = examine(where, transports, needs)
+    assert len({finding.check for finding in found}) == len(found)
+    return {finding.check: finding for finding in found}
+
+
+def test_a_good_machine_lacks_nothing(tmp_path: Path) -> None:
+    for needs in (None, MODEST):
+        found = findings(machine(tmp_path), needs)
+        assert {check for check, finding in found.items() if finding.state != "ok"} == set()
+        assert not any(finding.fix for finding in found.values())
+
+
+LACKS = [
+    ("sys/devices/system/cpu/isolated", "\n", "isolated cores", "isolcpus"),
+    ("sys/devices/system/cpu/nohz_full", "(null)\n", "tickless cores", "nohz_full"),
+    ("proc/irq/24/smp_affinity_list", "0-7\n", "interrupts", "smp_affinity_list"),
+    ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n", "clock rate", "cpupo"),
+    ("sys/devices/system/node/online", "0-1\n", "NUMA", "measure.cores"),
+    (
+        "sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        "always within_size advise [never] deny force\n",
+        "hugepages",
+        "within_size",
+    ),
+    (
+        "proc/self/limits",
+        "Max open files            65536   65536  files\nMax locked memory  65536  65536 bytes\n",
+        "locked memory",
+        "memlock",
+    ),
+    (
+        "proc/self/limits",
+        "Max open files     512   512  files\nMax locked memory  unlimited  unlimited bytes\n",
+        "open files",
+        "ulimit -n 4096",
+    ),
+    (
+        "proc/mounts",
+        "shm /x tmpfs rw 0 0\nshm /dev/shm tmpfs rw,size=65536k 0 0\n",
+        "/dev/shm",
+        "remount",
+    ),
+    ("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n", "TCP congestion control", "cubic"),
+    ("proc/sys/net/core/rmem_max", "212992\n", "socket buffers", "rmem_max"),
+    ("proc/sys/net/ipv4/tcp_wmem", "4096 16384 2097152\n", "socket buffers", "tcp_wmem"),
+    ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", "clock", "tsc"),
+    ("proc/77/comm", "bash\n", "clock synchronisation", "chronyd"),
+    ("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n", "RDMA", "ibstat"),
+]
+
+
+@pytest.mark.parametrize(("path", "text", "check", "fix"), LACKS)
+def test_what_is_lacking_is_told_with_what_to_do_and_nothing_else_is(
+    tmp_path: Path, path: str, text: str, check: str, fix: str
+) -> None:
+    found = findings(machine(tmp_path, **{path: text}))
+    assert {name for name, finding in found.items() if finding.state != "ok"} == {check}
+    assert found[check].state == "warn"
+    assert fix in found[check].fix
+    assert found[check].means.endswith(".")
+
+
+def test_an_old_kernel_cannot_build_events(tmp_path: Path) -> None:
+    for release, state in (("5.2.21", "fail"), ("4.18.0-553.el8", "fail"), ("5.3.0", "ok")):
+        where = machine(tmp_path, **{"proc/sys/kernel/osrelease": release})
+        assert findings(where)["kernel"].state == state
+
+
+def test_a_machine_that_tells_nothing_is_no_reason_to_fail(tmp_path: Path) -> None:
+    found = findings(Machine(tmp_path))
+    assert not [check for check, finding in found.items() if finding.state == "fail"]
+
+
+def with_needs(**changes: object) -> Needs:
+    return Needs(**{**vars(MODEST), **changes})
+
+
+@pytest.mark.parametrize(
+    ("needs", "check", "state"),
+    [
+        (with_needs(units_here=9), "cores", "warn"),
+        (with_needs(units_here=9, spinning=True), "cores", "fail"),
+        (with_needs(memory_bytes=33 * 10**9), "memory", "fail"),
+        (with_needs(units=8192), "open files", "fail"),
+        (with_needs(transport="libfabric:efa"), "transport", "fail"),
+        (with_needs(transport="libfabric:tc"), "transport", "fail"),
+        (with_needs(transport="libfabric:tcp"), "transport", "ok"),
+        (with_needs(transport="libfabric:verbs"), "RDMA", "ok"),
+    ],
+)
+def test_a_scenario_has_needs(tmp_path: Path, needs: Needs, check: str, state: str) -> None:
+    assert findings(machine(tmp_path), needs)[check].state == state
+
+
+def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
+    down = {"sys/class/infiniband/mlx5_0/ports/1/state": "1: DOWN\n", "proc/77/comm": "bash\n"}
+    limits = "Max open files  65536 65536 files\nMax locked memory  1000000 1000000 bytes\n"
+    where = machine(tmp_path, **down, **{"proc/self/limits": limits})
+    found = findings(
+        where, with_needs(transport="libfabric:verbs", windows=True, hosts=2, units_here=2)
+    )
+    assert {check for check, finding in found.items() if finding.state == "fail"} == {
+        "RDMA",
+        "clock synchronisation",
+        "locked memory",
+    }
+
+
+def test_the_memory_of_a_scenario_is_that_of_its_buffers() -> None:
+    scenario = load_system(
+        "laptop",
+        [
+            "measure.stream_buffer=1 MB",
+            "measure.output_buffer=10 MB",
+            "nodes.streams=2",
+            "nodes.count=4",
+        ],
+    )
+    # Four nodes, each with two streams of 1 MB and an output of 10 MB.
+    assert needs_of(scenario).memory_bytes == 4 * (2 * 1_000_000 + 10_000_000)
+
+
+def test_the_command_tells_all_findings_as_json_and_by_its_exit_code() -> None:
+    done = CliRunner().invoke(app, ["doctor", "laptop", "--json"])
+    found = [Finding(**finding) for finding in json.loads(done.stdout)]
+    assert len(found) > 12
+    assert done.exit_code == (1 if any(finding.state == "fail" for finding in found) else 0)
+    people = CliRunner().invoke(app, ["doctor"])
+    assert "kernel: " in people.stdout

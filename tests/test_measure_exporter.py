@@ -1,0 +1,125 @@
+"""A unit's counters as Prometheus reads them."""
+
+import socket
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from daqloom._engine import latency_bucket
+from daqloom.measure.errors import MeasureError
+from daqloom.measure.exporter import BOUNDS_S, Collector, Exporter, exporter
+
+LABELS = {"run": "r1", "scenario": "mine", "unit": "3"}
+
+
+def bucket_of(duration_s: float) -> int:
+    """By its bounds."""
+    for number in range(1000):
+        lowest, width = latency_bucket(number)
+        if lowest <= duration_s < lowest + width:
+            return number
+    raise AssertionError(duration_s)
+
+
+COUNTERS = {
+    "waits": 1,
+    "meps_built": 7,
+    "meps_incomplete": 2,
+    "meps_dropped": 1,
+    "meps_discarded": 3,
+    "mfp_bytes_written": 900,
+    "in_barrier_s": 0.25,
+    "waiting_for_source_s": 1.5,
+    "refused_writes": 4,
+    "transport.refused_epoch": 5,
+    "wrong.alignment, version or type": 6,
+    "building_s": 0.5,
+    f"building_bucket.{bucket_of(0.0015)}": 9,
+    f"building_bucket.{bucket_of(0.3)}": 1,
+}
+
+
+@pytest.fixture
+def served():
+    reads = []
+
+    def read():
+        reads.append(1)
+        return COUNTERS
+
+    server = Exporter(Collector(read, LABELS, packing=10), "127.0.0.1", 0)
+    try:
+        yield server, reads
+    finally:
+        server.close()
+
+
+def scraped(server: Exporter) -> dict[tuple[str, str], float]:
+    """Value by name and the label that is not on everything."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=30) as page:
+        text = page.read().decode()
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            assert LABELS.items() <= sample.labels.items()
+            (extra,) = (sample.labels.keys() - LABELS.keys()) or {""}
+            found[sample.name, sample.labels.get(extra, "")] = sample.value
+    return found
+
+
+def test_everything_that_a_unit_counts_is_there_in_seconds_bytes_and_events(served) -> None:
+    found = scraped(served[0])
+    assert found["daqloom_events_total", "built"] == 70  # ten events in a MEP
+    assert found["daqloom_events_total", "incomplete"] == 20
+    assert found["daqloom_events_total", "dropped"] == 10
+    assert found["daqloom_events_total", "discarded"] == 30
+    assert found["daqloom_waiting_seconds_total", "source"] == 1.5
+    assert found["daqloom_waiting_seconds_total", "barrier"] == 0.25
+    assert found["daqloom_mfp_written_bytes_total", ""] == 900
+    assert found["daqloom_in_barrier_seconds_total", ""] == 0.25
+    assert found["daqloom_waits", ""] == 1
+    assert found["daqloom_refused_total", "writes"] == 4
+    assert found["daqloom_transport_refused_total", "epoch"] == 5
+    assert found["daqloom_meps_wrong_by_cause_total", "alignment, version or type"] == 6
+
+
+def test_latencies_are_cumulative_histograms(served) -> None:
+    found = scraped(served[0])
+    assert found["daqloom_build_seconds_count", ""] == 10
+    assert found["daqloom_build_seconds_sum", ""] == 0.5
+    assert found["daqloom_build_seconds_bucket", "0.001"] == 0
+    assert found["daqloom_build_seconds_bucket", "0.002"] == 9
+    assert found["daqloom_build_seconds_bucket", "0.2"] == 9
+    assert found["daqloom_build_seconds_bucket", "0.5"] == 10
+    assert found["daqloom_build_seconds_bucket", "+Inf"] == 10
+    assert len(BOUNDS_S) == 21
+    assert found["daqloom_barrier_seconds_count", ""] == 0
+
+
+def test_counters_are_read_when_somebody_asks_and_never_otherwise(served) -> None:
+    server, reads = served
+    assert reads == []
+    scraped(server)
+    scraped(server)
+    assert len(reads) == 2
+
+
+def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
+    assert exporter({"name": "x"}, 0, "r", dict) is None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = exporter({"name": "x", "measure": {"prometheus_port": port - 2}}, 2, "r", dict)
+    assert server is not None
+    try:
+        assert server.port == port
+        with pytest.raises(MeasureError, match=rf"127\.0\.0\.1:{port}; give a measure\.prom"):
+            exporter({"measure": {"prometheus_port": port}}, 0, "r", dict)
+    finally:
+        server.close()
+
+
+def test_a_port_that_there_is_not_is_refused() -> None:
+    with pytest.raises(MeasureError, match=r":65537; give"):
+        exporter({"measure": {"prometheus_port": 65535}}, 2, "r", dict)

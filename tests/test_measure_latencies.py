@@ -1,0 +1,63 @@
+"""Latency histograms of units, put together."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daqloom._engine import latency_bucket
+from daqloom.measure.latencies import latencies, merged, percentiles, split
+from daqloom.measure.result import metrics
+
+
+def bucket_of(duration_s: float) -> int:
+    """By halving: the buckets are in rising order."""
+    low, high = 0, 960
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if latency_bucket(middle)[0] <= duration_s else (low, middle)
+    return low
+
+
+def test_counters_are_told_from_histograms() -> None:
+    numbers, histograms = split({"phases": 3, "a_bucket.7": 2, "a_bucket.5": 1, "a_bucket.6": 0})
+    assert numbers == {"phases": 3}
+    assert histograms == {"a": {5: 1, 7: 2}}
+    assert list(histograms["a"]) == [5, 7]
+
+
+durations = st.lists(st.floats(1e-9, 100), min_size=1, max_size=50)
+
+
+@given(durations, durations)
+def test_percentiles_of_several_units_are_those_of_all_that_they_counted(first, second) -> None:
+    def counted(all_s: list[float]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for each in all_s:
+            found[bucket_of(each)] = found.get(bucket_of(each), 0) + 1
+        return found
+
+    found = percentiles(merged([counted(first), counted(second)]))
+    every = sorted(first + second)
+    for name, share in (("p50", 0.50), ("p99", 0.99)):
+        exact = every[-(-len(every) * round(100 * share) // 100) - 1]
+        assert abs(found[name] - exact) <= exact / 32 * (1 + 1e-9) + 1e-12
+    assert every[-1] <= found["max"] * (1 + 1e-9)
+    assert found["max"] <= every[-1] * (1 + 1 / 16) * (1 + 1e-9) + 1e-12
+
+
+def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> None:
+    bucket = bucket_of(0.001)
+    lowest, width = latency_bucket(bucket)
+    unit = {f"building_bucket.{bucket}": 4, "building_s": 0.004, "meps_delivered": 4}
+    found = metrics({0: unit, 1: {**unit, f"in_barrier_bucket.{bucket}": 1}}, packing=1)
+    assert found["collection_latency_s"] == {
+        "mean": 0.001,
+        "p50": lowest + width / 2,
+        "p99": lowest + width / 2,
+        "max": lowest + width,
+    }
+    assert found["barrier_s"]["p50"] == lowest + width / 2
+
+
+def test_what_no_unit_of_ours_counts_gives_no_percentiles() -> None:
+    assert latencies([{}, {"building_bucket.99999": 1, "in_barrier_bucket.x": 3}]) == {}
+    assert percentiles({}) == {}
