@@ -5,6 +5,7 @@ They are read when somebody asks, and never otherwise.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -185,4 +186,7 @@ def exporter(scenario: Mapping[str, Any], unit: int, run: str, read: Read) -> Ex
         return None
     labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
     packing = int(scenario.get("fragments", {}).get("packing", 1))
-    return Exporter(Collector(read, labels, packing), given.get("bind", "127.0.0.1"), port + unit)
+    # The run control's address is not one of this machine: all are, unless all is on loopback.
+    alone = ipaddress.ip_address(given.get("bind", "127.0.0.1")).is_loopback
+    bind = "127.0.0.1" if alone else "0.0.0.0"
+    return Exporter(Collector(read, labels, packing), bind, port + unit)
