@@ -5,7 +5,6 @@ They are read when somebody asks, and never otherwise.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
