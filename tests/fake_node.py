@@ -67,6 +67,10 @@ class FakeNode:
             "mfp_bytes_built": 1000 * done,
         }
 
+    def take_stages(self) -> list[tuple[int, int, int, int, str]]:
+        """More than go into a message."""
+        return [(step, self.epoch, step, -1, "idle") for step in range(4500)]
+
     def suspects(self) -> list[int]:
         return [unit for unit in self.members if f"cut-{unit}" in self.fault().split()]
 

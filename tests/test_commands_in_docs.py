@@ -32,7 +32,8 @@ def commands(page: str) -> Iterator[list[str]]:
         for line in block.replace("\\\n", " ").splitlines():
             found = re.match(r"(?:\w*\$ )?(?:srun \S+ )?daqloom (.*)", line)
             if found:
-                yield shlex.split(re.split(r"\s(?:&|>|\|)(?:\s|$)", found[1])[0], comments=True)
+                known = found[1].replace("$address", "10.0.0.1")
+                yield shlex.split(re.split(r"\s(?:&|>|\|)(?:\s|$)", known)[0], comments=True)
 
 
 def options(words: list[str]) -> dict[str, Any]:

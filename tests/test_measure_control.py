@@ -215,3 +215,42 @@ def test_an_address_that_is_not_ours_is_one_sentence(tmp_path):
                     pass
 
     asyncio.run(life())
+
+
+def test_what_units_did_when_is_there_once_the_run_stands_still(tmp_path):
+    async def life(kept):
+        async with controlled(tmp_path, units=2, trace_stages=kept) as control:
+            control.want(Goal.RUNNING)
+            await control.until_running()
+            control.want(Goal.READY)
+            await control.until(lambda: control.run.phase is Phase.READY)
+            return control.stages
+
+    assert asyncio.run(life(0)) == {}
+    stages = asyncio.run(life(3000))
+    assert set(stages) == {0, 1}
+    assert [step for _, _, step, _, _ in stages[1]] == list(range(1500, 4500))  # the last ones
+
+
+def test_what_a_killed_unit_had_counted_is_read_from_its_memory(tmp_path):
+    class Memory:
+        """Of unit 1 alone."""
+
+        def watches(self, unit):
+            return True
+
+        def last(self, unit):
+            return {"meps_built": 10**9} if unit == 1 else {}
+
+    async def life():
+        async with controlled(tmp_path, restart=False) as control:
+            control._pages = Memory()
+            control.want(Goal.RUNNING)
+            await control.until_running()
+            os.kill(pid(control, 1), signal.SIGKILL)
+            await running(control, {0, 2})
+            built = [unit.tally.totals["meps_built"] for unit in control.run.units]
+            assert built[1] == 10**9
+            assert max(built[0], built[2]) < 10**9
+
+    asyncio.run(life())

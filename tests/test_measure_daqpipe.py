@@ -46,8 +46,8 @@ def test_groups_are_summed_over_a_units_streams() -> None:
     groups = [{"sources": 1, "share": 0.5}, {"sources": 3, "share": 0.5}]
     fragments = {**TINY["fragments"], "groups": groups}
     scenario = FabricScenario.model_validate(TINY | {"fragments": fragments})
-    # 4 sources of 200 B: half of 800 B in the first, the rest in equal parts.
-    assert places(scenario).fragment_bytes == [400 + 133, 133 + 133]
+    # 4 sources of 200 B: half of 800 B in the first, a sixth in each of the others.
+    assert places(scenario).fragment_bytes == [round(400 + 800 / 6), round(2 * 800 / 6)]
 
 
 @pytest.mark.parametrize("mode", ["pull", "push"])

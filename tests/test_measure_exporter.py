@@ -106,20 +106,22 @@ def test_counters_are_read_when_somebody_asks_and_never_otherwise(served) -> Non
 
 
 def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
-    assert exporter({"name": "x"}, 0, "r", dict) is None
+    assert exporter({"name": "x"}, 0, "r", "127.0.0.1:1", dict) is None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = exporter({"name": "x", "measure": {"prometheus_port": port - 2}}, 2, "r", dict)
+    server = exporter(
+        {"name": "x", "measure": {"prometheus_port": port - 2}}, 2, "r", "127.0.0.1:1", dict
+    )
     assert server is not None
     try:
         assert server.port == port
         with pytest.raises(MeasureError, match=rf"127\.0\.0\.1:{port}; give a measure\.prom"):
-            exporter({"measure": {"prometheus_port": port}}, 0, "r", dict)
+            exporter({"measure": {"prometheus_port": port}}, 0, "r", "127.0.0.1:1", dict)
     finally:
         server.close()
 
 
 def test_a_port_that_there_is_not_is_refused() -> None:
     with pytest.raises(MeasureError, match=r":65537; give"):
-        exporter({"measure": {"prometheus_port": 65535}}, 2, "r", dict)
+        exporter({"measure": {"prometheus_port": 65535}}, 2, "r", "127.0.0.1:1", dict)

@@ -12,6 +12,12 @@ def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
     assert own_address("localhost:4000") in ("127.0.0.1", "::1")
 
 
+def test_loopback_is_no_address_for_other_machines() -> None:
+    with pytest.raises(MeasureError, match="is loopback on this machine"):
+        own_address("127.0.0.1:4000", for_others=True)
+    assert not load_system("laptop").measure.spans_machines
+
+
 def test_a_network_says_which_address() -> None:
     assert own_address("127.0.0.1:4000", "127.0.0.0/8").startswith("127.")
     with pytest.raises(MeasureError, match=r"192\.0\.3\.0/24"):  # for documentation: nobody has it

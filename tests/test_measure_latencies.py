@@ -58,6 +58,13 @@ def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> Non
     assert found["barrier_s"]["p50"] == lowest + width / 2
 
 
+def test_the_skew_of_phases_is_between_those_who_wait_least_and_most() -> None:
+    waits = {0: (1.0, 10), 1: (4.0, 20), 2: (0.0, 0)}
+    counted = {unit: {"in_barrier_s": s, "barriers": n} for unit, (s, n) in waits.items()}
+    found = metrics(counted, packing=1)["barrier_s"]
+    assert found == {"whole": 5 / 30, "least": 1 / 10, "most": 4 / 20}
+
+
 def test_what_no_unit_of_ours_counts_gives_no_percentiles() -> None:
     assert latencies([{}, {"building_bucket.99999": 1, "in_barrier_bucket.x": 3}]) == {}
     assert percentiles({}) == {}

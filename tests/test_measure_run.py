@@ -345,3 +345,13 @@ def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
     assert len(units) == 3
     assert not any(Path("/proc", unit).exists() for unit in units)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> None:
+    tally = Tally()
+    tally.read({"elapsed_s": 5.0, "meps_built": 10, "phases": 1})
+    assert tally.begins_anew({"elapsed_s": 4.0})
+    assert not tally.begins_anew({"elapsed_s": 5.0})
+    tally.read({"elapsed_s": 4.0, "meps_built": 12, "phases": 7})
+    # Nothing of the 12 and 7 has been counted before, though neither is less than it was.
+    assert tally.totals == {"elapsed_s": 9.0, "meps_built": 22, "phases": 8}

@@ -199,6 +199,7 @@ std::vector<int> Buffer::descriptors() const {
 }
 
 const SharedMemory& Buffer::area() const { return parts_->area; }
+std::uint32_t Buffer::pieces() const { return parts_->pieces; }
 const Doorbell& Buffer::reader_bell() const { return *parts_->reader_bell; }
 const Doorbell& Buffer::writer_bell() const { return *parts_->writer_bell; }
 

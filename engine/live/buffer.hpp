@@ -50,6 +50,7 @@ class Buffer {
     /// To be handed over. Valid as long as the buffer.
     [[nodiscard]] std::vector<int> descriptors() const;
     [[nodiscard]] const SharedMemory& area() const;
+    [[nodiscard]] std::uint32_t pieces() const;  ///< at most at once
     /// What its reader and its writer sleep on: for who waits for something else as well.
     [[nodiscard]] const Doorbell& reader_bell() const;
     [[nodiscard]] const Doorbell& writer_bell() const;

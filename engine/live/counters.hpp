@@ -48,8 +48,8 @@ struct NodeCounters {
     Counter first_mep_time;  ///< from the start of the first epoch to its first MEP
     Counter build_time;      ///< from the grant of a MEP until it is built, sum
     // ---- what was refused
-    Counter refused_messages;  ///< that no unit of this epoch sends
-    Counter refused_writes;    ///< immediate data of another epoch, or of what nobody was granted
+    Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
+    Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
     Counter unreachable;       ///< units lost by the transport
     // ---- how long it took, each time
     LatencyHistogram builds;       ///< of MEPs: from the grant until it is built

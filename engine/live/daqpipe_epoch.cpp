@@ -69,6 +69,7 @@ class DaqpipeEpoch final : public UnitEpoch {
     struct BuilderOut;
     struct ReadoutOut;
 
+    void count();
     base::expected<void> make_manager();
     base::expected<void> make_readout();
     base::expected<void> make_builder();
@@ -249,7 +250,22 @@ bool DaqpipeEpoch::step(Time now) {
         BuilderOut out{*this};
         did |= take_back([&](std::uint64_t event) { builder_->on_processed(EventId{event}, out); });
     }
+    count();
     return did;
+}
+
+void DaqpipeEpoch::count() {
+    std::uint64_t messages = manager_ ? manager_->counters().unexpected : 0;
+    std::uint64_t writes = 0;
+    if (readout_) {
+        messages += readout_->counters().unexpected_requests;
+    }
+    if (builder_) {
+        const auto& builder = builder_->counters();
+        messages += builder.unexpected_assignments;
+        writes += builder.unexpected_fragments + builder.from_lost;
+    }
+    count_refused(messages, writes);
 }
 
 Time DaqpipeEpoch::next_timer() const {
@@ -376,13 +392,13 @@ bool DaqpipeEpoch::on_request(BuilderIndex builder, const UnitMessage& message) 
     return answer != RequestBook::Answer::refused;
 }
 
-void DaqpipeEpoch::on_written(UnitIndex, std::uint32_t bits) {
-    const auto immediate = immediate_of(bits);
+void DaqpipeEpoch::on_written(UnitIndex from, std::uint32_t bits) {
+    const auto immediate = immediate_of(from, bits);
     if (!immediate) {
         return;
     }
     if (immediate->slot >= event_in_.size() || !event_in_[immediate->slot]) {
-        counters_.refused_writes.add(1);
+        refuse_write();
         return;
     }
     counters_.mfps_received.add(1);
@@ -448,7 +464,7 @@ void DaqpipeEpoch::deliver(EventId event) {
 // ---- the end ------------------------------------------------------------------------------------
 
 void DaqpipeEpoch::on_close(std::span<const UnitIndex> lost) {
-    const Lost gone = lost_of(lost);
+    const Lost gone = lose(lost);
     if (manager_) {
         manager_->on_close();
     }

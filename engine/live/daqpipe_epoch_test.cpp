@@ -134,6 +134,20 @@ TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
     EXPECT_EQ(nodes.sum({0, 1}, "meps_delivered"), 0);
 }
 
+TEST(DaqpipeEpoch, WhatASourceDoesNotDeliverIsEmptyWhenItEnds) {
+    NodesUnderTest nodes(2, daqpipe("behind", true), [](NodeConfig& config) {
+        config.source = config.self == 1 ? SourceKind::user : SourceKind::generator;
+    });
+    nodes.begin(1, {0, 1}, 0);
+    // Both builder units get an event for each credit, and the fragments of unit 0.
+    ASSERT_TRUE(nodes.until_each({0, 1}, "mfps_received", 3));
+    EXPECT_EQ(nodes.halt({0, 1}, {}), 2 * 3);
+    EXPECT_EQ(nodes.count(1, "mfps_absent"), 2 * 3);
+    EXPECT_EQ(nodes.sum({0, 1}, "meps_delivered"), 2 * 3);
+    EXPECT_EQ(nodes.sum({0, 1}, "meps_wrong"), 0);
+    EXPECT_EQ(nodes.sum({0, 1}, "meps_checked"), 2 * 3);
+}
+
 TEST(DaqpipeNode, SaysWhatDoesNotFitBeforeItBegins) {
     NodeConfig config = daqpipe("unfit", false);
     config.credits = 1'025;

@@ -159,8 +159,8 @@ struct Node::Parts {
     Ends ends;
     std::uint32_t epoch = 0;
     std::optional<Members> members;
-    /// Somebody who is not a member any more may still write to the output buffer, or its consumer
-    /// is not through with it: the next epoch has another one.
+    /// A member of the epoch may still write to the output buffer, as it did not drain with it, or
+    /// its consumer is not through with it: the next epoch has another one.
     bool is_output_spoilt = false;
     mutable std::mutex mutex;   ///< of what follows, at which other threads look
     TransportCounters earlier;  ///< of all epochs before this one
@@ -339,7 +339,7 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
     node.ends.stop_sources();  // not before: a builder unit may have asked for what is to come
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
-        node.is_output_spoilt = !lost.empty() || !state.is_consumed;
+        node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
     }
     return {.is_drained = state.is_drained,
             .next_mep = state.next_mep,

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,7 +23,10 @@ namespace daqloom::live {
 /// Folded, one for each slot: unit n is in slot n.
 class NodesUnderTest {
   public:
-    NodesUnderTest(std::uint32_t units, NodeConfig config) {
+    /// `adapt`: called with the configuration of each.
+    NodesUnderTest(
+        std::uint32_t units, NodeConfig config,
+        const std::function<void(NodeConfig&)>& adapt = [](NodeConfig&) {}) {
         config.readout_in_slot.clear();
         config.fragment_bytes.resize(std::size_t{units} * config.streams,
                                      config.fragment_bytes.front());
@@ -31,7 +35,9 @@ class NodesUnderTest {
         }
         config.builder_in_slot = config.readout_in_slot;
         for (config.self = 0; config.self < units; ++config.self) {
-            auto made = Node::make(config);
+            NodeConfig own = config;
+            adapt(own);
+            auto made = Node::make(std::move(own));
             EXPECT_TRUE(made) << made.error().message;
             nodes_.push_back(made ? std::move(*made) : nullptr);
         }

@@ -21,14 +21,16 @@ class Outlet {
         retry();
     }
 
-    /// Calls `consumed(turn)` for each MEP that the consumer is through with. False: none.
+    /// Calls `consumed(turn)` for each MEP that the consumer is through with. False: none, or the
+    /// consumer's word makes no sense.
     template <class Consumed>
     bool take_back(Consumed consumed) {
         const std::uint64_t acknowledged = writer_.acknowledged();
-        if (acknowledged == consumed_) {
+        const std::uint64_t count = acknowledged - consumed_;
+        if (count == 0 || count > writer_.committed() - consumed_) {
             return false;
         }
-        for (; consumed_ < acknowledged; ++consumed_) {
+        for (; consumed_ != acknowledged; ++consumed_) {
             if (consumed_ >= before_ && !turns_.empty()) {  // else of an earlier epoch
                 const std::uint64_t turn = turns_.front();
                 turns_.pop();

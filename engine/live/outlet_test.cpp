@@ -1,7 +1,9 @@
 #include "live/outlet.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -71,6 +73,29 @@ TEST_F(OutletTest, MepsOfAnEarlierEpochDoNotComeBack) {
     EXPECT_TRUE(taken_back(outlet).empty());
     ASSERT_TRUE(consumer.next());
     consumer.acknowledge();
+    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
+}
+
+TEST_F(OutletTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
+    struct Control {  // as in the buffer's memory
+        alignas(64) std::atomic<std::uint64_t> committed;
+        std::atomic<std::uint32_t> closed;
+        alignas(64) std::atomic<std::uint64_t> acknowledged;
+    };
+    OwnedFd control_fd(::dup(buffer_->descriptors()[0]));
+    auto memory = SharedMemory::attach(std::move(control_fd), SharedMemory::Access::read_write,
+                                       base::Bytes{1} << 20);
+    ASSERT_TRUE(memory) << memory.error().message;
+    auto& control = *reinterpret_cast<Control*>(memory->bytes().data());
+    Outlet outlet(*buffer_);
+    outlet.put(0, 0, 0, 64);
+    ASSERT_EQ(control.committed, 1U);
+    for (const std::uint64_t nonsense :
+         {std::uint64_t{2}, std::uint64_t{1'000'000}, ~std::uint64_t{0}}) {
+        control.acknowledged = nonsense;
+        EXPECT_TRUE(taken_back(outlet).empty());
+    }
+    control.acknowledged = 1;
     EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
 }
 

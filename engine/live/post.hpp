@@ -1,6 +1,7 @@
 // What a unit sends: messages and writes, kept while the transport has no room.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,27 @@ class Post {
             }
         }
         return letters_.size() + writes_.size() < before;
+    }
+
+    /// What waits for these is not sent any more: they may never make room.
+    void forget(std::span<const UnitIndex> units) {
+        const auto is_one = [&](UnitIndex to) {
+            return std::ranges::find(units, to) != units.end();
+        };
+        for (std::uint32_t left = letters_.size(); left > 0; --left) {
+            const Letter letter = letters_.front();
+            letters_.pop();
+            if (!is_one(letter.to)) {
+                letters_.push(letter);
+            }
+        }
+        for (std::uint32_t left = writes_.size(); left > 0; --left) {
+            const Write write = writes_.front();
+            writes_.pop();
+            if (!is_one(write.to)) {
+                writes_.push(write);
+            }
+        }
     }
 
     [[nodiscard]] bool is_empty() const { return letters_.empty() && writes_.empty(); }

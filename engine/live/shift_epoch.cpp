@@ -58,6 +58,7 @@ class ShiftEpoch final : public UnitEpoch {
     bool give_back_acknowledged();
     bool fire_timers(Time now);
     bool take_back_consumed();
+    void count();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
     void enter(std::uint64_t step, ShiftStage stage, Time at);
     /// Whose builder unit it sends to.
@@ -185,6 +186,7 @@ base::expected<void> ShiftEpoch::make_units() {
         builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
         builder.announced_meps = config.meps_per_phase;
         builder.output_buffer = config.output_buffer;
+        builder.output_meps = parts_.output->pieces();
         builder.when_full = config.when_full;
         builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
                                                              : protocol::WhenIncomplete::drop;
@@ -225,7 +227,26 @@ bool ShiftEpoch::step(Time now) {
     if (builder_) {
         did |= take_back_consumed();
     }
+    count();
     return did;
+}
+
+void ShiftEpoch::count() {
+    std::uint64_t messages = 0;
+    std::uint64_t writes = 0;
+    if (readout_) {
+        const auto& readout = readout_->readout().counters();
+        messages +=
+            readout.unexpected_answers + readout.from_lost + readout_->counters().unexpected;
+        messages += readout_->barrier() ? readout_->barrier()->counters().unexpected : 0;
+    }
+    if (builder_) {
+        const auto& builder = builder_->counters();
+        messages += builder.unexpected_sizes;
+        writes += builder.unexpected_mfps + builder.from_lost;
+        counters_.meps_discarded.set(discarded_before_ + builder.discarded);
+    }
+    count_refused(messages, writes);
 }
 
 bool ShiftEpoch::fire_timers(Time now) {
@@ -275,7 +296,6 @@ bool ShiftEpoch::feed_streams() {
 
 bool ShiftEpoch::take_back_consumed() {
     BuilderOut out{*this};
-    counters_.meps_discarded.set(discarded_before_ + builder_->counters().discarded);
     return take_back([&](std::uint64_t turn) {
         builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
     });
@@ -381,8 +401,8 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     }
 }
 
-void ShiftEpoch::on_written(UnitIndex, std::uint32_t bits) {
-    const auto immediate = immediate_of(bits);
+void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
+    const auto immediate = immediate_of(from, bits);
     if (!immediate) {
         return;
     }
@@ -426,7 +446,7 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
 // ---- the end ------------------------------------------------------------------------------------
 
 void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
-    const Lost gone = lost_of(lost);
+    const Lost gone = lose(lost);
     timer_ = idle_until_ = Time::never();
     is_phase_ready_ = false;
     if (readout_) {

@@ -26,6 +26,10 @@ class StreamIntake {
     /// Whether the stream has its next MFP: number `taken()`.
     bool has_next() {
         while (!has_piece_) {
+            while (taken_ == given_back_ && unused_ > 0) {
+                reader_.acknowledge();
+                --unused_;
+            }
             const auto piece = reader_.next();
             if (!piece) {
                 return false;
@@ -33,10 +37,6 @@ class StreamIntake {
             ++unused_;
             has_piece_ = is_of_use(*piece);
             piece_ = *piece;
-            while (!has_piece_ && taken_ == given_back_ && unused_ > 0) {
-                reader_.acknowledge();
-                --unused_;
-            }
         }
         return taken_ - given_back_ < held_.size();
     }

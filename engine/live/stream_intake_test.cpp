@@ -123,6 +123,19 @@ TEST_F(StreamIntakeTest, ANewEpochReadsAgainWhatWasNotGivenBack) {
     EXPECT_FALSE(intake.has_next());
 }
 
+TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    put(0, {1});
+    put(0, {1});
+    EXPECT_FALSE(intake.has_next());
+    intake.give_back();
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_EQ(acknowledged(), 3);
+}
+
 TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
     StreamIntake intake(*buffer_, 0, 8, counters_);
     put(0, {1});

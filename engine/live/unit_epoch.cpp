@@ -14,7 +14,9 @@ UnitEpoch::UnitEpoch(const EpochParts& parts, Members members, std::uint32_t str
       members_(std::move(members)),
       counters_(*parts.counters),
       post_(*parts.transport),
-      streams_(streams) {}
+      streams_(streams),
+      refused_messages_before_(counters_.refused_messages),
+      refused_writes_before_(counters_.refused_writes) {}
 
 void UnitEpoch::make_outlet() {
     outlet_.emplace(*parts_.output);
@@ -46,17 +48,24 @@ std::optional<protocol::UnitMessage> UnitEpoch::message_of(UnitIndex from,
     return message;
 }
 
-std::optional<Immediate> UnitEpoch::immediate_of(std::uint32_t bits) {
+std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t bits) {
     const Immediate immediate = Immediate::decode(bits);
-    if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
-        immediate.source >= readouts() * streams_) {
-        counters_.refused_writes.add(1);
+    const std::uint32_t readout = immediate.source / streams_;
+    if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs || readout >= readouts() ||
+        (from != unknown_unit && from != members_.readouts[readout])) {
+        refuse_write();
         return std::nullopt;
     }
     return immediate;
 }
 
-UnitEpoch::Lost UnitEpoch::lost_of(std::span<const UnitIndex> units) const {
+void UnitEpoch::count_refused(std::uint64_t messages, std::uint64_t writes) {
+    counters_.refused_messages.set(refused_messages_before_ + refused_messages_ + messages);
+    counters_.refused_writes.set(refused_writes_before_ + refused_writes_ + writes);
+}
+
+UnitEpoch::Lost UnitEpoch::lose(std::span<const UnitIndex> units) {
+    post_.forget(units);
     Lost lost;
     for (const UnitIndex unit : units) {
         if (unit >= members_.readout_of.size()) {

@@ -49,16 +49,19 @@ class UnitEpoch : public Epoch {
     /// None: it was refused. Its values are valid until the next one.
     std::optional<protocol::UnitMessage> message_of(UnitIndex from,
                                                     std::span<const std::byte> bytes);
-    void refuse_message() { counters_.refused_messages.add(1); }
-    /// None: it was refused.
-    std::optional<protocol::Immediate> immediate_of(std::uint32_t bits);
+    void refuse_message() { ++refused_messages_; }
+    void refuse_write() { ++refused_writes_; }
+    /// None: it was refused. `from` may be unknown.
+    std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
+    /// Of those that got as far as the protocol's units, what these have ignored in this epoch.
+    void count_refused(std::uint64_t messages, std::uint64_t writes);
 
     struct Lost {
         std::vector<protocol::ReadoutIndex> readouts;
         std::vector<protocol::BuilderIndex> builders;
     };
-    /// What these units were in this epoch.
-    [[nodiscard]] Lost lost_of(std::span<const UnitIndex> units) const;
+    /// What these units were in this epoch. Nothing is sent to them any more.
+    Lost lose(std::span<const UnitIndex> units);
 
     // ---- MEPs. `slot`: below `Immediate::slots`.
     /// Its first grant, or request, goes out.
@@ -119,6 +122,12 @@ class UnitEpoch : public Epoch {
     std::uint64_t table_bytes_ = 0;                   ///< of the MFPs in it
     std::vector<base::Time> granted_at_;              ///< by slot
     std::vector<UnitIndex> unreachable_;
+
+    // Refused: in earlier epochs, and in this one before it got to the protocol's units.
+    std::uint64_t refused_messages_before_;
+    std::uint64_t refused_writes_before_;
+    std::uint64_t refused_messages_ = 0;
+    std::uint64_t refused_writes_ = 0;
 };
 
 }  // namespace daqloom::live

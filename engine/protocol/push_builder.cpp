@@ -60,6 +60,9 @@ std::optional<std::string> problem_of(const PushBuilderConfig& config) {
         return fmt::format("output buffer of {} bytes; give 1 to {}", config.output_buffer,
                            largest_output);
     }
+    if (config.output_meps < 1) {
+        return "output buffer for no MEP; give 1 or more";
+    }
     const auto [header, alignment] = config.layout;
     if (header < 0 || header > largest_mep_header || alignment < 1 ||
         alignment > largest_mfp_alignment ||

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,6 +48,8 @@ struct PushBuilderConfig {
     /// As the readout units have it.
     std::uint32_t announced_meps = 1;
     base::Bytes output_buffer = base::Bytes{1} << 30;
+    /// So many MEPs fill the output buffer, however small they are.
+    std::uint64_t output_meps = std::numeric_limits<std::uint64_t>::max();
     WhenFull when_full = WhenFull::discard;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     MepLayout layout = {};
@@ -248,6 +252,10 @@ class PushBuilder {
     [[nodiscard]] std::uint64_t under_construction() const {
         return counters_.granted - counters_.built - counters_.incomplete - counters_.dropped;
     }
+    /// MEPs that have their place in the output buffer.
+    [[nodiscard]] std::uint64_t meps_held() const {
+        return counters_.granted - counters_.dropped - counters_.processed;
+    }
     /// Bytes of the output buffer that are taken.
     [[nodiscard]] base::Bytes output_held() const { return output_.held(); }
 
@@ -299,7 +307,9 @@ class PushBuilder {
             here.payload += size;
         }
         here.bytes = std::max(lay_out(config_.layout, sizes, offsets), config_.layout.alignment);
-        const auto place = output_.push(next_to_answer_, here.bytes);
+        const auto place = meps_held() < config_.output_meps
+                               ? output_.push(next_to_answer_, here.bytes)
+                               : std::nullopt;
         if (!place) {
             if (config_.when_full == WhenFull::wait && here.bytes <= output_.capacity()) {
                 return false;

@@ -84,6 +84,13 @@ def measure(
         Path | None,
         typer.Option(metavar="FILE", help="Write a timeline that ui.perfetto.dev opens."),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the last phases: .png, .pdf or .svg. Of linear shifting.",
+        ),
+    ] = None,
     log_dir: LogDir = None,
 ) -> None:
     """Build events for real.
@@ -104,6 +111,10 @@ def measure(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
+        if figure:
+            from daqloom.report.result_figure import FABRIC_ENDINGS
+
+            check_writable(figure, "--figure", FABRIC_ENDINGS)
         from daqloom.measure.run import StoppedError, of_a_fabric, with_options
         from daqloom.measure.run import measure as run
         from daqloom.scenario import load_system
@@ -120,11 +131,16 @@ def measure(
                     system,
                     log_dir=log_dir,
                     trace=trace,
+                    timeline=figure is not None,
                     progress=lambda how: say(how.share, _rates(how)),
                     on_event=_only_losses,
                 )
         except StoppedError:
             raise KeyboardInterrupt from None
+        if figure:
+            from daqloom.report.result_figure import write
+
+            write(figure, system, result)
         print(result.to_json()) if json else print_result(result)
 
 

@@ -254,7 +254,9 @@ METRICS: tuple[Metric, ...] = (
         "s",
         _FORMULA,
         "Mean time of a node in a barrier: `waiting` until the slowest has entered, `releasing` "
-        "from then on, which is what the barrier itself costs. `measure` gives the `whole`.",
+        "from then on, which is what the barrier itself costs. `measure` gives the `whole`, and of "
+        "it `p50`, `p99` (within 3 %), `max`, and `least` and `most`: the means of the unit that "
+        "comes last and of the one that comes first, which is how far nodes are apart.",
     ),
     Metric(
         "idle_share",

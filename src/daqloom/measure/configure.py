@@ -94,7 +94,7 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.keeps_lost_slots = nodes.dummies != "none"
     config.transport, config.bind, config.waiting = (
         measure.transport,
-        own_address(run.control, measure.network),
+        own_address(run.control, measure.network, for_others=measure.spans_machines),
         measure.waiting,
     )
     config.protocol = nodes.protocol

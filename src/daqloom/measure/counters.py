@@ -62,6 +62,7 @@ GROUPS: dict[str, tuple[Counter, ...]] = {
         Counter("barriers", "barriers", "Left."),
     ),
     "Builder unit": (
+        Counter("first_mep_s", "s", "From the start of the first epoch to its first MEP."),
         Counter("meps_granted", "MEPs", "Given a place in the output buffer."),
         Counter("meps_delivered", "MEPs", "To the consumer, whole or not."),
         Counter("meps_built", "MEPs", "Whole."),

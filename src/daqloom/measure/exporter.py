@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from daqloom.measure.connection import joined
 from daqloom.measure.counters import GROUPS
 from daqloom.measure.errors import MeasureError
+from daqloom.measure.interface import own_address
 from daqloom.measure.latencies import Buckets, split
 from daqloom.measure.tally import LEVELS
 
@@ -177,12 +178,15 @@ class Exporter:
         self._thread.join()
 
 
-def exporter(scenario: Mapping[str, Any], unit: int, run: str, read: Read) -> Exporter | None:
-    """As the scenario's document wants it; None: it does not. Raises MeasureError."""
-    given = scenario.get("measure", {})
-    port = given.get("prometheus_port", 0)
+def exporter(
+    scenario: Mapping[str, Any], unit: int, run: str, control: str, read: Read
+) -> Exporter | None:
+    """As the scenario's document wants it, on the address with which this machine reaches the run
+    control at `control`: loopback, or where others may look. None: it is not wanted. Raises
+    MeasureError."""
+    port = scenario.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None
     labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
     packing = int(scenario.get("fragments", {}).get("packing", 1))
-    return Exporter(Collector(read, labels, packing), given.get("bind", "127.0.0.1"), port + unit)
+    return Exporter(Collector(read, labels, packing), own_address(control), port + unit)

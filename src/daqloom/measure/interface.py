@@ -12,10 +12,11 @@ ANY_PORT = 9
 """Nothing is sent there: the system only looks up its routes."""
 
 
-def own_address(control: str, network: str = "") -> str:
+def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
     """With which this machine reaches the run control at `control` (host:port), or `network`.
 
-    Raises MeasureError where there is none.
+    Raises MeasureError where there is none, or where it is loopback and `for_others`: other
+    machines have to reach it.
     """
     target = split(control)[0]
     if network:
@@ -36,5 +37,10 @@ def own_address(control: str, network: str = "") -> str:
         raise MeasureError(
             f"measure.network = {network}: this machine has no address in it, only {own} that "
             "leads there"
+        )
+    if for_others and ipaddress.ip_address(own.partition("%")[0]).is_loopback:
+        raise MeasureError(
+            f"{control} is loopback on this machine, where units of others would not find this "
+            "one; set measure.bind to the address itself, or measure.network to its network"
         )
     return own

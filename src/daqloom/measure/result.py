@@ -90,13 +90,11 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
         if not inner:
             found[name] = scaled
         else:
-            nest = found.setdefault(name, {})
-            assert isinstance(nest, dict)
-            nest[inner] = scaled
-    for metric, percentiles in latencies(counted.values()).items():
-        nest = found.setdefault(metric, {})
-        assert isinstance(nest, dict)
-        nest.update(percentiles)
+            _nest(found, name)[inner] = scaled
+    for name, percentiles in latencies(counted.values()).items():
+        _nest(found, name).update(percentiles)
+    if skew := _skew(counted.values()):
+        _nest(found, "barrier_s").update(skew)
     share = _fragment_share(counted.values())
     if share is None:
         return found
@@ -117,6 +115,20 @@ def _fragment_share(units: Collection[Counters]) -> float | None:
 
 def _total(counter: str, units: Collection[Counters]) -> int | float:
     return sum(unit.get(counter, 0) for unit in units)
+
+
+def _nest(found: Metrics, name: str) -> dict[str, int | float]:
+    nest = found.setdefault(name, {})
+    assert isinstance(nest, dict)
+    return nest
+
+
+def _skew(units: Collection[Counters]) -> dict[str, float]:
+    """How long the unit that comes last to barriers spends in one, and the one that comes first."""
+    means_s = [
+        unit.get("in_barrier_s", 0) / unit["barriers"] for unit in units if unit.get("barriers")
+    ]
+    return {"least": min(means_s), "most": max(means_s)} if means_s else {}
 
 
 REFUSED = "refused_"

@@ -105,14 +105,21 @@ def measure(
     The result carries `series.run_events`: `time_s` from the start, `text`; with `timeline` also
     `series.phases`, see `daqloom.timeline`. `trace` is a file for ui.perfetto.dev with the same.
 
-    Raises ScenarioError where the scenario cannot be built, MeasureError where the run breaks and
-    `StoppedError` after Ctrl-C or SIGTERM, when all units have ended.
+    Raises ScenarioError where the scenario cannot be built or has no timeline, MeasureError where
+    the run breaks and `StoppedError` after Ctrl-C or SIGTERM, when all units have ended.
     """
+    from daqloom.scenario.errors import ScenarioError
+
     fabric = of_a_fabric(scenario)
     if seed is not None and seed != fabric.run.seed:
         fabric = fabric.with_overrides({"run.seed": seed})
+    traced = Traced(trace, timeline)
+    if traced.wanted and fabric.nodes.protocol != "shift":
+        raise ScenarioError(
+            f'nodes.protocol = "{fabric.nodes.protocol}" has no phases, which are what a timeline '
+            "of a measurement shows; measure it without one"
+        )
     with run_folder(log_dir) as folder:
-        traced = Traced(trace, timeline)
         result = _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
     return replace(result, scenario_hash=scenario.hash())
 

@@ -18,7 +18,8 @@ def measured_spans(
 ) -> list[Span]:
     """Of what the readout units told, by unit; times are seconds from `began_ns` (since 1970).
 
-    The steps of an epoch go on from those of the one before, in whole rounds.
+    The steps of an epoch go on from those of the one before, in whole rounds. The last ones, which
+    not all units have begun because the epoch was ended, are left out.
     """
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
@@ -28,7 +29,9 @@ def measured_spans(
     found: list[Span] = []
     first_step, rounds = 0, len(system.readouts)
     for epoch in sorted({row[1] for row, _ in rows}):
-        here = [(row, node) for row, node in rows if row[1] == epoch]
+        here = _begun_by_all([(row, node) for row, node in rows if row[1] == epoch])
+        if not here:
+            continue
         told: list[Stage] = sorted(
             ((begin_ns - began_ns) / 1e9, first_step + step, node, what)
             for (begin_ns, _, step, _, what), node in here
@@ -41,3 +44,13 @@ def measured_spans(
         found += spans(told, told[-1][0], members, lambda *place, to=partners: to[place])
         first_step = -(-(1 + max(step for _, step, _, _ in told)) // rounds) * rounds
     return found
+
+
+def _begun_by_all(rows: list[tuple[StageRow, int]]) -> list[tuple[StageRow, int]]:
+    """Of an epoch, by node."""
+    begun = dict.fromkeys((node for _, node in rows), -1)
+    for (_, _, step, _, what), node in rows:
+        if what in ("sending", "idle"):
+            begun[node] = max(begun[node], step)
+    last = min(begun.values())
+    return [(row, node) for row, node in rows if row[2] <= last]

@@ -170,7 +170,9 @@ class Unit:
     def _export(self, order: Configure) -> None:
         if self._exporter:
             self._exporter.close()
-        self._exporter = exporter(order.scenario, order.unit, order.run, self._counters)
+        self._exporter = exporter(
+            order.scenario, order.unit, order.run, self._control, self._counters
+        )
 
     def _made(self) -> Node:
         if self._node is None:

@@ -49,16 +49,18 @@ def draw(scenario: FabricScenario, result: Result) -> Figure:
     import matplotlib as mpl
 
     system = fabric_system(scenario)
-    carried = loads(system.fabric, result, scenario.run.duration)
+    measured = result.method == "measure"  # nobody sees into real cables
+    carried = None if measured else loads(system.fabric, result, scenario.run.duration)
     with mpl.rc_context(style.RC):
         sheet = Sheet(WIDTH, MARGIN)
         name = f"{scenario.name}: " if scenario.name else ""
         sheet.write(name + _about(scenario, system), 13, 20, weight="bold")
         sheet.write(_numbers(result), 10, 44, color=style.GREY)
         _draw_times(sheet, scenario, result)
-        title = "What each cable carried, over the whole run with its warm-up"
-        sheet.write(title, 10.5, 4, weight="bold")
-        link_load_map.draw(sheet, system.fabric, carried)
+        if carried is not None:
+            title = "What each cable carried, over the whole run with its warm-up"
+            sheet.write(title, 10.5, 4, weight="bold")
+            link_load_map.draw(sheet, system.fabric, carried)
         return sheet.finish()
 
 
@@ -68,7 +70,9 @@ def _draw_times(sheet: Sheet, scenario: FabricScenario, result: Result) -> None:
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
     beside = BESIDE if any(latency.get("count", ())) else 0.0
-    width, warmup_s = WIDTH - beside, scenario.run.warmup
+    width = WIDTH - beside
+    given = scenario.measure if result.method == "measure" else scenario.run
+    warmup_s = given.warmup
     height = 0.0
     if phases.get("node"):
         height = phase_figure.draw(sheet, width, phases, warmup_s)

@@ -209,6 +209,12 @@ class Measure(Part):
         description="unit N serves its counters for Prometheus on this port + N; 0: it does not",
     )
 
+    @property
+    def spans_machines(self) -> bool:
+        """Whether units of other machines may have to reach each other's."""
+        local = self.launch == "local" or ipaddress.ip_address(self.bind).is_loopback
+        return self.transport != "shm" and not local
+
     def bearing(self) -> dict[str, Any]:
         """What of it bears on a result and is not as usual, as JSON has it."""
         usual = Measure().model_dump(mode="json")

@@ -1,0 +1,46 @@
+// What comes from a network where the seal is known: whoever holds the token may still say
+// anything. The input is an envelope, whose seal is put right if the first byte says so, and its
+// message.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "live/transport/envelope.hpp"
+#include "live/transport/siphash.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace daqloom::live;
+    constexpr Token token = {std::byte{42}};
+    constexpr UnitIndex self = 1;
+    constexpr UnitIndex units = 3;
+    constexpr std::uint32_t epoch = 7;
+    if (size == 0) {
+        return 0;
+    }
+    const bool is_sealed = (data[0] & 1) != 0;
+    const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
+    std::vector<std::byte> received(bytes.begin(), bytes.end());
+    if (is_sealed && received.size() >= sizeof(Envelope)) {
+        const std::uint64_t seal =
+            SipHash(token)(std::span(received).first(offsetof(Envelope, seal)));
+        std::memcpy(received.data() + offsetof(Envelope, seal), &seal, sizeof seal);
+    }
+    const Sealer sealer(token, self, units, epoch, 99);
+    const auto opened = sealer.open(received);
+    if (opened.verdict != Sealer::Verdict::ours) {
+        return opened.message.empty() ? 0 : (std::abort(), 0);
+    }
+    // Ours: then it is what its sender would have sealed, byte for byte.
+    const Sealer sender(token, opened.from, units, epoch, opened.incarnation);
+    const Envelope again = sender.seal(opened.kind, self, opened.message.size());
+    if (opened.from >= units || opened.from == self ||
+        opened.message.size() > Transport::most_message ||
+        opened.message.size() + sizeof(Envelope) != received.size() ||
+        std::memcmp(&again, received.data(), sizeof again) != 0) {
+        std::abort();
+    }
+    return 0;
+}

@@ -1,0 +1,53 @@
+// The address of a unit's endpoint, as the run control passes it on: any bytes. The input is the
+// address, or our own with the input's bytes laid over it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "live/transport/libfabric_endpoint.hpp"
+
+namespace {
+
+using daqloom::live::ofi::Endpoint;
+
+/// An address vector keeps what was put into it: a new one now and then.
+Endpoint& endpoint() {
+    static std::optional<Endpoint> open;
+    static int uses = 0;
+    if (!open || ++uses % 1000 == 0) {
+        open.reset();
+        auto made = Endpoint::open({.provider = "tcp;ofi_rxm", .node = "127.0.0.1"}, 4096, 2);
+        if (!made) {
+            std::abort();
+        }
+        open.emplace(std::move(*made));
+    }
+    return *open;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2) {
+        return 0;
+    }
+    Endpoint& ours = endpoint();
+    const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
+    std::vector<std::byte> address(bytes.begin(), bytes.end());
+    if ((data[0] & 1) != 0) {
+        const auto own = ours.address();
+        address = *own;
+        const std::size_t at = data[1] % address.size();
+        const std::size_t length = std::min(bytes.size(), address.size() - at);
+        std::copy_n(bytes.begin(), length, address.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const auto destination = ours.meet(address);
+    if (destination && destination->bytes > std::uint64_t{1} << 62) {
+        std::abort();
+    }
+    return 0;
+}

@@ -1,0 +1,186 @@
+"""Real runs with the engine: every event is checked, whatever becomes of the units."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HUNG_S = 300
+DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
+SMALL = (
+    "measure.heartbeat=100 ms",
+    "measure.fault_timeout=2 s",
+    "measure.warmup=200 ms",
+    "fragments.packing=20",
+)
+
+
+class Live:
+    """`daqloom measure laptop` in a process of its own."""
+
+    def __init__(self, duration: str, *more: str, prefix: tuple[str, ...] = ()) -> None:
+        sets = [part for each in SMALL for part in ("--set", each)]
+        # Written at its end, wherever it is being read.
+        self.err = tempfile.TemporaryFile("a+")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [
+                *prefix,
+                *DAQLOOM,
+                "measure",
+                "laptop",
+                "--duration",
+                duration,
+                "--json",
+                *sets,
+                *more,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=self.err,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        self.err.close()
+
+    def units(self) -> list[int]:
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text().split()]
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + HUNG_S
+        while not what():
+            assert self.process.poll() is None, self.said()[-2000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def building(self) -> list[int]:
+        """The four units, once they build events."""
+        self.wait_for(lambda: "4 of 4 units running" in self.said())
+        return self.units()
+
+    def said(self) -> str:
+        self.err.seek(0)
+        return self.err.read()
+
+    def metrics(self) -> dict:
+        out, _ = self.process.communicate(timeout=HUNG_S)
+        assert self.process.returncode == 0, self.said()[-2000:]
+        return json.loads(out)["metrics"]
+
+
+def expect_accounted(metrics: dict) -> dict[str, int]:
+    accounts = metrics["events_accounted"]
+    fates = {fate: count for fate, count in accounts.items() if fate != "begun"}
+    assert metrics["events_wrong"] == 0
+    assert min(fates.values()) >= 0
+    assert sum(fates.values()) == accounts["begun"]
+    assert accounts["built"] > 0
+    return accounts
+
+
+def expect_went_on(metrics: dict) -> None:
+    expect_accounted(metrics)
+    assert metrics["regroupings"] >= 1
+
+
+@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+def test_every_event_of_a_short_run_is_right(transport: str) -> None:
+    with Live("1 s", "--transport", transport) as run:
+        metrics = run.metrics()
+    accounts = expect_accounted(metrics)
+    assert metrics["units_lost"] == 0
+    assert metrics["events_checked"] > 0
+    assert accounts["incomplete"] == accounts["dropped"] == 0
+    # What the builder units were not equally far with when the run ended: two rounds at most.
+    assert accounts["unfinished"] <= 2 * 4 * 20
+
+
+def test_a_killed_unit_is_left_out_and_comes_back() -> None:
+    with Live("8 s") as run:
+        victim = run.building()[1]
+        os.kill(victim, signal.SIGKILL)
+        run.wait_for(lambda: victim not in run.units() and len(run.units()) == 4)
+        metrics = run.metrics()
+    expect_went_on(metrics)
+    assert metrics["units_lost"] >= 1
+
+
+def test_a_stopped_unit_is_left_out_and_damages_nothing_when_it_goes_on() -> None:
+    with Live("10 s") as run:
+        victim = run.building()[2]
+        os.kill(victim, signal.SIGSTOP)
+        # So long that it is given up.
+        deadline = time.monotonic() + 4
+        run.wait_for(lambda: time.monotonic() > deadline)
+        if victim in run.units():
+            os.kill(victim, signal.SIGCONT)
+        metrics = run.metrics()
+    expect_went_on(metrics)
+    assert metrics["units_lost"] >= 1
+
+
+OWN_NETWORK = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+
+
+def can_cut() -> bool:
+    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "ss", "nsenter"))):
+        return False
+    tried = subprocess.run([*OWN_NETWORK, "ss", "-K", "-tn"], capture_output=True)
+    return tried.returncode == 0
+
+
+def test_units_whose_connection_is_cut_meet_again() -> None:
+    if not can_cut():
+        pytest.skip("connections can be cut by root only, in a network namespace of one's own")
+    with Live("10 s", "--transport", "libfabric:tcp", prefix=OWN_NETWORK) as run:
+        units = run.building()
+
+        def ss(*words: str) -> str:
+            command = ["nsenter", "-n", "-t", str(run.process.pid), "ss", "-tnpH", *words]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        def cut() -> bool:
+            """One connection of which units have both ends."""
+            ends = []
+            for line in ss("state", "established").splitlines():
+                owner = re.search(r"pid=(\d+)", line)
+                if owner and int(owner[1]) in units:
+                    here, there = line.split()[2:4]
+                    ends.append((here.rpartition(":")[2], there.rpartition(":")[2]))
+            both = [end for end in ends if end[::-1] in ends]
+            if not both:
+                return False
+            ss("-K", "sport", "=", f":{both[0][0]}", "and", "dport", "=", f":{both[0][1]}")
+            return True
+
+        run.wait_for(cut)
+        metrics = run.metrics()
+    expect_went_on(metrics)
+
+
+def test_a_full_disk_costs_files_and_nothing_else(tmp_path: Path) -> None:
+    disk = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m disk {tmp_path} && exec "$@"')
+    if subprocess.run([*disk, "sh", "true"], capture_output=True).returncode != 0:
+        pytest.skip("a disk of one's own that is full needs root")
+    files = ("--set", "measure.sink=file", "--set", f"measure.sink_files={tmp_path}")
+    with Live("2 s", *files, prefix=(*disk, "sh")) as run:
+        metrics = run.metrics()
+    accounts = expect_accounted(metrics)
+    assert metrics["units_lost"] == 0
+    assert accounts["built"] * 4 * 1000 > 2**21, "more than there is room for"
