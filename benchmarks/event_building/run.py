@@ -39,6 +39,7 @@ BARRIERS = ["centralised", "tournament", "dissemination"]
 FREE = {"shift__barrier": '"none"', "shift__meps_per_phase": 4}
 """No barrier, and four packets of lead."""
 LOCKSTEP = {"shift__barrier": '"tournament"', "shift__meps_per_phase": 4}
+PARTS = ["shm", "tcp", "cubic", "idle", "barriers", "warm_up", "small_packets"]
 NAMESPACE = "DAQLOOM_BENCH_CUBIC"
 
 Contest = dict[str, Callable[[], dict[str, float]]]
@@ -228,7 +229,7 @@ def target(what: str, wanted: float, found: float, *, most: bool = False) -> dic
     return {"target": what, "wanted": wanted, "found": found, "reached": reached}
 
 
-def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any]) -> list[dict[str, Any]]:
+def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Those of each transport, at its points of 1 MB and two units, and of many units."""
 
     def at(transport: str, units: int) -> dict[str, Any] | None:
@@ -255,14 +256,17 @@ def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any]) -> list[dict
         judged.append(
             target(f"{transport}: 8 units of what 2 units do", 0.6, shares[0] / shares[1])
         )
-    return [*judged, target("cores of an idle unit", 0.02, idle["unit_cores"], most=True)]
+    if idle is not None:
+        judged.append(target("cores of an idle unit", 0.02, idle["unit_cores"], most=True))
+    return judged
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="turns of each (default 5)")
+    parser.add_argument("--repeats", type=int, help="turns of each (default 5; quick: 1)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a run (default 1)")
-    parser.add_argument("--quick", action="store_true", help="one turn, fewer points")
+    parser.add_argument("--quick", action="store_true", help="fewer points, one turn")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="default: all")
     parser.add_argument(
         "--programs",
         type=Path,
@@ -271,6 +275,8 @@ def main() -> int:
     )
     parser.add_argument("--daqloom", help="the daqloom command (default: this interpreter's)")
     options = parser.parse_args()
+    if options.repeats is None:
+        options.repeats = 1 if options.quick else 5
     if not (1 <= options.repeats <= 100 and 0.1 <= options.seconds <= 60):
         parser.error("expected 1 to 100 --repeats of 0.1 to 60 --seconds")
     if not (options.programs / "copy_limit").exists():
@@ -291,23 +297,23 @@ def main() -> int:
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
-    if options.quick:
-        options.repeats = 1
     bench = Bench(options)
     loads = QUICK_POINTS if options.quick else POINTS
-    points = [bench.over_shm(load) for load in loads] + [bench.over_tcp(load) for load in loads]
-    idle = bench.idle()
+    packings = PACKINGS[2::3] if options.quick else PACKINGS
+    measure: dict[str, Callable[[], Any]] = {
+        "shm": lambda: [bench.over_shm(load) for load in loads],
+        "tcp": lambda: [bench.over_tcp(load) for load in loads],
+        "cubic": in_a_namespace,
+        "idle": bench.idle,
+        "barriers": lambda: [bench.barriers(units) for units in (2, 4, 8)],
+        "warm_up": lambda: [bench.warm_up(units) for units in (2, 8)],
+        "small_packets": lambda: [bench.small(packing) for packing in packings],
+    }
+    found = {part: measure[part]() for part in PARTS if part in options.parts}
     return {
         "benchmark": "building events: limits, the event builder, MPI",
-        "targets": targets(points, idle),
-        "points": points,
-        "over_cubic": in_a_namespace(),
-        "barriers": [bench.barriers(units) for units in (2, 4, 8)],
-        "warm_up": [bench.warm_up(units) for units in (2, 8)],
-        "small_packets": [
-            bench.small(packing) for packing in (PACKINGS[2::3] if options.quick else PACKINGS)
-        ],
-        "idle": idle,
+        "targets": targets(found.get("shm", []) + found.get("tcp", []), found.get("idle")),
+        **found,
         "repeats": options.repeats,
         "seconds": options.seconds,
         "machine": {
@@ -346,8 +352,6 @@ def in_a_namespace() -> list[dict[str, Any]] | str:
 
 
 def over_cubic(options: argparse.Namespace) -> int:
-    if options.quick:
-        options.repeats = 1
     bench = Bench(options)
     print(json.dumps([bench.over_tcp(load) for load in QUICK_POINTS]))
     return 0
