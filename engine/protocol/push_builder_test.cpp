@@ -116,6 +116,15 @@ TEST(PushBuilder, DiscardsAMepForWhichItsOutputHasNoRoom) {
     EXPECT_EQ(counters.output_peak, 100);
 }
 
+TEST(PushBuilder, DiscardsAMepBeyondThoseThatItsOutputMayHold) {
+    Scene scene({.output_buffer = 100, .output_meps = 1});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{"0 of 0 to 0"});
+    EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{"discard 1 of 0"});
+    EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 10 B"});
+    EXPECT_EQ(scene.processed(0), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{"2 of 0 to 0"});
+}
+
 TEST(PushBuilder, WaitsForRoomIfItIsToldTo) {
     Scene scene({.output_buffer = 100, .when_full = WhenFull::wait});
     EXPECT_EQ(scene.sizes(0, 0, {60}), Outputs{"0 of 0 to 0"});
