@@ -491,10 +491,10 @@ TEST_P(NodesOver, ABuilderWithAFullOutputDiscardsAndTheOthersGoOn) {
     run.begin({0, 1});
     EXPECT_TRUE(until([&] { return run.count(0, "meps_discarded") > 50; }));
     EXPECT_TRUE(until([&] { return quick.meps > 50; }));
+    EXPECT_EQ(slow.meps, 0U);
     slow.is_held = false;
     EXPECT_TRUE(until([&] { return slow.meps > 50; }));
     run.halt({0, 1});
-    EXPECT_EQ(run.count(1, "meps_discarded"), 0U);
     EXPECT_TRUE(run.is_accounted(config)) << run.accounted() << " of " << run.next_mep;
     EXPECT_TRUE(until([&] { return slow.meps + quick.meps == run.sum("meps_delivered"); }));
     EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
