@@ -77,9 +77,11 @@ TransportUnderTest over(const Provider& provider, base::Bytes most_per_write,
 
 /// Of the providers that fit, those that are not tested: they are offered all the same.
 bool is_left_out(const std::string& provider) {
-    return provider == "sockets" ||      // deprecated since 1.11; misses that there is room again
-           provider == "net;ofi_rxm" ||  // of a provider that has datagrams of its own
-           provider == "shm";            // killed, as tests do, it leaves files in /dev/shm
+    return provider == "sockets" ||  // deprecated since 1.11; misses that there is room again
+                                     // Of 1.17: leaks, and now and then ends a process whose
+                                     // connections have all ended.
+           provider == "net" || provider == "net;ofi_rxm" ||
+           provider == "shm";  // killed, as tests do, it leaves files in /dev/shm
 }
 
 /// Each provider of this machine, and one of them with writes in parts.
