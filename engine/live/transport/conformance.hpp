@@ -34,8 +34,6 @@ struct TransportUnderTest {
         disturb;
     /// Tells that a unit was killed; else that is left to the unit's own deadlines.
     bool tells_of_death = true;
-    /// A unit whose connections all end while it is stopped goes on.
-    bool survives_cut_off = true;
     /// Of a unit with nothing to do, in a tenth of a second.
     int most_waits = 50;
 };

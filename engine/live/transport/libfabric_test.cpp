@@ -70,8 +70,6 @@ TransportUnderTest over(const Provider& provider, base::Bytes most_per_write,
                            std::span<const std::byte> address,
                            std::span<const std::byte> bytes) { send_raw(name, address, bytes); },
             .tells_of_death = false,
-            // Of 1.17, now and then its process ends.
-            .survives_cut_off = !provider.name.starts_with("net"),
             .most_waits = most_waits(provider)};
 }
 
