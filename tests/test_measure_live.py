@@ -87,7 +87,7 @@ class Live:
 def expect_accounted(metrics: dict) -> dict[str, int]:
     accounts = metrics["events_accounted"]
     fates = {fate: count for fate, count in accounts.items() if fate != "begun"}
-    assert metrics["events_wrong"] == 0
+    assert metrics.get("events_wrong", 0) == 0
     assert min(fates.values()) >= 0
     assert sum(fates.values()) == accounts["begun"]
     assert accounts["built"] > 0

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from daqloom.scenario import FabricScenario, Scenario
 
     __version__: str
+
+# Libraries of network cards that libfabric loads would else take Ctrl-C and crashes for themselves,
+# and leave a report in the working folder. Before anything loads the engine.
+for _kept_from in ("IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"):
+    os.environ.setdefault(_kept_from, "1")
 
 __all__ = ["__version__", "load", "open_study", "write_figure", "write_report"]
 
