@@ -14,30 +14,47 @@ namespace {
 using protocol::LinearShift;
 
 struct Roles {
-    std::vector<std::uint32_t> in_slot;  ///< number in the epoch, or LinearShift::nobody
     std::vector<UnitIndex> units;
     std::vector<std::uint32_t> number_of;  ///< by unit
     std::vector<std::uint32_t> in_run;
     std::uint32_t count_in_run = 0;
 };
 
+bool takes_part(UnitIndex unit, std::span<const UnitIndex> members) {
+    return unit != nobody && std::ranges::find(members, unit) != members.end();
+}
+
 Roles roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> members) {
     Roles roles;
     for (const UnitIndex unit : slots) {
-        const bool takes_part = unit != nobody && std::ranges::find(members, unit) != members.end();
-        roles.in_slot.push_back(takes_part ? static_cast<std::uint32_t>(roles.units.size())
-                                           : LinearShift::nobody);
-        if (unit != nobody) {
-            roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit + 1), nobody);
+        if (unit == nobody) {
+            continue;
         }
-        if (takes_part) {
-            roles.number_of[unit] = roles.in_slot.back();
+        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit + 1), nobody);
+        if (takes_part(unit, members)) {
+            roles.number_of[unit] = static_cast<std::uint32_t>(roles.units.size());
             roles.units.push_back(unit);
             roles.in_run.push_back(roles.count_in_run);
         }
-        roles.count_in_run += unit != nobody ? 1 : 0;
+        ++roles.count_in_run;
     }
     return roles;
+}
+
+/// A slot that never had a unit is a dummy for good.
+std::vector<LinearShift::Member> slots_of(const NodeConfig& config,
+                                          std::span<const UnitIndex> members) {
+    std::vector<LinearShift::Member> slots;
+    for (std::size_t slot = 0; slot < config.readout_in_slot.size(); ++slot) {
+        const UnitIndex reads = config.readout_in_slot[slot];
+        const UnitIndex builds = config.builder_in_slot[slot];
+        const LinearShift::Member here{takes_part(reads, members), takes_part(builds, members)};
+        const bool never_had_one = reads == nobody && builds == nobody;
+        if (config.keeps_lost_slots || never_had_one || here.has_readout || here.has_builder) {
+            slots.push_back(here);
+        }
+    }
+    return slots;
 }
 
 }  // namespace
@@ -57,17 +74,7 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
     const std::size_t units = std::max(readouts.number_of.size(), builders.number_of.size());
     readouts.number_of.resize(units, nobody);
     builders.number_of.resize(units, nobody);
-    for (std::size_t slot = readouts.in_slot.size(); slot-- > 0 && !config.keeps_lost_slots;) {
-        const auto at = static_cast<std::ptrdiff_t>(slot);
-        const bool was_one =
-            config.readout_in_slot[slot] != nobody || config.builder_in_slot[slot] != nobody;
-        if (was_one && readouts.in_slot[slot] == LinearShift::nobody &&
-            builders.in_slot[slot] == LinearShift::nobody) {
-            readouts.in_slot.erase(readouts.in_slot.begin() + at);
-            builders.in_slot.erase(builders.in_slot.begin() + at);
-        }
-    }
-    auto shift = LinearShift::make(std::move(readouts.in_slot), std::move(builders.in_slot));
+    auto shift = LinearShift::of_members(slots_of(config, members), true);
     if (!shift) {
         return tl::unexpected(shift.error());
     }
