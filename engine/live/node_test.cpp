@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,7 +43,7 @@ bool until(const std::function<bool()>& is_so) {
         if (now() > deadline) {
             return false;
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::this_thread::yield();
     }
     return true;
 }
@@ -213,8 +212,10 @@ class System {
 
 class NodesOver : public testing::TestWithParam<std::string> {
   protected:
-    /// Until each builder has built a number of MEPs, then an orderly stop.
-    static void expect_right(const NodeConfig& config, const Units& builders) {
+    /// Until each builder has built a number of MEPs, then an orderly stop. Builders wait for room:
+    /// else a consumer that is kept from its processor would make them discard.
+    static void expect_right(NodeConfig config, const Units& builders) {
+        config.when_full = protocol::WhenFull::wait;
         System run(config);
         const Units members =
             first(static_cast<UnitIndex>(*std::ranges::max_element(config.builder_in_slot) + 1));
@@ -390,7 +391,7 @@ class Consumer {
             BufferReader reader(attached->buffer());
             while (!reader.is_at_end() && !stop.stop_requested()) {
                 if (is_held) {
-                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    std::this_thread::yield();
                 } else if (const auto piece = reader.next()) {
                     take(*piece);
                     reader.acknowledge();

@@ -29,10 +29,11 @@ class Part {
             open_.reset();
             return {};
         }
-        if (!open_ || (at_ && number < *at_)) {
-            if (!reopen()) {
-                return {};
-            }
+        if (!open_ && !open()) {
+            return {};
+        }
+        if (at_ && number < *at_ && !rewind()) {
+            return {};
         }
         while (!at_ || *at_ < number) {
             const auto mfp = open_->next();
@@ -46,7 +47,7 @@ class Part {
     }
 
   private:
-    bool reopen() {
+    bool open() {
         auto file = MfpFile::open(file_.path);
         if (!file) {
             return false;
@@ -54,6 +55,10 @@ class Part {
         open_.emplace(std::move(*file));
         at_.reset();
         return true;
+    }
+    bool rewind() {
+        at_.reset();
+        return open_->rewind().has_value();
     }
 
     RecordedFile file_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "live/clock.hpp"
@@ -160,7 +161,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
         ASSERT_TRUE(take(reader));
         const base::Time deadline = now() + kHung;
         while (source.counters().blocked == 0 && now() < deadline) {
-            ::usleep(20'000);
+            std::this_thread::yield();
         }
         // Two intervals begin at the acknowledgement: nothing of the pause is made up for.
         const base::Time freed = now();
