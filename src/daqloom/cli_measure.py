@@ -151,7 +151,8 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    if event.tells_of_trouble:
+    # Why the whole run fails is said at its end.
+    if event.tells_of_trouble and not event.text.startswith("error"):
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 

@@ -506,8 +506,8 @@ class RunControl:
             if self.plan.restart and self._was_ready:
                 self._note(now, f"too few units are left, {len(members)}: waiting for others")
                 return self._wait(now)
-            lost = [f"unit {u.number}: {u.reason}" for u in self.units if u.reason]
-            why = f" ({'; '.join(lost[:3])})" if lost else ""
+            reasons = list(dict.fromkeys(unit.reason for unit in self.units if unit.reason))
+            why = f" ({'; '.join(reasons[:3])})" if reasons else ""
             self._fail(now, f"too few units are left, {len(members)} of {self.plan.units}{why}")
             return True
         self.members = members
