@@ -335,7 +335,12 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
     const base::Time until = now() + timeout;
     node.flow->halt.close(lost);
     node.doorbell.ring();
-    Halt::State state = node.flow->halt.wait(false, until);
+    Halt::State state = node.flow->halt.wait(false, now() + timeout / 2);
+    if (!state.is_drained) {  // a consumer may be stuck: from now on, nothing waits for its room
+        node.flow->halt.close({});
+        node.doorbell.ring();
+        state = node.flow->halt.wait(false, until);
+    }
     node.ends.stop_sources();  // not before: a builder unit may have asked for what is to come
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kPatience));

@@ -60,6 +60,7 @@ class ShiftEpoch final : public UnitEpoch {
     bool take_back_consumed();
     void count();
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
+    void for_builder_unit(UnitIndex from, const UnitMessage& message);
     void enter(std::uint64_t step, ShiftStage stage, Time at);
     /// Whose builder unit it sends to.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
@@ -116,6 +117,9 @@ struct ShiftEpoch::ReadoutOut {
         epoch.send(epoch.members_.readouts[to],
                    {Kind::barrier, message.round, message.generation, {}});
     }
+    void last_announcement(BuilderIndex builder, std::uint64_t turn_end) {
+        epoch.send(epoch.members_.builders[builder], {Kind::last_announcement, 0, turn_end, {}});
+    }
     void enter_barrier(std::uint64_t) {}
     void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
     void idle_for(Time length) { epoch.idle_until_ = now() + length; }
@@ -136,6 +140,9 @@ struct ShiftEpoch::BuilderOut {
     }
     void built(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
     void incomplete(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
+    void closing(ReadoutIndex readout, std::uint64_t answered) {
+        send(readout, {Kind::closing, 0, answered, {}});
+    }
     void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
         send(readout, {Kind::last_answer, 0, turn_end, {}});
     }
@@ -370,14 +377,24 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     if (!message) {
         return;
     }
-    const ReadoutIndex readout = members_.readout_of[from];
-    if (message->kind != Kind::announce && readout_) {
+    const bool is_for_builder =
+        message->kind == Kind::announce || message->kind == Kind::last_announcement;
+    if (is_for_builder && builder_ && members_.readout_of[from] != nobody) {
+        for_builder_unit(from, *message);
+    } else if (!is_for_builder && readout_) {
         for_readout_unit(from, *message);
-    } else if (message->kind == Kind::announce && builder_ && readout != nobody) {
-        BuilderOut out{*this};
-        builder_->on_sizes(readout, MepId{message->number}, message->values, out);
     } else {
         refuse_message();
+    }
+}
+
+void ShiftEpoch::for_builder_unit(UnitIndex from, const UnitMessage& message) {
+    BuilderOut out{*this};
+    const ReadoutIndex readout = members_.readout_of[from];
+    if (message.kind == Kind::announce) {
+        builder_->on_sizes(readout, MepId{message.number}, message.values, out);
+    } else {
+        builder_->on_last_announcement(readout, message.number, out);
     }
 }
 
@@ -392,6 +409,8 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
         readout_->on_grant(mep, message.values, now(), out);
     } else if (message.kind == Kind::discard && is_its_own) {
         readout_->on_discard(mep, now(), out);
+    } else if (message.kind == Kind::closing && builder != nobody) {
+        readout_->on_closing(builder, message.number, out);
     } else if (message.kind == Kind::last_answer && builder != nobody) {
         readout_->on_last_answer(builder, message.number);
     } else if (message.kind == Kind::barrier && readout != nobody) {

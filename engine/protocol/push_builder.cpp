@@ -101,7 +101,8 @@ PushBuilder::PushBuilder(PushBuilderConfig config)
       announced_(meps_.size() * config_.streams.size()),
       written_(meps_.size() * sources()),
       output_(config_.output_buffer),
-      lost_(config_.streams.size()) {}
+      lost_(config_.streams.size()),
+      turn_ends_(config_.streams.size(), no_end) {}
 
 bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> sizes) const {
     if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
@@ -153,10 +154,7 @@ Bytes PushBuilder::written_bytes(std::uint64_t turn) const {
 }
 
 std::uint64_t PushBuilder::next_mep() const {
-    return next_to_answer_ == 0 ? 0
-                                : static_cast<std::uint64_t>(
-                                      mep_of(config_.self, next_to_answer_ - 1, config_.builders)) +
-                                      1;
+    return meps_before(config_.self, next_to_answer_ + unanswered_, config_.builders);
 }
 
 PushBuilder::Stream PushBuilder::stream_of(std::uint32_t source) const {

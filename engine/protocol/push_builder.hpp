@@ -31,6 +31,16 @@ constexpr std::uint64_t turn_of(MepId mep, std::uint32_t builders) {
 constexpr MepId mep_of(BuilderIndex builder, std::uint64_t turn, std::uint32_t builders) {
     return MepId{turn * builders + builder};
 }
+/// The first MEP number beyond the builder's turns before `turn`.
+constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
+                                    std::uint32_t builders) {
+    return turn == 0 ? 0 : static_cast<std::uint64_t>(mep_of(builder, turn - 1, builders)) + 1;
+}
+/// How many of the MEPs before number `end` are the builder's.
+constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
+                                     std::uint32_t builders) {
+    return end <= builder ? 0 : (end - builder - 1) / builders + 1;
+}
 
 /// What a builder does with a MEP for which its output buffer has no room.
 enum class WhenFull {
@@ -72,6 +82,9 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
 template <class Out>
 concept PushBuilderClosingOut =
     requires(Out& out, ReadoutIndex readout, std::uint64_t turn, MepId mep, base::Bytes bytes) {
+        /// Tell the readout unit that the turns before this one are answered, and that the epoch
+        /// is being closed.
+        out.closing(readout, turn);
         /// Tell the readout unit that no MEP of this or a later turn will be answered.
         out.last_answer(readout, turn);
         /// As `built`, but the MEP lacks the MFPs of sources for which is_written says so.
@@ -86,8 +99,10 @@ concept PushBuilderClosingOut =
 /// `concurrent_meps`. Messages may overtake each other. Whatever does not fit (sizes that come
 /// twice, an MFP that was not granted, …) is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: when is_drained, every granted MEP has the MFPs of all live readout
-/// units, as these write all that was granted; on_end gives out those that lack others.
+/// An epoch ends with on_close: builders tell all readout units how far they have answered, these
+/// see how far the furthest has, and announce all MEPs before that to the others: no number is left
+/// out. When is_drained, every granted MEP has the MFPs of all live readout units, as these write
+/// all that was granted; on_end gives out those that lack others.
 ///
 /// Sources are the streams of all readout units, numbered through.
 class PushBuilder {
@@ -126,7 +141,7 @@ class PushBuilder {
         announced_[slot * readouts() + readout] = true;
         std::ranges::copy(sizes, sizes_.begin() + at(slot, first_source_[readout]));
         ++meps_[slot].announced;
-        answer_what_is_complete(out);
+        go_on(out);
     }
 
     /// The MFP of one stream is at its place.
@@ -150,7 +165,7 @@ class PushBuilder {
         counters_.built_bytes += here.payload;
         out.built(mep, here.place, here.bytes);
         forget_what_is_done();
-        answer_what_is_complete(out);
+        go_on(out);
     }
 
     /// The MEP has left the output buffer.
@@ -164,31 +179,45 @@ class PushBuilder {
             return;
         }
         ++counters_.processed;
-        answer_what_is_complete(out);
+        go_on(out);
     }
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no more is answered, and nothing comes from lost readout units
-    /// any more. Comes again when more are lost. Precondition: there are such units.
+    /// The epoch is being closed: no more is answered than what other builders are ahead, and
+    /// nothing comes from lost readout units any more. Comes again when more are lost, or when it
+    /// takes too long: from then on, nothing waits for room. Precondition: there are such units.
     template <PushBuilderClosingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
             lost_[readout] = true;
         }
-        if (!is_closing_) {
+        if (is_closing_) {
+            config_.when_full = WhenFull::discard;
+        } else {
             is_closing_ = true;
-            for_each_readout([&](ReadoutIndex readout) {
-                if (!lost_[readout]) {
-                    out.last_answer(readout, next_to_answer_);
-                }
-            });
+            answer_until_ = next_to_answer_;
+            for_each_live_readout(
+                [&](ReadoutIndex readout) { out.closing(readout, next_to_answer_); });
         }
         awaited_ = count_awaited();
+        go_on(out);
     }
 
-    /// After on_close: of what was granted, all that the live readout units have is here.
-    [[nodiscard]] bool is_drained() const { return is_closing_ && awaited_ == 0; }
+    /// The readout unit announces all MEPs before this turn, and wants no others answered.
+    template <PushBuilderClosingOut Out>
+    void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
+        if (readout >= readouts() || !is_closing_ || lost_[readout] ||
+            turn_ends_[readout] != no_end) {
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_sizes);
+            return;
+        }
+        turn_ends_[readout] = turn_end;
+        go_on(out);
+    }
+
+    /// After on_close: all is answered, and what the live readout units have of it is here.
+    [[nodiscard]] bool is_drained() const { return has_answered_last_ && awaited_ == 0; }
 
     /// The epoch is over: MEPs that still lack MFPs are given out, or dropped, in order. Those that
     /// have been given out keep their place until on_processed. Precondition: is_drained.
@@ -215,7 +244,8 @@ class PushBuilder {
         forget_what_is_done();
     }
 
-    /// The first MEP number beyond all that this builder has answered.
+    /// The first MEP number beyond all that this builder has answered, or counted as discarded
+    /// since a readout unit that was lost has never announced it.
     [[nodiscard]] std::uint64_t next_mep() const;
 
     // ---- what is in a MEP: during `built` and `incomplete` -------------------------------------
@@ -260,6 +290,8 @@ class PushBuilder {
     [[nodiscard]] base::Bytes output_held() const { return output_.held(); }
 
   private:
+    static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+
     enum class State : std::uint8_t { announced, granted, done };
 
     struct Mep {
@@ -285,13 +317,53 @@ class PushBuilder {
     }
 
     template <PushBuilderOut Out>
+    void go_on(Out& out) {
+        answer_what_is_complete(out);
+        if constexpr (PushBuilderClosingOut<Out>) {
+            if (is_closing_ && !has_answered_last_) {
+                answer_the_last(out);
+            }
+        }
+    }
+
+    template <PushBuilderOut Out>
     void answer_what_is_complete(Out& out) {
-        while (!is_closing_ && next_to_answer_ < oldest_ + config_.concurrent_meps &&
+        while (next_to_answer_ < answer_until_ &&
+               next_to_answer_ < oldest_ + config_.concurrent_meps &&
                meps_[slot_of(next_to_answer_)].announced == readouts()) {
             if (!answer_next(out)) {
                 return;
             }
         }
+    }
+
+    /// As soon as all live readout units have said up to where. With a lost one, what is not
+    /// answered yet never can be.
+    template <PushBuilderClosingOut Out>
+    void answer_the_last(Out& out) {
+        std::uint64_t first_end = no_end;
+        std::uint64_t last_end = next_to_answer_;
+        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+            if (!lost_[readout] && turn_ends_[readout] == no_end) {
+                return;
+            }
+            if (turn_ends_[readout] != no_end) {
+                first_end = std::min(first_end, turn_ends_[readout]);
+                last_end = std::max(last_end, turn_ends_[readout]);
+            }
+        }
+        if (std::ranges::find(lost_, true) == lost_.end()) {
+            answer_until_ = std::max(first_end, next_to_answer_);
+            answer_what_is_complete(out);
+            if (next_to_answer_ < answer_until_) {
+                return;
+            }
+        }
+        has_answered_last_ = true;
+        unanswered_ = last_end - next_to_answer_;
+        counters_.discarded += unanswered_;
+        for_each_live_readout(
+            [&](ReadoutIndex readout) { out.last_answer(readout, next_to_answer_); });
     }
 
     /// False: it has to wait for room.
@@ -326,6 +398,7 @@ class PushBuilder {
         here.place = *place;
         ++next_to_answer_;
         ++counters_.granted;
+        awaited_ += is_closing_ ? sources() : 0;
         counters_.output_peak = std::max(counters_.output_peak, output_.held());
         for (base::Bytes& offset : offsets) {
             offset += *place;
@@ -344,6 +417,15 @@ class PushBuilder {
         for (std::uint32_t i = 0; i < readouts(); ++i) {
             action((config_.self % readouts() + readouts() - i) % readouts());
         }
+    }
+
+    template <class Action>
+    void for_each_live_readout(Action action) const {
+        for_each_readout([&](ReadoutIndex readout) {
+            if (!lost_[readout]) {
+                action(readout);
+            }
+        });
     }
 
     void forget_what_is_done();
@@ -372,9 +454,13 @@ class PushBuilder {
     ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
     std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
     std::uint64_t next_to_answer_ = 0;         ///< turn
+    std::uint64_t answer_until_ = no_end;      ///< turn
     std::vector<bool> lost_;                   ///< per readout unit
+    std::vector<std::uint64_t> turn_ends_;     ///< of on_last_announcement, per readout unit
     bool is_closing_ = false;
-    std::uint64_t awaited_ = 0;  ///< MFPs, while it is closing
+    bool has_answered_last_ = false;
+    std::uint64_t unanswered_ = 0;  ///< MEPs that a lost readout unit has not announced
+    std::uint64_t awaited_ = 0;     ///< MFPs, while it is closing
     Counters counters_;
 };
 

@@ -32,6 +32,9 @@ class Scene {
     void built(MepId mep, Bytes place, Bytes bytes) {
         outputs_.push_back(fmt::format("built {} at {}, {} B", number(mep), place, bytes));
     }
+    void closing(ReadoutIndex readout, std::uint64_t turn) {
+        outputs_.push_back(fmt::format("closing at {} to {}", turn, readout));
+    }
     void last_answer(ReadoutIndex readout, std::uint64_t turn) {
         outputs_.push_back(fmt::format("last answer {} to {}", turn, readout));
     }
@@ -54,6 +57,10 @@ class Scene {
     }
     Outputs processed(std::uint64_t mep) {
         builder.on_processed(MepId{mep}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs last_announcement(ReadoutIndex readout, std::uint64_t turn_end) {
+        builder.on_last_announcement(readout, turn_end, *this);
         return std::exchange(outputs_, {});
     }
     Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
@@ -174,13 +181,14 @@ TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
     scene.sizes(0, 1, {10});
     scene.sizes(1, 1, {20});
     scene.sizes(0, 3, {5});
-    EXPECT_EQ(scene.close(), (Outputs{"last answer 1 to 1", "last answer 1 to 0"}));
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 1 to 1", "closing at 1 to 0"}));
     EXPECT_EQ(scene.sizes(1, 3, {5}), Outputs{});  // too late
     EXPECT_EQ(scene.written(0, 0, 1), Outputs{});
-    EXPECT_FALSE(scene.builder.is_drained());
     EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // twice
-    EXPECT_FALSE(scene.builder.is_drained());
     EXPECT_EQ(scene.written(1, 0, 1), Outputs{"built 1 at 0, 30 B"});
+    EXPECT_EQ(scene.last_announcement(0, 1), Outputs{});
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.last_announcement(1, 1), (Outputs{"last answer 1 to 1", "last answer 1 to 0"}));
     EXPECT_TRUE(scene.builder.is_drained());
     EXPECT_EQ(scene.builder.next_mep(), 2U);
     EXPECT_EQ(scene.end(), Outputs{});
@@ -188,6 +196,55 @@ TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
     scene.processed(1);
     EXPECT_EQ(scene.builder.output_held(), 0);
     EXPECT_EQ(scene.builder.counters().unexpected_mfps, 1U);
+}
+
+TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
+    Scene scene({.streams = {1, 1}, .announced_meps = 3, .output_buffer = 100});
+    EXPECT_EQ(scene.last_announcement(0, 2), Outputs{});  // it is not being closed
+    scene.sizes(0, 0, {10});
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0", "closing at 0 to 1"}));
+    EXPECT_EQ(scene.last_announcement(1, 2), Outputs{});
+    EXPECT_EQ(scene.last_announcement(1, 2), Outputs{});  // twice
+    EXPECT_EQ(scene.sizes(1, 0, {20}), Outputs{});
+    EXPECT_EQ(scene.last_announcement(0, 2), (Outputs{"0 of 0 to 0", "0 of 1 to 10"}));
+    EXPECT_EQ(scene.sizes(1, 1, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(1, 2, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 1, {2}), (Outputs{"1 of 0 to 30", "1 of 1 to 32", "last answer 2 to 0",
+                                               "last answer 2 to 1"}));
+    for (const ReadoutIndex readout : {0U, 1U}) {
+        EXPECT_FALSE(scene.builder.is_drained());
+        scene.written(readout, 0, 0);
+        scene.written(readout, 0, 1);
+    }
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_mep(), 2U);
+    EXPECT_EQ(scene.builder.counters().unexpected_sizes, 2U);
+}
+
+TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
+    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    scene.sizes(0, 1, {10});
+    scene.close();
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.close({1}), Outputs{"last answer 0 to 0"});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.counters().discarded, 3U);  // MEPs 1, 3 and 5
+    EXPECT_EQ(scene.builder.next_mep(), 6U);
+}
+
+TEST(PushBuilder, DoesNotWaitForRoomWhenTheEndTakesTooLong) {
+    Scene scene({.concurrent_meps = 3,
+                 .announced_meps = 3,
+                 .output_buffer = 20,
+                 .when_full = WhenFull::wait});
+    scene.sizes(0, 0, {15});
+    scene.sizes(0, 1, {10});
+    scene.sizes(0, 2, {5});
+    scene.written(0, 0, 0);
+    scene.close();
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.close(), (Outputs{"discard 1 of 0", "2 of 0 to 15", "last answer 3 to 0"}));
 }
 
 TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
@@ -199,10 +256,12 @@ TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
     scene.written(1, 0, 0);
     scene.written(0, 0, 0);
     scene.written(0, 1, 1);
-    EXPECT_EQ(scene.close({0}), Outputs{"last answer 3 to 1"});
+    EXPECT_EQ(scene.close({0}), Outputs{"closing at 3 to 1"});
+    EXPECT_EQ(scene.last_announcement(1, 3), Outputs{"last answer 3 to 1"});
     EXPECT_EQ(scene.written(0, 1, 0), Outputs{});  // of a lost unit
     EXPECT_EQ(scene.sizes(0, 3, {1, 1}), Outputs{});
-    EXPECT_EQ(scene.builder.counters().from_lost, 2U);
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.builder.counters().from_lost, 3U);
     scene.written(1, 0, 2);
     EXPECT_FALSE(scene.builder.is_drained());
     scene.written(1, 0, 1);
@@ -225,6 +284,8 @@ TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
     scene.sizes(1, 0, {20});
     scene.close();
     scene.written(1, 0, 0);
+    scene.last_announcement(0, 1);
+    scene.last_announcement(1, 1);
     EXPECT_FALSE(scene.builder.is_drained());
     EXPECT_EQ(scene.close({0}), Outputs{});  // lost in the meantime
     EXPECT_TRUE(scene.builder.is_drained());

@@ -106,6 +106,9 @@ class PushBuildingCheck {
         }
         void write(const PushWrite& write) { check.write(self, write); }
         void acknowledge(StreamIndex s, MepId m) { check.acknowledged(self, s, m); }
+        void last_announcement(BuilderIndex b, std::uint64_t turn) {
+            check.last_announcement(self, b, turn);
+        }
         void send_barrier(Participant to, BarrierMessage m) {
             ++check.outputs_;
             check.later([&c = check, me = self, to, m] {
@@ -143,6 +146,7 @@ class PushBuildingCheck {
         void incomplete(MepId m, Bytes place, Bytes bytes) {
             check.incomplete(self, m, place, bytes);
         }
+        void closing(ReadoutIndex r, std::uint64_t turn) { check.closing(self, r, turn); }
         void last_answer(ReadoutIndex r, std::uint64_t turn) { check.last_answer(self, r, turn); }
     };
 
@@ -230,7 +234,7 @@ class PushBuildingCheck {
         builder_config_.when_incomplete = static_cast<WhenIncomplete>(input_.byte() % 2);
         // From too small for most to never full.
         builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
-                                            ? Bytes{16'000}
+                                            ? Bytes{3'000}
                                             : 1 + Bytes{input_.byte()} * input_.byte() / 8;
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
@@ -242,7 +246,9 @@ class PushBuildingCheck {
         if (summary_.was_closed) {
             const Time first = base::nanoseconds(12 * input_.byte());
             at(first, [this] { close(1); });
-            at(first + base::nanoseconds(4 * input_.byte()), [this] { close(2); });
+            if (input_.byte() % 4 != 0) {
+                at(first + base::nanoseconds(4 * input_.byte()), [this] { close(2); });
+            }
         }
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
             for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
@@ -355,7 +361,9 @@ class PushBuildingCheck {
 
     void announced(ReadoutIndex r, BuilderIndex b, MepId id, std::span<const Bytes> sizes) {
         ++outputs_;
-        promise(!readout_fates_[r].is_closed, "nothing is announced when the epoch is closed");
+        promise(!readout_fates_[r].is_closed ||
+                    turn_of(id, shift_.builders()) < last_announced_.at({r, b}),
+                "nothing is announced when the epoch is closed, but what others have answered");
         promise(builder_of(id, shift_.builders()) == b, "the MEP's number says who builds it");
         promise(std::ranges::equal(sizes, mep(id).sizes[r]), "sizes are announced as they are");
         ++mep(id).announced;
@@ -513,7 +521,8 @@ class PushBuildingCheck {
         ++outputs_;
         Mep& here = mep(id);
         const BuilderIndex b = builder_of(id, shift_.builders());
-        promise(!builder_fates_[b].is_closed, "nothing is granted when the epoch is closed");
+        promise(may_answer(b, id),
+                "nothing is answered when the epoch is closed, but what others have");
         promise(here.announced == units_.size() && !here.is_discarded,
                 "a MEP is granted when all have announced it");
         if (here.answered++ == 0) {
@@ -541,7 +550,11 @@ class PushBuildingCheck {
         Mep& here = mep(id);
         promise(here.place < 0 && (here.is_discarded || here.answered == 0),
                 "a MEP is granted to all or to none");
-        promise(builder_config_.when_full == WhenFull::discard, "nothing is discarded for nothing");
+        const BuilderIndex b = builder_of(id, shift_.builders());
+        promise(builder_config_.when_full == WhenFull::discard || builder_fates_[b].is_hurried,
+                "nothing is discarded for nothing");
+        promise(may_answer(b, id),
+                "nothing is answered when the epoch is closed, but what others have");
         ++here.answered;
         here.is_discarded = true;
         message(units_[r], r,
@@ -620,6 +633,54 @@ class PushBuildingCheck {
                    input(machine, unit, [&](auto& m, auto& out) { action(m, lost, out); });
                });
         }
+    }
+
+    void closing(BuilderIndex b, ReadoutIndex r, std::uint64_t turn) {
+        ++outputs_;
+        promise(!builder_fates_[b].sees_lost[r], "nothing is said to a lost unit");
+        answered_at_close_[b] = turn;
+        message(units_[r], r,
+                [=](ShiftUnit& unit, UnitOut& out) { unit.on_closing(b, turn, out); });
+    }
+
+    void last_announcement(ReadoutIndex r, BuilderIndex b, std::uint64_t turn) {
+        ++outputs_;
+        const Fate& fate = readout_fates_[r];
+        std::uint64_t end = 0;
+        for (BuilderIndex other = 0; other < builders_.size(); ++other) {
+            if (!fate.sees_lost[other]) {
+                const std::uint64_t turns = answered_at_close_.at(other);
+                end = std::max(end, turns * shift_.builders() -
+                                        (turns == 0 ? 0 : shift_.builders() - 1 - other));
+            }
+        }
+        std::uint64_t before_it = 0;
+        for (std::uint64_t id = b; id < end; id += shift_.builders()) {
+            ++before_it;
+        }
+        promise(!fate.sees_lost[b] && turn == before_it,
+                "a builder is to answer what precedes the last that any had answered");
+        last_announced_[{r, b}] = turn;
+        message(builders_[b], b, [=](PushBuilder& builder, BuilderOut& out) {
+            builder.on_last_announcement(r, turn, out);
+        });
+    }
+
+    /// Also when the epoch is closed: a MEP that every readout unit wants answered, as none is
+    /// lost.
+    [[nodiscard]] bool may_answer(BuilderIndex b, MepId id) const {
+        const Fate& fate = builder_fates_[b];
+        if (!fate.is_closed) {
+            return true;
+        }
+        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            const auto end = last_announced_.find({r, b});
+            if (fate.sees_lost[r] || end == last_announced_.end() ||
+                turn_of(id, shift_.builders()) >= end->second) {
+                return false;
+            }
+        }
+        return true;
     }
 
     void last_answer(BuilderIndex b, ReadoutIndex r, std::uint64_t turn) {
@@ -776,10 +837,16 @@ class PushBuildingCheck {
             promise(builder_fates_[b].is_lost || here.answered == 0 || id < *next_mep_,
                     "what was answered does not come again in the next epoch");
         }
+        const bool all_build =
+            std::ranges::none_of(builder_fates_, [](const Fate& fate) { return fate.is_lost; });
         for (BuilderIndex b = 0; b < builders_.size(); ++b) {
             promise(builder_fates_[b].is_lost ||
                         (builders_[b].under_construction() == 0 && builders_[b].output_held() == 0),
                     "nothing is left in the live builder units");
+            const auto& c = builders_[b].counters();
+            promise(!all_build || !anybody_reads_out ||
+                        c.granted + c.discarded == turns_before(b, *next_mep_, shift_.builders()),
+                    "every MEP before the next epoch is granted or discarded");
         }
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
             if (!readout_fates_[r].is_lost) {
@@ -893,6 +960,8 @@ class PushBuildingCheck {
     std::map<BuilderIndex, std::map<MepId, Region>> output_;
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
     std::set<std::tuple<MepId, ReadoutIndex, StreamIndex>> landed_;
+    std::map<BuilderIndex, std::uint64_t> answered_at_close_;                        ///< turns
+    std::map<std::pair<ReadoutIndex, BuilderIndex>, std::uint64_t> last_announced_;  ///< turns
     std::map<std::uint64_t, std::size_t> entered_;  ///< units, per generation
     Fates readout_fates_;
     Fates builder_fates_;

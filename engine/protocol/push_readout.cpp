@@ -104,13 +104,11 @@ bool PushReadout::is_drained() const {
 }
 
 std::uint64_t PushReadout::next_mep() const {
-    std::uint64_t next = 0;
+    std::uint64_t next = end_;
     for (BuilderIndex index = 0; index < config_.builders; ++index) {
         const Builder& builder = builders_[index];
         const std::uint64_t begun = builder.written + (builder.next_stream == 0 ? 0 : 1);
-        if (begun > 0) {
-            next = std::max(next, number(mep_of(index, begun - 1, config_.builders)) + 1);
-        }
+        next = std::max(next, meps_before(index, begun, config_.builders));
     }
     return next;
 }

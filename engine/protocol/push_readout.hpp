@@ -63,6 +63,13 @@ concept PushReadoutOut =
         out.turn_done();
     };
 
+/// And when an epoch ends.
+template <class Out>
+concept PushReadoutClosingOut = requires(Out& out, BuilderIndex builder, std::uint64_t turn) {
+    /// Tell the builder to answer the turns before this one, and no others.
+    out.last_announcement(builder, turn);
+};
+
 /// MFP m of each stream belongs to MEP m, which builder m mod builders builds. A builder's MEPs are
 /// announced in order, each when all streams have it, and written in order, when it is the
 /// builder's turn: turns are called by who knows the schedule (see ShiftUnit).
@@ -73,7 +80,8 @@ concept PushReadoutOut =
 /// turn's deadline. Messages may overtake each other. Whatever does not fit is counted and
 /// otherwise ignored.
 ///
-/// An epoch ends with on_close: when is_drained, every MEP that a live builder has answered is
+/// An epoch ends with on_close, before the MEP that comes after the last that a live builder had
+/// answered by then: all have answered that one's predecessors when is_drained, all these are
 /// written or discarded, and on_end leaves the others to the next epoch.
 class PushReadout {
   public:
@@ -203,21 +211,40 @@ class PushReadout {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
+    /// This builder is being closed, and has answered its turns before this one. May come before
+    /// on_close.
+    template <PushReadoutClosingOut Out>
+    void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
+        if (builder >= config_.builders) {
+            ++counters_.unexpected_answers;
+            return;
+        }
+        Builder& closing = builders_[builder];
+        if (closing.is_lost || closing.answered_at_close != without_end ||
+            answered > closing.announced) {
+            ignore_answer(builder);
+            return;
+        }
+        closing.answered_at_close = answered;
+        announce_the_last(out);
+    }
+
     /// This builder answers its MEPs up to but without number `turn_end` (counted per builder), and
     /// no more. May come before on_close, and before those answers.
     void on_last_answer(BuilderIndex builder, std::uint64_t turn_end);
 
-    /// The epoch is being closed: no more is announced, and what the live builders have granted is
-    /// written, whosever turn it would be. Comes again when more are lost. What is being written
-    /// to a lost builder is not waited for, but keeps its space. Precondition: there are such
-    /// builders.
-    template <PushReadoutOut Out>
+    /// The epoch is being closed: no more is announced than what some builder is ahead of others,
+    /// and what the live builders have granted is written, whosever turn it would be. Comes again
+    /// when more are lost. What is being written to a lost builder is not waited for, but keeps its
+    /// space. Precondition: there are such builders.
+    template <PushReadoutClosingOut Out>
     void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
         is_closing_ = true;
         turn_.is_on = false;
         for (const BuilderIndex builder : lost) {
             lose(builders_[builder]);
         }
+        announce_the_last(out);
         write_what_is_permitted(now, out);
     }
 
@@ -288,8 +315,9 @@ class PushReadout {
         std::uint64_t answered = 0;  ///< without gap
         std::uint64_t written = 0;   ///< or discarded: then comes stream `next_stream` of the next
         StreamIndex next_stream = 0;
-        std::uint64_t under_way = 0;           ///< writes
-        std::uint64_t turn_end = without_end;  ///< as in on_last_answer
+        std::uint64_t under_way = 0;                    ///< writes
+        std::uint64_t answered_at_close = without_end;  ///< as in on_closing
+        std::uint64_t turn_end = without_end;           ///< as in on_last_answer
         bool is_lost = false;
     };
     struct Turn {
@@ -326,8 +354,11 @@ class PushReadout {
     template <PushReadoutOut Out>
     void announce_what_is_complete(BuilderIndex index, Out& out) {
         Builder& builder = builders_[index];
-        while (!is_closing_ && builder.announced - builder.answered < config_.announced_meps) {
+        while (builder.announced - builder.answered < config_.announced_meps) {
             const MepId mep = mep_of(index, builder.announced, config_.builders);
+            if (is_closing_ && number(mep) >= end_) {
+                return;
+            }
             const auto has_it = [&](const Stream& s) { return number(mep) < s.admitted; };
             if (!std::ranges::all_of(streams_, has_it)) {
                 return;
@@ -340,6 +371,31 @@ class PushReadout {
             ++builder.announced;
             ++counters_.announced;
             out.announce(index, mep, std::span<const base::Bytes>(sizes_));
+        }
+    }
+
+    /// What other builders have answered beyond a builder's own last MEP has been announced to
+    /// them, so that the streams have it.
+    template <PushReadoutClosingOut Out>
+    void announce_the_last(Out& out) {
+        const auto has_said = [](const Builder& builder) {
+            return builder.is_lost || builder.answered_at_close != without_end;
+        };
+        if (!is_closing_ || has_end_ || !std::ranges::all_of(builders_, has_said)) {
+            return;
+        }
+        has_end_ = true;
+        for (BuilderIndex index = 0; index < config_.builders; ++index) {
+            if (const Builder& builder = builders_[index]; !builder.is_lost) {
+                end_ =
+                    std::max(end_, meps_before(index, builder.answered_at_close, config_.builders));
+            }
+        }
+        for (BuilderIndex index = 0; index < config_.builders; ++index) {
+            if (!builders_[index].is_lost) {
+                out.last_announcement(index, turns_before(index, end_, config_.builders));
+                announce_what_is_complete(index, out);
+            }
         }
     }
 
@@ -493,6 +549,8 @@ class PushReadout {
     Turn turn_;
     std::uint64_t under_way_ = 0;  ///< to builders that are not lost
     bool is_closing_ = false;
+    bool has_end_ = false;   ///< all live builders have said how far they are
+    std::uint64_t end_ = 0;  ///< of the epoch, if so: the first MEP that is left to the next
     base::Time busy_until_ = base::Time::zero();
     Counters counters_;
 };

@@ -39,6 +39,9 @@ class Scene {
         say("acknowledge {}.{}", number(mep), stream);
     }
     void turn_done() { say("turn done"); }
+    void last_announcement(BuilderIndex builder, std::uint64_t turn) {
+        say("last announcement {} to {}", turn, builder);
+    }
 
     Outputs generated(StreamIndex stream, Bytes bytes) {
         readout.on_generated(stream, bytes, *this);
@@ -63,6 +66,10 @@ class Scene {
     }
     Outputs written(std::uint64_t mep, StreamIndex stream) {
         readout.on_write_done(MepId{mep}, stream, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs closing(BuilderIndex builder, std::uint64_t answered) {
+        readout.on_closing(builder, answered, *this);
         return std::exchange(outputs_, {});
     }
     Outputs close(const std::vector<BuilderIndex>& lost = {}) {
@@ -274,6 +281,52 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
     EXPECT_TRUE(scene.readout.is_drained());
 }
 
+TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
+    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
+    for (int mep = 0; mep < 7; ++mep) {
+        scene.generated(0, 10);
+    }
+    EXPECT_EQ(scene.discarded(2), Outputs{"announce 5 to 2: 10"});
+    EXPECT_EQ(scene.discarded(0), (Outputs{"acknowledge 0.0", "announce 3 to 0: 10"}));
+    EXPECT_EQ(scene.discarded(5), Outputs{});
+    EXPECT_EQ(scene.closing(2, 2), Outputs{});  // before this unit hears of it
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.closing(1, 0), Outputs{});
+    EXPECT_EQ(scene.closing(0, 1), (Outputs{"last announcement 2 to 0", "last announcement 2 to 1",
+                                            "last announcement 2 to 2"}));
+    EXPECT_EQ(scene.discarded(1),
+              (Outputs{"acknowledge 1.0", "acknowledge 2.0", "announce 4 to 1: 10"}));
+    EXPECT_EQ(scene.discarded(3), Outputs{"acknowledge 3.0"});  // MEP 6 is the next epoch's
+    EXPECT_EQ(scene.discarded(4), (Outputs{"acknowledge 4.0", "acknowledge 5.0"}));
+    for (const BuilderIndex builder : {0U, 1U, 2U}) {
+        EXPECT_FALSE(scene.readout.is_drained());
+        scene.readout.on_last_answer(builder, 2);
+    }
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 6U);
+    EXPECT_EQ(scene.end(6), Outputs{});
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 0U);
+}
+
+TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
+    Scene scene({.builders = 3, .buffered_mfps = 9});
+    for (int mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.discarded(0);
+    scene.discarded(2);
+    scene.close();
+    scene.closing(0, 1);
+    scene.closing(2, 1);  // and is lost
+    EXPECT_EQ(scene.close({1, 2}), Outputs{"last announcement 1 to 0"});
+    EXPECT_EQ(scene.closing(1, 0), Outputs{});
+    EXPECT_EQ(scene.readout.counters().from_lost, 1U);
+    scene.readout.on_last_answer(0, 1);
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 3U);  // MEP 2 is not to come again
+}
+
 TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
     // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
     Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
@@ -339,19 +392,24 @@ TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
     EXPECT_EQ(scene.readout.counters().lost_mfps, 0U);
 }
 
-TEST(PushReadout, CountsAndIgnoresLastAnswersThatDoNotFit) {
+TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
     Scene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
     for (int mep = 0; mep < 4; ++mep) {
         scene.generated(0, 10);
     }
     scene.discarded(0);
+    scene.closing(2, 0);  // no such builder
+    scene.closing(0, 3);  // two have been announced
+    scene.closing(0, 1);
+    scene.closing(0, 1);  // twice
+    EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U);
     scene.readout.on_last_answer(2, 0);  // no such builder
     scene.readout.on_last_answer(0, 0);  // has answered one
     scene.readout.on_last_answer(0, 3);  // two have been announced
     scene.readout.on_last_answer(0, 1);
     scene.readout.on_last_answer(0, 1);        // twice
     EXPECT_EQ(scene.discarded(2), Outputs{});  // beyond the last answer
-    EXPECT_EQ(scene.readout.counters().unexpected_answers, 5U);
+    EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U + 5U);
 }
 
 TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {

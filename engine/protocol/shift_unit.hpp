@@ -82,6 +82,10 @@ concept ShiftUnitOut =
         out.stage(step, stage);
     };
 
+/// And when an epoch ends.
+template <class Out>
+concept ShiftUnitClosingOut = ShiftUnitOut<Out> && PushReadoutClosingOut<Out>;
+
 /// Steps are phases counted through all rounds: step s is phase s mod phases of round s / phases.
 ///
 /// By count, the unit writes, in round r, its builder's MEPs r · meps_per_phase and on, as many as
@@ -232,7 +236,7 @@ class ShiftUnit {
     }
 
     /// No more phases, barriers and windows: from now on, the readout unit writes what it may.
-    template <ShiftUnitOut Out>
+    template <ShiftUnitClosingOut Out>
     void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
         if (stage_ != Stage::closed && stage_ != Stage::finished) {
             out.stage(step_, ShiftStage::finished);
@@ -240,6 +244,11 @@ class ShiftUnit {
         stage_ = Stage::closed;
         Inside<Out> inside{*this, out};
         readout_.on_close(lost, now, inside);
+    }
+    template <ShiftUnitClosingOut Out>
+    void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
+        Inside<Out> inside{*this, out};
+        readout_.on_closing(builder, answered, inside);
     }
     void on_last_answer(BuilderIndex builder, std::uint64_t turn_end) {
         readout_.on_last_answer(builder, turn_end);
@@ -286,6 +295,11 @@ class ShiftUnit {
         void write(const PushWrite& write) { out.write(write); }
         void acknowledge(StreamIndex stream, MepId mep) { out.acknowledge(stream, mep); }
         void turn_done() { unit.turn_done_ = true; }
+        void last_announcement(BuilderIndex builder, std::uint64_t turn)
+            requires PushReadoutClosingOut<Out>
+        {
+            out.last_announcement(builder, turn);
+        }
         void send_barrier(Participant to, BarrierMessage message) { out.send_barrier(to, message); }
         void released(std::uint64_t) { unit.released_ = true; }
     };

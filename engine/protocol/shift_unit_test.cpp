@@ -32,6 +32,9 @@ class Scene {
     void send_barrier(Participant to, BarrierMessage m) {
         say("barrier {}.{} to {}", m.generation, m.round, to);
     }
+    void last_announcement(BuilderIndex builder, std::uint64_t turn) {
+        say("last announcement {} to {}", turn, builder);
+    }
     void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
     void phase_ready(std::uint64_t step) { say("ready {}", step); }
     void idle_for(Time length) { say("idle for {} ns", length.ps / 1000); }

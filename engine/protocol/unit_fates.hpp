@@ -14,10 +14,12 @@ struct Fate {
     bool dies = false;            ///< else it goes on, and is not told
     bool is_lost = false;         ///< by now
     bool is_closed = false;       ///< has been told that the epoch is closed
+    bool is_hurried = false;      ///< has been told again
     std::vector<bool> sees_lost;  ///< the units of the other kind
 
     [[nodiscard]] bool is_dead() const { return is_lost && dies; }
     void learns(const std::vector<std::uint32_t>& lost) {
+        is_hurried = is_closed;
         is_closed = true;
         for (const std::uint32_t other : lost) {
             sees_lost[other] = true;

@@ -25,6 +25,8 @@ struct UnitMessage {
         assign = 6,       ///< event manager to builder: event `number`
         done = 7,         ///< builder to event manager: event `number` needs no credit any more
         request = 8,      ///< builder to readout: event `number` to the offset in `values`
+        closing = 9,      ///< builder to readout: it closes, and has answered turns up to `number`
+        last_announcement = 10,  ///< readout to builder: no turn from `number` on is to be answered
     };
 
     Kind kind = Kind::announce;

@@ -1060,7 +1060,7 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
             was_told = was_told || parent.has_said_something();
             polls_after += was_told ? 1 : 0;
         }
-        parent.tell(pattern(1, 0));
+        parent.tell(parent.hear());
     });
     Child next([&](const Child::Parent& parent) {
         const auto unit = join_run(parent, transport, 1, 2, second);
