@@ -117,6 +117,9 @@ struct DaqpipeEpoch::ManagerOut {
     void assign(EventId event, BuilderIndex builder) {
         epoch.send(epoch.members_.builders[builder], {Kind::assign, 0, number(event), {}});
     }
+    void last_assignment(BuilderIndex builder, std::uint64_t events) {
+        epoch.send(epoch.members_.builders[builder], {Kind::last_assignment, 0, events, {}});
+    }
 };
 
 /// See DaqpipeBuilderOut.
@@ -365,6 +368,9 @@ void DaqpipeEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) 
     if (message->kind == Kind::assign && builder_ && is_manager(from)) {
         BuilderOut out{*this};
         builder_->on_assigned(EventId{message->number}, out);
+    } else if (message->kind == Kind::last_assignment && builder_ && is_manager(from)) {
+        BuilderOut out{*this};
+        builder_->on_last_assignment(message->number, out);
     } else if (message->kind == Kind::done && manager_ && builder != nobody) {
         ManagerOut out{*this};
         manager_->on_builder_done(builder, out);
@@ -466,7 +472,8 @@ void DaqpipeEpoch::deliver(EventId event) {
 void DaqpipeEpoch::on_close(std::span<const UnitIndex> lost) {
     const Lost gone = lose(lost);
     if (manager_) {
-        manager_->on_close();
+        ManagerOut out{*this};
+        manager_->on_close(out);
     }
     if (readout_) {
         ReadoutOut out{*this};
@@ -476,6 +483,9 @@ void DaqpipeEpoch::on_close(std::span<const UnitIndex> lost) {
     if (builder_) {
         BuilderOut out{*this};
         builder_->on_close(gone.readouts, out);
+        if (std::ranges::any_of(lost, [this](UnitIndex unit) { return is_manager(unit); })) {
+            builder_->on_event_manager_lost(out);
+        }
     }
 }
 

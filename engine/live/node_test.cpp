@@ -126,10 +126,10 @@ class System {
         }
     }
 
-    void halt(const Units& members, const Units& lost = {}) {
+    void halt(const Units& members, const Units& lost = {}, base::Time timeout = kHung) {
         std::mutex mutex;
         all(here(members), [&](UnitIndex unit) {
-            const auto halted = nodes_.at(unit)->halt(lost, kHung);
+            const auto halted = nodes_.at(unit)->halt(lost, timeout);
             EXPECT_TRUE(halted.is_drained) << "unit " << unit;
             const std::lock_guard lock(mutex);
             next_mep = std::max(next_mep, halted.next_mep);
@@ -516,6 +516,24 @@ TEST_P(NodesOver, ABuilderThatIsToldToWaitLosesNothing) {
     EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
 }
 
+/// The end of an epoch gives it half of its time, and then does without its room.
+TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
+    NodeConfig config = folded(2, GetParam());
+    config.sink = SinkKind::user;
+    config.output_buffer = 64 << 10;
+    config.when_full = protocol::WhenFull::wait;
+    System run(config);
+    Consumer stuck(config, 0);
+    const Consumer quick(config, 1);
+    stuck.is_held = true;
+    run.begin({0, 1});
+    EXPECT_TRUE(until([&] { return run.count(0, "waits") == 1 && quick.meps > 0; }));
+    run.halt({0, 1}, {}, base::seconds(4));
+    EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
+    EXPECT_LE(run.count(0, "meps_discarded"), 4U);
+    EXPECT_EQ(run.count(1, "meps_discarded"), 0U);
+}
+
 TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     NodeConfig config = folded(2, GetParam());
     config.source = SourceKind::user;
@@ -787,7 +805,8 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
     bad.say(std::vector<std::byte>(4'000, std::byte{1}));
     messages += 3;
     const std::array<base::Bytes, 1> one = {64};
-    for (const Kind kind : {Kind::assign, Kind::done, Kind::request}) {  // of another protocol
+    for (const Kind kind :
+         {Kind::assign, Kind::last_assignment, Kind::done, Kind::request}) {  // of another protocol
         say({kind, 0, 0, one});
     }
     say({Kind::grant, 0, 0, one});          // unit 0's own MEP

@@ -78,7 +78,7 @@ bool DaqpipeBuilder::is_drained() const {
             return false;
         }
     }
-    return is_closing_;
+    return has_said_the_last_;
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {

@@ -99,7 +99,7 @@ class DaqpipeBuilder {
 
     template <DaqpipeBuilderOut Out>
     void on_assigned(EventId event, Out& out) {
-        if (is_closing_) {
+        if (counters_.assigned >= last_assignment_) {
             ++counters_.late;
             return;
         }
@@ -115,7 +115,16 @@ class DaqpipeBuilder {
         events_[slot] = {.event = event};
         std::fill_n(fragments_of(slot), config_.sources, Fragment::to_request);
         in_turn_.push(slot);
+        for (SourceIndex source = 0; source < config_.sources && is_closing_; ++source) {
+            if (lost_[source]) {
+                fragments_of(slot)[source] = Fragment::lost;
+                ++events_[slot].requested;
+            }
+        }
         request_what_the_limits_permit(slot, out);
+        if constexpr (DaqpipeBuilderClosingOut<Out>) {
+            say_the_last(out);
+        }
     }
 
     template <DaqpipeBuilderOut Out>
@@ -171,25 +180,39 @@ class DaqpipeBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no more events are taken, and nothing comes from lost readout
-    /// units any more. Comes again when more are lost. Precondition: there are such units.
+    /// The epoch is being closed: no more events are taken than on_last_assignment says, and
+    /// nothing comes from lost readout units any more. Comes again when more are lost.
+    /// Precondition: there are such units.
     template <DaqpipeBuilderClosingOut Out>
     void on_close(std::span<const SourceIndex> lost, Out& out) {
         for (const SourceIndex source : lost) {
             lose(source);
         }
-        for (SourceIndex source = 0; source < config_.sources && !is_closing_; ++source) {
-            if (!lost_[source]) {
-                out.last_request(source, counters_.assigned);
-            }
-        }
         is_closing_ = true;
+        say_the_last(out);
         for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
             request_what_the_limits_permit(in_turn_[place], out);
         }
     }
 
-    /// After on_close: of the events held, all that the live readout units have is here.
+    /// So many events are assigned to this builder in all; or no more than have been, as the event
+    /// manager is lost. May come before on_close, and before the last of them.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_last_assignment(std::uint64_t events, Out& out) {
+        if (last_assignment_ != unknown || events < counters_.assigned) {
+            ++counters_.unexpected_assignments;
+            return;
+        }
+        last_assignment_ = events;
+        say_the_last(out);
+    }
+    template <DaqpipeBuilderClosingOut Out>
+    void on_event_manager_lost(Out& out) {
+        last_assignment_ = counters_.assigned;
+        say_the_last(out);
+    }
+
+    /// After on_close: of the events assigned, all that the live readout units have is here.
     [[nodiscard]] bool is_drained() const;
 
     /// The epoch is over: events that still lack fragments are given out, or dropped, in the order
@@ -228,6 +251,8 @@ class DaqpipeBuilder {
     [[nodiscard]] std::size_t events_held() const { return events_.size() - free_.size(); }
 
   private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
     enum class Fragment : std::uint8_t { to_request, in_flight, here, lost };
 
     struct Event {
@@ -242,6 +267,19 @@ class DaqpipeBuilder {
     explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
 
     void lose(SourceIndex source);
+    /// To all readout units, once nothing more is assigned.
+    template <DaqpipeBuilderClosingOut Out>
+    void say_the_last(Out& out) {
+        if (!is_closing_ || has_said_the_last_ || counters_.assigned < last_assignment_) {
+            return;
+        }
+        has_said_the_last_ = true;
+        for (SourceIndex source = 0; source < config_.sources; ++source) {
+            if (!lost_[source]) {
+                out.last_request(source, counters_.assigned);
+            }
+        }
+    }
     /// The event in this place of `in_turn_` is not held any more.
     void release(std::uint32_t place);
 
@@ -302,6 +340,8 @@ class DaqpipeBuilder {
     std::optional<std::uint64_t> now_;     ///< time slot
     std::vector<bool> lost_;               ///< per source
     bool is_closing_ = false;
+    bool has_said_the_last_ = false;
+    std::uint64_t last_assignment_ = unknown;
     std::uint64_t next_event_ = 0;
     Counters counters_;
 };

@@ -82,6 +82,14 @@ class DaqpipeCheck {
                 }
             });
         }
+        void last_assignment(BuilderIndex builder, std::uint64_t events) {
+            check.message(check.builder_fates_[builder], [&c = check, builder, events] {
+                BuilderOut out{c, builder};
+                if (!c.is_manager_lost_) {  // else the builder may have been told
+                    c.builders_[builder].on_last_assignment(events, out);
+                }
+            });
+        }
     };
     struct BuilderOut {
         DaqpipeCheck& check;
@@ -92,7 +100,9 @@ class DaqpipeCheck {
         void built(EventId event) { check.built(self, event); }
         void done(EventId) {
             ManagerOut out{check};
-            check.manager_.on_builder_done(self, out);
+            if (!check.is_manager_lost_) {
+                check.manager_.on_builder_done(self, out);
+            }
         }
         void last_request(SourceIndex source, std::uint64_t requests) {
             check.promise(!check.builder_fates_[self].sees_lost[source],
@@ -191,13 +201,23 @@ class DaqpipeCheck {
         is_closing_ = true;
         const auto lost_readouts = lose(readout_fates_, wave);
         const auto lost_builders = lose(builder_fates_, wave);
-        later([this] { manager_.on_close(); });
+        is_manager_lost_ = is_manager_lost_ || input_.byte() % 4 == 0;
+        later([this] {
+            if (!is_manager_lost_) {
+                ManagerOut out{*this};
+                manager_.on_close(out);
+            }
+        });
         for (BuilderIndex b = 0; b < builders_.size(); ++b) {
-            message(builder_fates_[b], [this, b, lost_readouts] {
-                builder_fates_[b].learns(lost_readouts);
-                BuilderOut out{*this, b};
-                builders_[b].on_close(lost_readouts, out);
-            });
+            message(builder_fates_[b],
+                    [this, b, lost_readouts, is_manager_lost = is_manager_lost_] {
+                        builder_fates_[b].learns(lost_readouts);
+                        BuilderOut out{*this, b};
+                        builders_[b].on_close(lost_readouts, out);
+                        if (is_manager_lost) {
+                            builders_[b].on_event_manager_lost(out);
+                        }
+                    });
         }
         for (SourceIndex r = 0; r < readouts_.size(); ++r) {
             message(readout_fates_[r], [this, r, lost_builders] {
@@ -350,8 +370,12 @@ class DaqpipeCheck {
         }
         const bool anybody_reads_out =
             std::ranges::any_of(readout_fates_, [](const Fate& fate) { return !fate.is_lost; });
+        const bool all_build =
+            !is_manager_lost_ && std::ranges::none_of(builder_fates_, &Fate::is_lost);
         for (std::uint64_t id = 0; id < events; ++id) {
             compare_event(EventId{id}, anybody_reads_out);
+            promise(!all_build || event(EventId{id}).builder || id >= *next_event_,
+                    "every event before the next epoch is taken");
         }
         for (BuilderIndex b = 0; b < builders_.size(); ++b) {
             const auto& c = builders_[b].counters();
@@ -416,6 +440,7 @@ class DaqpipeCheck {
     std::vector<Event> events_ = std::vector<Event>(events);
     std::set<std::pair<BuilderIndex, Bytes>> taken_;
     bool is_closing_ = false;
+    bool is_manager_lost_ = false;
     std::optional<std::uint64_t> next_event_;  ///< of the next epoch, when this one is over
     Summary summary_;
 };

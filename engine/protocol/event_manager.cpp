@@ -30,6 +30,7 @@ EventManager::EventManager(EventManagerConfig config, base::RandomStream random)
     : config_(config),
       random_(std::move(random)),
       in_flight_(config.builders, 0),
+      assigned_(config.builders, 0),
       free_slots_(std::uint64_t{config.builders} * config.concurrent_events) {}
 
 BuilderIndex EventManager::choose_round_robin() const {

@@ -30,6 +30,13 @@ template <class Out>
 concept EventManagerOut =
     requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
 
+/// And when an epoch ends.
+template <class Out>
+concept EventManagerClosingOut = requires(Out& out, BuilderIndex builder, std::uint64_t events) {
+    /// Tell the builder how many events it gets in all.
+    out.last_assignment(builder, events);
+};
+
 /// Invariants: no builder has more than `concurrent_events`; events are assigned in the order they
 /// came; an event waits in the backlog only while every builder is full, or when the epoch is
 /// closed.
@@ -74,7 +81,13 @@ class EventManager {
     }
 
     /// The epoch is being closed: what has not been assigned stays in the backlog.
-    void on_close() { is_closing_ = true; }
+    template <EventManagerClosingOut Out>
+    void on_close(Out& out) {
+        for (BuilderIndex builder = 0; builder < config_.builders && !is_closing_; ++builder) {
+            out.last_assignment(builder, assigned_[builder]);
+        }
+        is_closing_ = true;
+    }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
     [[nodiscard]] std::uint64_t backlog() const { return backlog_.size(); }
@@ -91,6 +104,7 @@ class EventManager {
         --free_slots_;
         next_in_turn_ = after(builder);
         ++counters_.assigned;
+        ++assigned_[builder];
         out.assign(event, builder);
     }
 
@@ -117,6 +131,7 @@ class EventManager {
     EventManagerConfig config_;
     base::RandomStream random_;
     std::vector<std::uint32_t> in_flight_;  ///< per builder
+    std::vector<std::uint64_t> assigned_;   ///< per builder, ever
     std::uint64_t free_slots_;              ///< over all builders
     BuilderIndex next_in_turn_ = 0;
     base::Ring<EventId> backlog_;

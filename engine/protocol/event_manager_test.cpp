@@ -23,6 +23,10 @@ class Scene {
         assigned_.emplace_back(static_cast<std::uint64_t>(event), builder);
     }
 
+    void last_assignment(BuilderIndex builder, std::uint64_t events) {
+        assigned_.emplace_back(events, builder);
+    }
+
     Assignments events(int count) {
         for (int i = 0; i < count; ++i) {
             manager.on_event(EventId{next_event_++}, *this);
@@ -31,6 +35,12 @@ class Scene {
     }
     Assignments done(BuilderIndex builder) {
         manager.on_builder_done(builder, *this);
+        return std::exchange(assigned_, {});
+    }
+
+    /// How many each builder gets in all.
+    Assignments close() {
+        manager.on_close(*this);
         return std::exchange(assigned_, {});
     }
 
@@ -121,12 +131,14 @@ TEST(EventManager, EventsWaitInOrderWhileAllBuildersAreFull) {
 
 TEST(EventManager, AssignsNothingMoreWhenTheEpochIsClosed) {
     Scene scene({.builders = 2, .concurrent_events = 1});
-    scene.events(3);
-    scene.manager.on_close();
+    scene.events(4);
+    EXPECT_EQ(scene.done(0), (Assignments{{2, 0}}));
+    EXPECT_EQ(scene.close(), (Assignments{{2, 0}, {1, 1}}));
+    EXPECT_EQ(scene.close(), Assignments{}) << "once";
     EXPECT_EQ(scene.done(0), Assignments{});
     EXPECT_EQ(scene.events(1), Assignments{});
     EXPECT_EQ(scene.manager.backlog(), 2U);
-    EXPECT_EQ(scene.manager.counters().assigned, 2U);
+    EXPECT_EQ(scene.manager.counters().assigned, 3U);
 }
 
 TEST(EventManager, CountsAndIgnoresReportsThatMakeNoSense) {

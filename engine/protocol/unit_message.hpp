@@ -27,6 +27,7 @@ struct UnitMessage {
         request = 8,      ///< builder to readout: event `number` to the offset in `values`
         closing = 9,      ///< builder to readout: it closes, and has answered turns up to `number`
         last_announcement = 10,  ///< readout to builder: no turn from `number` on is to be answered
+        last_assignment = 11,    ///< event manager to builder: it gets `number` events in all
     };
 
     Kind kind = Kind::announce;
