@@ -107,8 +107,7 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     assert metrics["units_lost"] == 0
     assert metrics["events_checked"] > 0
     assert accounts["incomplete"] == accounts["dropped"] == 0
-    # What the builder units were not equally far with when the run ended: two rounds at most.
-    assert accounts["unfinished"] <= 2 * 4 * 20
+    assert accounts["unfinished"] == 0
 
 
 def test_a_killed_unit_is_left_out_and_comes_back() -> None:

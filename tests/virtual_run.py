@@ -240,7 +240,10 @@ class World:
             if order.kind == "exit":
                 self.after(3 * ORDER_S, lambda: self._exit(number, process))
             self.after(
-                ORDER_S, lambda session=session, answer=answer: self._say(number, session, answer)
+                ORDER_S,
+                lambda session=session, answer=answer: self._say(
+                    number, session, process.unit.with_counters(answer)
+                ),
             )
 
     def _exit(self, number: int, process: Process) -> None:

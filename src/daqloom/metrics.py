@@ -164,9 +164,9 @@ METRICS: tuple[Metric, ...] = (
         "measure",
         "What has become of every event, whole run: of those `begun`, that is up to the last that "
         "a builder unit took, `built`, `incomplete` (delivered with a mask), `dropped` "
-        "(incomplete), `discarded` (a full output buffer), `unfinished`: nobody built them, as a "
-        "unit was lost or the run ended, or nobody knows: a unit that is killed has last told of "
-        "itself a heartbeat before.",
+        "(incomplete), `discarded` (a full output buffer, or a lost readout unit had not announced "
+        "them), `unfinished`: the builder unit that had them was lost, or nobody knows: a unit on "
+        "another machine that is killed has last told of itself a heartbeat before.",
     ),
     Metric(
         "waiting_share.*",

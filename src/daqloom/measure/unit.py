@@ -73,8 +73,11 @@ class Unit:
         except Exception as error:  # whatever a node raises is the run control's to know
             self.state = after(self.state, Step.FAILED)
             told = {"failure": (str(error) or type(error).__name__)[:1000]}
-        counters = self._counters() if isinstance(order, Halt) else {}
-        return Answer(order=order.order, state=self.state, counters=counters, **told)
+        return Answer(order=order.order, state=self.state, **told)
+
+    def with_counters(self, answer: Answer) -> Answer:
+        """As it is sent: reports are read by one thread, so that no counter seems to go back."""
+        return answer.model_copy(update={"counters": self._counters()})
 
     def traces(self) -> Iterator[Trace]:
         """What it did when, as far as that is kept; each stage once."""
@@ -291,4 +294,4 @@ def _reports(
             continue
         if answer is None:
             return
-        yield answer.encode()
+        yield (unit.with_counters(answer) if isinstance(answer, Answer) else answer).encode()

@@ -1,0 +1,47 @@
+"""A unit's process, as the run control hears it."""
+
+import itertools
+import queue
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from daqloom.measure.messages import Answer, Configure, Heartbeat, read_report
+from daqloom.measure.node import ELAPSED
+from daqloom.measure.tally import Tally
+from daqloom.measure.unit import Unit, _reports
+
+
+class CountingNode:
+    """Has built one MEP more whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.meps = itertools.count(1)
+
+    def counters(self) -> Mapping[str, int | float]:
+        return {"meps_built": next(self.meps)}
+
+    def suspects(self) -> Sequence[int]:
+        return []
+
+    def shut(self) -> None:
+        pass
+
+
+def test_an_answer_that_waits_behind_a_heartbeat_does_not_count_twice():
+    unit = Unit(b"token", lambda *_: CountingNode(), "control")
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    reports = _reports(unit, 0, answers)
+    next(reports)  # hello
+    configure = Configure(order=1, unit=0, run="run", units=1, heartbeat_s=1e-3, scenario={})
+    answer = unit.obey(configure)
+    heard = [read_report(next(reports)) for _ in range(3)]  # before it gets into the queue
+    answers.put(answer)
+    heard.append(read_report(next(reports)))
+    tally = Tally()
+    for report in heard:
+        assert isinstance(report, Heartbeat | Answer)
+        assert not tally.begins_anew(report.counters), "what has been read goes back"
+        tally.read(report.counters)
+    assert isinstance(heard[-1], Answer)
+    assert heard[-1].counters[ELAPSED] > heard[-2].counters[ELAPSED]
+    assert tally.totals["meps_built"] == 4
