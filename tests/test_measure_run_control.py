@@ -70,7 +70,9 @@ def test_a_run_is_configured_started_stopped_and_ended() -> None:
     assert control.counts["units_lost"] == 0
 
 
-@pytest.mark.parametrize("fault", ["kill", "stop", "stick", "hang_in_a_halt", "disconnect"])
+@pytest.mark.parametrize(
+    "fault", ["kill", "stop", "stick", "hang_in_a_halt", "disconnect", "break_stream"]
+)
 def test_the_others_go_on_within_a_few_timeouts_and_the_unit_comes_back(fault: str) -> None:
     world = running()
     if fault == "hang_in_a_halt":
@@ -83,6 +85,13 @@ def test_the_others_go_on_within_a_few_timeouts_and_the_unit_comes_back(fault: s
     world.heal()
     assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
     assert world.control.first_mep >= 2000
+
+
+def test_a_unit_says_why_it_cannot_go_on() -> None:
+    world = running(restart=False)
+    world.break_stream(2)
+    assert runs_with(world, {0, 1, 3}, 2)
+    assert "1 stream has descriptors that make no sense" in world.control.units[2].reason
 
 
 def test_a_silent_unit_is_noticed_after_the_timeout_and_not_before() -> None:
@@ -241,7 +250,7 @@ def test_strange_reports_are_refused_and_change_nothing() -> None:
     assert not control.is_free(0)
 
 
-FAULTS = ("kill", "stop", "go_on", "hang", "stick", "disconnect", "reset", "cut", "goal")
+FAULTS = "kill stop go_on hang stick break_stream disconnect reset cut goal".split()
 
 
 @st.composite

@@ -52,6 +52,7 @@ class VirtualNode:
             "beats": 0 if process and process.stuck else round(1e6 * self.world.now),
             "steps": 0 if self.suspects() else self.next_mep(),
             "next_mep": self.next_mep(),
+            "streams_broken": 1 if process and process.broken else 0,
         }
 
     def suspects(self) -> list[int]:
@@ -75,6 +76,8 @@ class Process:
     """Its main thread never comes back from the node; heartbeats go on."""
     stuck: bool = False
     """Its data thread stands still."""
+    broken: bool = False
+    """A stream of it brings nothing any more."""
     inbox: list[Message] = field(default_factory=list)
 
 
@@ -133,6 +136,10 @@ class World:
     def stick(self, number: int) -> None:
         if process := self.processes[number]:
             process.stuck = True
+
+    def break_stream(self, number: int) -> None:
+        if process := self.processes[number]:
+            process.broken = True
 
     def disconnect(self, number: int) -> None:
         """From the run control; the unit joins again."""
@@ -235,7 +242,7 @@ class World:
         while process.inbox:
             session, order = process.session, process.inbox.pop(0)
             if order.kind in ("reset", "configure"):
-                process.stuck = False
+                process.stuck = process.broken = False
             answer = process.unit.obey(order)
             if order.kind == "exit":
                 self.after(3 * ORDER_S, lambda: self._exit(number, process))

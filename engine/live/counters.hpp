@@ -22,6 +22,7 @@ struct NodeCounters {
     Counter mfps_stale;      ///< of MEPs that an earlier epoch has finished with
     Counter mfps_absent;     ///< numbers that the source left out
     Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
+    Counter streams_broken;  ///< whose source's descriptors make no sense: nothing more comes
     Counter phases;
     Counter idle_phases;
     Counter phase_time;  ///< of all stages
@@ -71,6 +72,7 @@ struct NodeCounters {
         see("mfps_stale", &N::mfps_stale);
         see("mfps_absent", &N::mfps_absent);
         see("mfps_malformed", &N::mfps_malformed);
+        see("streams_broken", &N::streams_broken);
         see("phases", &N::phases);
         see("idle_phases", &N::idle_phases);
         see("in_phases_ps", &N::phase_time);

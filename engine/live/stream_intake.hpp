@@ -32,6 +32,9 @@ class StreamIntake {
             }
             const auto piece = reader_.next();
             if (!piece) {
+                if (reader_.is_broken() && !std::exchange(is_broken_, true)) {
+                    counters_->streams_broken.add(1);
+                }
                 return false;
             }
             ++unused_;
@@ -70,7 +73,6 @@ class StreamIntake {
     }
 
     [[nodiscard]] std::uint64_t taken() const { return taken_; }
-    [[nodiscard]] bool is_broken() const { return reader_.is_broken(); }
 
   private:
     struct Held {
@@ -98,6 +100,7 @@ class StreamIntake {
     std::uint64_t given_back_ = 0;
     Piece piece_;
     bool has_piece_ = false;
+    bool is_broken_ = false;
     std::uint32_t unused_ = 0;  ///< pieces read since the last that was taken
     std::vector<Held> held_;
     NodeCounters* counters_;

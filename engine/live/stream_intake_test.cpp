@@ -157,5 +157,18 @@ TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
     EXPECT_EQ(acknowledged(), 5);
 }
 
+TEST_F(StreamIntakeTest, AStreamWhoseDescriptorsMakeNoSenseIsCountedOnce) {
+    StreamIntake intake(*buffer_, 0, 8, counters_);
+    put(0, {1});
+    ASSERT_TRUE(BufferWriter(*buffer_).put(1, -1, kMfp));
+    put(2, {1});
+    ASSERT_TRUE(intake.has_next());
+    intake.take();
+    EXPECT_EQ(counters_.streams_broken.get(), 0);
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_FALSE(intake.has_next());
+    EXPECT_EQ(counters_.streams_broken.get(), 1);
+}
+
 }  // namespace
 }  // namespace daqloom::live

@@ -44,6 +44,12 @@ GROUPS: dict[str, tuple[Counter, ...]] = {
         Counter("mfps_stale", "MFPs", "Of MEPs that an earlier epoch has finished with: skipped."),
         Counter("mfps_absent", "MFPs", "Numbers that the source left out."),
         Counter("mfps_malformed", "MFPs", "No MFP, or not the one whose turn it was."),
+        Counter(
+            "streams_broken",
+            "streams",
+            "Their source wrote descriptors that make no sense. The unit reports an error, is left "
+            "out, and comes back with new buffers.",
+        ),
         Counter("mfps_blocked", "MFPs", "Had to wait for room in the buffer of their stream."),
         Counter("mfps_late", "MFPs", "Came later than the set rate asks for."),
         Counter("messages_sent", "messages", "To other units, barriers and sizes among them."),

@@ -91,6 +91,7 @@ class Pulse(Message):
     )
     next_mep: Count = Field(default=0, description="the first that no builder has answered, so far")
     suspects: UnitNumbers = Field(default=(), description="units that it cannot reach")
+    failure: Text = Field(default="", description="why it is in error; else empty")
 
 
 class Heartbeat(Message):

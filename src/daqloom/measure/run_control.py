@@ -231,7 +231,7 @@ class RunControl:
         self.first_mep_seen(pulse.next_mep)
         if pulse.state is State.ERROR and unit.standing is Standing.AVAILABLE:
             unit.state = pulse.state
-            self._lose(now, unit, "it reports an error")
+            self._lose(now, unit, pulse.failure or "it reports an error")
         elif unit.number in self.members and pulse.epoch == self.epoch:
             self._progress(now, unit, pulse)
         return None

@@ -33,6 +33,7 @@ from daqloom.measure.messages import (
 )
 from daqloom.measure.node import (
     BEATS,
+    BROKEN,
     CPU,
     ELAPSED,
     NEXT_MEP,
@@ -91,14 +92,16 @@ class Unit:
         """How the node is."""
         counters, node = self._counters(), self._node
         suspects = tuple(sorted(node.suspects())) if node and self.state is State.RUNNING else ()
+        broken = _whole(counters.get(BROKEN)) if self.state is State.RUNNING else None
         pulse = Pulse(
             epoch=self.epoch,
-            state=self.state,
+            state=State.ERROR if broken else self.state,
             beats=_whole(counters.get(BEATS)) if self.state is State.RUNNING else None,
             steps=_whole(counters.get(STEPS)) if self.state is State.RUNNING else None,
             waits=bool(counters.get(WAITS)),
             next_mep=_whole(counters.get(NEXT_MEP)) or 0,
             suspects=suspects,
+            failure=_of_streams(broken) if broken else "",
         )
         return Heartbeat(pulse=pulse, counters=counters)
 
@@ -188,6 +191,11 @@ class Unit:
             return {}
         elapsed_s = time.monotonic() - self._made_s
         return {**node.counters(), ELAPSED: elapsed_s, CPU: time.process_time()}
+
+
+def _of_streams(broken: int) -> str:
+    streams = "1 stream has" if broken == 1 else f"{broken} streams have"
+    return f"{streams} descriptors that make no sense; mend what writes to the buffer"
 
 
 def _whole(value: int | float | None) -> int | None:
