@@ -250,7 +250,18 @@ def test_strange_reports_are_refused_and_change_nothing() -> None:
     assert not control.is_free(0)
 
 
-FAULTS = "kill stop go_on hang stick break_stream disconnect reset cut goal".split()
+FAULTS = [
+    "kill",
+    "stop",
+    "go_on",
+    "hang",
+    "stick",
+    "break_stream",
+    "disconnect",
+    "reset",
+    "cut",
+    "goal",
+]
 
 
 @st.composite
