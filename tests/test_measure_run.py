@@ -46,6 +46,11 @@ def small(**changes) -> FabricScenario:
     )
 
 
+class NoLauncher(Local):
+    def tasks(self, *_):
+        raise AssertionError("a unit was started")
+
+
 def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     told, shares = [], []
     result = measure(
@@ -87,7 +92,20 @@ def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_pat
     failing = (sys.executable, "-c", "print('no such license'); raise SystemExit(3)")
     with pytest.raises(MeasureError, match=r"could not start.*exit code 3.*no such license"):
         measure(small(), launcher=Local(failing), log_dir=tmp_path)
-    assert "no such license" in (tmp_path / "unit-0.log").read_text()
+    # The first that failed; the others may have been ended before they said anything.
+    assert "no such license" in "".join(log.read_text() for log in tmp_path.glob("unit-*.log"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"output_buffer": "1 kB"}, r"^measure: output_buffer of 1000 bytes; .*: give several"),
+        ({"stream_buffer": "1 kB"}, r"^measure: stream_buffer of 1000 bytes; .*: give at least"),
+    ],
+)
+def test_what_no_unit_could_run_is_refused_before_any_is_started(change, sentence) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        measure(small(**change), launcher=NoLauncher())
 
 
 def test_what_is_no_event_builder_is_refused() -> None:

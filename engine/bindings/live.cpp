@@ -88,10 +88,20 @@ std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
     return {data, data + bytes.size()};
 }
 
+[[noreturn]] void fail(const base::Error& error) { throw nb::value_error(error.message.c_str()); }
+
 void bind_config(nb::module_& module) {
     using Config = NodeConfig;
     auto cls = nb::class_<Config>(module, "LiveConfig");
     cls.def(nb::init<>())
+        .def(
+            "check",
+            [](const Config& self) {
+                if (const auto checked = Node::check(self); !checked) {
+                    fail(checked.error());
+                }
+            },
+            "Raises ValueError for what no unit could run.")
         .def_rw("unit", &Config::self)
         .def_rw("run", &Config::run)
         .def_prop_rw(
@@ -164,8 +174,6 @@ void bind_config(nb::module_& module) {
     seconds(cls, "slot_s", &Config::slot);
     bits_per_second(cls, "write_rate_bps", &Config::write_rate);
 }
-
-[[noreturn]] void fail(const base::Error& error) { throw nb::value_error(error.message.c_str()); }
 
 std::unique_ptr<Node> make_node(const NodeConfig& config) {
     auto node = [&] {

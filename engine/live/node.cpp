@@ -86,7 +86,9 @@ base::expected<void> check_daqpipe(const NodeConfig& config) {
     return memory ? base::expected<void>{} : tl::unexpected(memory.error());
 }
 
-base::expected<void> check(const NodeConfig& config) {
+}  // namespace
+
+base::expected<void> Node::check(const NodeConfig& config) {
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
         for (const UnitIndex unit : *slots) {
             if (unit != nobody && unit >= kMostUnits) {
@@ -117,6 +119,8 @@ base::expected<void> check(const NodeConfig& config) {
     }
     return {};
 }
+
+namespace {
 
 /// The data flow of one epoch; what it uses outlives it.
 struct Flow {

@@ -24,6 +24,8 @@ namespace daqloom::live {
 /// and may be given up at any point by the next `prepare`.
 class Node {
   public:
+    /// Whether any unit could run it, as far as that can be said without its machine.
+    static base::expected<void> check(const NodeConfig& config);
     static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
     ~Node();
 

@@ -161,7 +161,6 @@ TEST_F(StreamIntakeTest, AStreamWhoseDescriptorsMakeNoSenseIsCountedOnce) {
     StreamIntake intake(*buffer_, 0, 8, counters_);
     put(0, {1});
     ASSERT_TRUE(BufferWriter(*buffer_).put(1, -1, kMfp));
-    put(2, {1});
     ASSERT_TRUE(intake.has_next());
     intake.take();
     EXPECT_EQ(counters_.streams_broken.get(), 0);

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from daqloom import _engine
 from daqloom.measure.interface import own_address
+from daqloom.measure.node import RunInfo
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
-    from daqloom.measure.node import RunInfo
     from daqloom.scenario.fabric import FabricScenario
 
 MOST_PACKED = 65_535
@@ -79,12 +79,29 @@ def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
     return [sizes[i : i + length] for i in range(0, len(sizes), length)]
 
 
+def check_live(scenario: FabricScenario) -> None:
+    """Raises ScenarioError for what no unit could run, before any is started."""
+    config = _config(scenario, 0, RunInfo("check", bytes(16), 0))
+    try:
+        config.check()
+    except ValueError as error:
+        raise ScenarioError(f"measure: {error}") from None
+
+
 def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """What the process of `unit` is to do in this run.
 
     Raises ScenarioError for what cannot be run live, MeasureError where this machine is not in the
     network that the scenario names.
     """
+    measure = scenario.measure
+    config = _config(scenario, unit, run)
+    config.bind = own_address(run.control, measure.network, for_others=measure.spans_machines)
+    return config
+
+
+def _config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
+    """Without the address of its machine."""
     nodes, shift, fragments = scenario.nodes, scenario.shift, scenario.fragments
     measure = scenario.measure
     where = places(scenario)
@@ -92,11 +109,7 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     config.unit, config.run, config.token = unit, run.name, run.token
     config.readout_slots, config.builder_slots = where.readouts, where.builders
     config.keeps_lost_slots = nodes.dummies != "none"
-    config.transport, config.bind, config.waiting = (
-        measure.transport,
-        own_address(run.control, measure.network, for_others=measure.spans_machines),
-        measure.waiting,
-    )
+    config.transport, config.waiting = measure.transport, measure.waiting
     config.protocol = nodes.protocol
     changes = {"count": _engine.PhaseChange.by_count, "window": _engine.PhaseChange.by_time}
     config.change = changes[shift.change]

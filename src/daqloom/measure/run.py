@@ -148,9 +148,11 @@ def of_a_fabric(scenario: System) -> FabricScenario:
 
 
 def plan_of(scenario: FabricScenario) -> Plan:
-    """What the run control has to know. Raises ScenarioError where nodes and fabric do not fit."""
+    """What the run control has to know. Raises ScenarioError for what no unit could run."""
+    from daqloom.measure.configure import check_live
     from daqloom.topology.system import fabric_system
 
+    check_live(scenario)
     given = scenario.measure
     folded = scenario.nodes.folded
 
