@@ -82,11 +82,11 @@ class DaqpipeCheck {
                 }
             });
         }
-        void last_assignment(BuilderIndex builder, std::uint64_t events) {
-            check.message(check.builder_fates_[builder], [&c = check, builder, events] {
+        void last_assignment(BuilderIndex builder, std::uint64_t count) {
+            check.message(check.builder_fates_[builder], [&c = check, builder, count] {
                 BuilderOut out{c, builder};
                 if (!c.is_manager_lost_) {  // else the builder may have been told
-                    c.builders_[builder].on_last_assignment(events, out);
+                    c.builders_[builder].on_last_assignment(count, out);
                 }
             });
         }
