@@ -34,7 +34,7 @@ Units all(std::uint32_t units) {
 
 /// What all of them built is right.
 void expect_right(NodesUnderTest& nodes, const Units& members) {
-    for (const char* wrong : {"meps_wrong", "mfps_malformed", "mfps_absent"}) {
+    for (const char* wrong : {"meps_wrong", "meps_repeated", "mfps_malformed", "mfps_absent"}) {
         EXPECT_EQ(nodes.sum(members, wrong), 0) << wrong;
     }
     EXPECT_EQ(nodes.sum(members, "meps_checked"), nodes.sum(members, "meps_delivered"));

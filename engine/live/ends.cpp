@@ -92,6 +92,7 @@ struct Ends::Parts {
     SinkKind kind = SinkKind::user;
     CheckCounters checked;
     FileCounters written;
+    SeenMeps seen;
     std::uint64_t repeated = 0;  ///< MEPs, of earlier output buffers
 };
 
@@ -190,7 +191,7 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
         return tl::unexpected(consumer.error());
     }
     const std::lock_guard lock(parts.mutex);
-    parts.sink = std::make_unique<Sink>(*parts.output, std::move(*consumer));
+    parts.sink = std::make_unique<Sink>(*parts.output, std::move(*consumer), parts.seen);
     parts.sink->start();
     return {};
 }

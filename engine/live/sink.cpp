@@ -44,8 +44,7 @@ void Sink::run(const std::stop_token& stop) {
                                           mep->bytes.size()});
             add(counters_.meps, 1);
             add(counters_.bytes, mep->bytes.size());
-            add(counters_.repeated, mep->tag < next_mep_ ? 1 : 0);
-            next_mep_ = mep->tag + 1;
+            add(counters_.repeated, seen_->add(mep->tag) ? 0 : 1);
             reader.acknowledge();
         } else if (is_last || reader.is_at_end() || reader.is_broken()) {
             break;

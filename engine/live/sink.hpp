@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "live/buffer.hpp"
+#include "live/seen_meps.hpp"
 
 namespace daqloom::live {
 
@@ -26,17 +27,17 @@ class MepConsumer {
 struct SinkCounters {
     std::atomic<std::uint64_t> meps{0};
     std::atomic<std::uint64_t> bytes{0};
-    /// MEPs whose number is not larger than the one before: twice, or in disorder.
-    std::atomic<std::uint64_t> repeated{0};
-    std::atomic<std::uint64_t> broken{0};  ///< 1: the buffer's descriptors make no sense
+    std::atomic<std::uint64_t> repeated{0};  ///< MEPs that had come before
+    std::atomic<std::uint64_t> broken{0};    ///< 1: the buffer's descriptors make no sense
 };
 
 /// A thread that is asleep until there is a MEP. Each is acknowledged when it has been consumed.
 class Sink {
   public:
-    /// The buffer outlives the sink, which is its only reader.
-    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer)
-        : buffer_(&buffer), consumer_(std::move(consumer)) {}
+    /// The buffer outlives the sink, which is its only reader; `seen` too, which goes on from sink
+    /// to sink.
+    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen)
+        : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen) {}
     ~Sink() { stop(); }
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
@@ -52,8 +53,8 @@ class Sink {
 
     Buffer* buffer_;
     std::unique_ptr<MepConsumer> consumer_;
+    SeenMeps* seen_;
     SinkCounters counters_;
-    std::uint64_t next_mep_ = 0;  ///< all before are behind us
     std::jthread thread_;
 };
 

@@ -1,0 +1,33 @@
+// Which MEPs a unit's consumer has been given, so that one that comes twice is noticed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace daqloom::live {
+
+/// Of the last 65 536 numbers: MEPs under way at once finish in any order.
+class SeenMeps {
+  public:
+    /// False: it was there before, or nobody knows any more.
+    bool add(std::uint64_t mep) {
+        if (mep >= end_) {
+            for (std::uint64_t number = mep - end_ < kWindow ? end_ : mep - kWindow + 1;
+                 number < mep; ++number) {
+                seen_[number % kWindow] = false;
+            }
+            end_ = mep + 1;
+        } else if (end_ - mep > kWindow || seen_[mep % kWindow]) {
+            return false;
+        }
+        seen_[mep % kWindow] = true;
+        return true;
+    }
+
+  private:
+    static constexpr std::uint64_t kWindow = 1U << 16;
+    std::vector<bool> seen_ = std::vector<bool>(kWindow);
+    std::uint64_t end_ = 0;  ///< beyond the largest
+};
+
+}  // namespace daqloom::live
