@@ -147,12 +147,16 @@ def verdict(given: argparse.Namespace, faults: Faults, code: int, out: str) -> d
         problems.append(f"the measurement ended with {code}")
     if metrics.get("events_wrong") != 0:
         problems.append(f"{metrics.get('events_wrong')} events were wrong")
+    if metrics.get("events_repeated") != 0:
+        problems.append(f"{metrics.get('events_repeated')} events came twice")
     if sum(fates.values()) != accounts.get("begun") or min(fates.values(), default=-1) < 0:
         problems.append(f"not all events are accounted for: {accounts}")
     if not accounts.get("built"):
         problems.append("no event was built")
     if len(faults.done) < given.faults:
         problems.append(f"{len(faults.done)} of {given.faults} faults were done")
+    if given.faults == 0 and accounts.get("begun") != accounts.get("built"):
+        problems.append(f"not all events were built, though nothing broke: {accounts}")
     if given.faults == 0 and metrics.get("units_lost") != 0:
         problems.append(f"{metrics.get('units_lost')} units were lost")
     return {
@@ -166,6 +170,7 @@ def verdict(given: argparse.Namespace, faults: Faults, code: int, out: str) -> d
         "events_accounted": accounts,
         "events_checked": metrics.get("events_checked"),
         "events_wrong": metrics.get("events_wrong"),
+        "events_repeated": metrics.get("events_repeated"),
         "event_rate_hz": metrics.get("event_rate_hz"),
         "warnings": result.get("warnings"),
         "problems": problems,

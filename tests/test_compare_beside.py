@@ -35,6 +35,7 @@ MEASURED = Result(
         "events_built": 1_000_000,
         "events_checked": 1_000_000,
         "events_wrong": 0,
+        "events_repeated": 0,
         "fragments_checked": 4_000_000,
         "checked_bytes": 4_000_000_000,
         "phase_s": 1e-3,
@@ -85,14 +86,15 @@ def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
     assert "links of the fabric, 4 nodes at 100 Gb/s each" in told
     assert "4 units on 2 cores make every fragment" in told
     assert f"the measurement builds {5e5 / simulated:.3g} of what the simulation does" in told
-    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong." in told
+    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, none twice." in told
     assert "1,199,000 were built, 1,000 unfinished." in told
 
 
 def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
-    metrics = MEASURED.metrics | {"events_wrong": 3}
+    metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
     worse = Beside(found.scenario, (replace(MEASURED, metrics=metrics),))
-    assert "3 MORE EVENTS WERE WRONG" in "\n".join(beside_table.verdict(worse))
+    told = "\n".join(beside_table.verdict(worse))
+    assert "3 MORE EVENTS WERE WRONG, 2 EVENTS CAME TWICE" in told
 
 
 def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ METRICS: tuple[Metric, ...] = (
         "Events in which every byte that is there was checked, and right.",
     ),
     Metric("events_wrong", "events", "measure", "Events in which some byte was wrong."),
+    Metric("events_repeated", "events", "measure", "Events that a consumer had been given before."),
     Metric("fragments_checked", "fragments", "measure", "Fragments of the events checked."),
     Metric(
         "checked_bytes",

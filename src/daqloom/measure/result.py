@@ -37,6 +37,7 @@ ROWS: tuple[Row, ...] = (
     Row("events_discarded", "meps_discarded", "sum", "events"),
     Row("events_checked", "meps_checked", "sum", "events"),
     Row("events_wrong", "meps_wrong", "sum", "events"),
+    Row("events_repeated", "meps_repeated", "sum", "events"),
     Row("fragments_checked", "fragments_checked", "sum"),
     Row("checked_bytes", "fragment_bytes_checked", "sum"),
     Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 def checked(result: Result) -> Iterator[str]:
     """What was checked, and what of it was wrong; nothing where nobody checked."""
-    events, wrong = (result.metric(f"events_{name}") or 0 for name in ("checked", "wrong"))
+    events, wrong, twice = (
+        result.metric(f"events_{name}") or 0 for name in ("checked", "wrong", "repeated")
+    )
     if not events and not wrong:
         return
     fragments = result.metric("fragments_checked") or 0
     size = result.metric("checked_bytes") or 0
     verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} MORE EVENTS WERE WRONG"
+    verdict += f", {twice:,.0f} EVENTS CAME TWICE" if twice else ", none twice"
     yield (
         f"Checked byte for byte: {events:,.0f} events, {fragments:,.0f} fragments, "
         f"{size / 1e9:.3g} GB; {verdict}."

@@ -42,6 +42,7 @@ ROWS = {
     "events_discarded": "events discarded",
     "events_checked": "events checked, each byte",
     "events_wrong": "events wrong",
+    "events_repeated": "events given out twice",
     "units_lost": "units lost",
 }
 """Metrics that mean the same whichever method gives them, and their names for people."""
