@@ -36,6 +36,8 @@ struct TransportUnderTest {
     bool tells_of_death = true;
     /// Of a unit with nothing to do, in a tenth of a second.
     int most_waits = 50;
+    /// That all send to all as fast as they can.
+    std::uint32_t rounds = 200;
 };
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& transport) {
     return out << transport.name;

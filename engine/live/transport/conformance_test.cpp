@@ -810,7 +810,7 @@ TEST_P(TransportConformance, ASenderThatIsHeldBackIsWokenWhenThereIsRoom) {
 
 TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
     constexpr std::uint32_t kUnits = 4;
-    constexpr std::uint32_t kRounds = 200;
+    const std::uint32_t rounds_each = GetParam().rounds;
     constexpr std::size_t kBytes = 20'000;
     TestRun run(GetParam(), kUnits);
     std::atomic<std::uint32_t> finished = 0;
@@ -820,14 +820,14 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
         fill_pattern(unit.source(), self);
         std::uint32_t rounds[kUnits] = {};
         const auto all_made = [&] {
-            return std::ranges::all_of(rounds, [](std::uint32_t r) { return r == kRounds; });
+            return std::ranges::all_of(rounds, [&](std::uint32_t r) { return r == rounds_each; });
         };
         bool is_finished = false;
         while (finished < kUnits && now() < deadline) {
             bool something = unit.poll();
             for (UnitIndex to = 0; to < kUnits; ++to) {
                 // One message and one write a round, each to a place of its own.
-                if (rounds[to] < kRounds &&
+                if (rounds[to] < rounds_each &&
                     unit.transport().write({.to = to,
                                             .bytes = unit.source().first(kBytes),
                                             .offset = static_cast<base::Bytes>(self * kBytes),
@@ -839,8 +839,9 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
                     something = true;
                 }
             }
-            if (!is_finished && all_made() && unit.messages.size() == kRounds * kUnits &&
-                unit.written.size() == kRounds * kUnits && unit.done.size() == kRounds * kUnits) {
+            if (!is_finished && all_made() && unit.messages.size() == rounds_each * kUnits &&
+                unit.written.size() == rounds_each * kUnits &&
+                unit.done.size() == rounds_each * kUnits) {
                 is_finished = true;
                 ++finished;
                 for (UnitIndex other = 0; other < kUnits; ++other) {
@@ -862,7 +863,7 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
     }
     for (UnitIndex to = 0; to < kUnits; ++to) {
         std::uint32_t next[kUnits] = {};
-        ASSERT_EQ(run[to].messages.size(), kRounds * kUnits);
+        ASSERT_EQ(run[to].messages.size(), rounds_each * kUnits);
         for (const auto& message : run[to].messages) {
             std::uint32_t round = 0;
             ASSERT_EQ(message.bytes.size(), sizeof round);
