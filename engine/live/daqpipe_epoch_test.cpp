@@ -1,48 +1,28 @@
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include "live/node_fixture.hpp"
 
 namespace daqloom::live {
 namespace {
 
-using Units = std::vector<UnitIndex>;
-
-NodeConfig daqpipe(const std::string& run, bool is_push) {
-    NodeConfig config;
-    config.run = run;
+NodeConfig daqpipe(UnitIndex units, bool is_push) {
+    NodeConfig config = folded(units);
     config.protocol = Protocol::daqpipe;
     config.is_push = is_push;
     config.credits = 3;
     config.parallel_sends = 2;
-    config.packing = 20;
-    config.fragment_bytes = {200};
-    config.stream_buffer = 1 << 20;
-    config.output_buffer = 1 << 20;
-    config.waiting = Waiting::blocking;
     return config;
 }
 
-Units all(std::uint32_t units) {
-    Units members(units);
-    std::iota(members.begin(), members.end(), UnitIndex{0});
-    return members;
-}
-
 /// What all of them built is right.
-void expect_right(NodesUnderTest& nodes, const Units& members) {
-    for (const char* wrong : {"meps_wrong", "meps_repeated", "mfps_malformed", "mfps_absent"}) {
-        EXPECT_EQ(nodes.sum(members, wrong), 0) << wrong;
-    }
-    EXPECT_EQ(nodes.sum(members, "meps_checked"), nodes.sum(members, "meps_delivered"));
+void expect_right(NodesUnderTest& nodes) {
+    nodes.expect_all_checked();
+    EXPECT_EQ(nodes.sum("mfps_absent"), 0);
 }
 /// And nobody heard what nobody says; a unit that is lost and does not know it goes on speaking.
-void expect_nothing_refused(NodesUnderTest& nodes, const Units& members) {
-    EXPECT_EQ(nodes.sum(members, "refused_messages"), 0);
-    EXPECT_EQ(nodes.sum(members, "refused_writes"), 0);
+void expect_nothing_refused(NodesUnderTest& nodes) {
+    EXPECT_EQ(nodes.sum("refused_messages"), 0);
+    EXPECT_EQ(nodes.sum("refused_writes"), 0);
 }
 
 struct Variant {
@@ -56,20 +36,20 @@ class DaqpipeEpochs : public testing::TestWithParam<Variant> {};
 
 TEST_P(DaqpipeEpochs, BuildEveryEventWholeAndEndWithNoneUnderWay) {
     const Variant& variant = GetParam();
-    NodeConfig config = daqpipe(std::string("whole-") + variant.name, variant.is_push);
+    NodeConfig config = daqpipe(variant.units, variant.is_push);
     config.slot = variant.slot;
-    NodesUnderTest nodes(variant.units, config);
-    const Units members = all(variant.units);
-    nodes.begin(1, members, 0);
-    ASSERT_TRUE(nodes.until_each(members, "meps_built", 50));
-    const std::uint64_t next = nodes.halt(members, {});
-    expect_right(nodes, members);
-    expect_nothing_refused(nodes, members);
-    const std::uint64_t built = nodes.sum(members, "meps_built");
-    EXPECT_EQ(nodes.sum(members, "meps_incomplete"), 0);
-    EXPECT_EQ(nodes.sum(members, "mfps_received"), built * variant.units);
-    EXPECT_EQ(nodes.sum(members, "mfps_written"), built * variant.units);
-    EXPECT_EQ(built, next) << "none is left out";
+    NodesUnderTest nodes(config);
+    const Units members = first(variant.units);
+    nodes.begin(members);
+    ASSERT_TRUE(nodes.counts(members, "meps_built", 50));
+    nodes.halt(members);
+    expect_right(nodes);
+    expect_nothing_refused(nodes);
+    const std::uint64_t built = nodes.sum("meps_built");
+    EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
+    EXPECT_EQ(nodes.sum("mfps_received"), built * variant.units);
+    EXPECT_EQ(nodes.sum("mfps_written"), built * variant.units);
+    EXPECT_EQ(built, nodes.next_mep) << "none is left out";
 }
 
 INSTANTIATE_TEST_SUITE_P(, DaqpipeEpochs,
@@ -83,76 +63,75 @@ INSTANTIATE_TEST_SUITE_P(, DaqpipeEpochs,
 class DaqpipeEpochsWithLosses : public testing::TestWithParam<bool> {};
 
 TEST_P(DaqpipeEpochsWithLosses, GoOnWithoutALostNodeEvenThatOfTheEventManager) {
-    NodesUnderTest nodes(3, daqpipe(GetParam() ? "lost-push" : "lost-pull", GetParam()));
-    nodes.begin(1, {0, 1, 2}, 0);
-    ASSERT_TRUE(nodes.until_each({0, 1, 2}, "meps_delivered", 30));
+    NodesUnderTest nodes(daqpipe(3, GetParam()));
+    nodes.begin({0, 1, 2});
+    ASSERT_TRUE(nodes.counts({0, 1, 2}, "meps_delivered", 30));
     nodes.kill(0);
-    const std::uint64_t next = nodes.halt({1, 2}, {0});
-    const std::uint64_t delivered = nodes.sum({1, 2}, "meps_delivered");
-    nodes.begin(2, {1, 2}, next);
-    ASSERT_TRUE(nodes.until_each({1, 2}, "meps_delivered", delivered + 30))
-        << "unit 1 manages events";
-    const std::uint64_t last = nodes.halt({1, 2}, {});
-    EXPECT_GT(last, next);
-    EXPECT_GE(nodes.sum({1, 2}, "meps_incomplete"), 2 * 30) << "none has what the lost unit held";
-    expect_right(nodes, {1, 2});
+    nodes.halt({1, 2}, {0});
+    const std::uint64_t next = nodes.next_mep;
+    nodes.begin({1, 2});
+    ASSERT_TRUE(nodes.counts({1, 2}, "meps_delivered", 30)) << "unit 1 manages events";
+    nodes.halt({1, 2});
+    EXPECT_GT(nodes.next_mep, next);
+    EXPECT_GE(nodes.sum("meps_incomplete"), 2 * 30) << "none has what the lost unit held";
+    expect_right(nodes);
 }
 
 TEST_P(DaqpipeEpochsWithLosses, DropWhatIsIncompleteIfTheyAreToldSo) {
-    NodeConfig config = daqpipe(GetParam() ? "drop-push" : "drop-pull", GetParam());
+    NodeConfig config = daqpipe(3, GetParam());
     config.delivers_incomplete = false;
-    NodesUnderTest nodes(3, config);
-    nodes.begin(1, {0, 1, 2}, 0);
-    ASSERT_TRUE(nodes.until_each({0, 1, 2}, "meps_delivered", 30));
+    NodesUnderTest nodes(config);
+    nodes.begin({0, 1, 2});
+    ASSERT_TRUE(nodes.counts({0, 1, 2}, "meps_delivered", 30));
     nodes.kill(2);
     nodes.halt({0, 1}, {2});
-    expect_right(nodes, {0, 1});
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_incomplete"), 0);
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_built"), nodes.sum({0, 1}, "meps_delivered"));
+    expect_right(nodes);
+    EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
+    EXPECT_EQ(nodes.sum("meps_built"), nodes.sum("meps_delivered"));
 }
 
 TEST_P(DaqpipeEpochsWithLosses, TakeALostNodeBack) {
-    NodesUnderTest nodes(2, daqpipe(GetParam() ? "back-push" : "back-pull", GetParam()));
-    nodes.begin(1, {0, 1}, 0);
-    ASSERT_TRUE(nodes.until_each({0, 1}, "meps_delivered", 10));
-    std::uint64_t next = nodes.halt({0}, {1});
-    nodes.begin(2, {0}, next);
-    ASSERT_TRUE(nodes.until_each({0}, "meps_delivered", nodes.count(0, "meps_delivered") + 10));
-    next = nodes.halt({0}, {});
-    nodes.begin(3, {0, 1}, next);
-    ASSERT_TRUE(nodes.until_each({0, 1}, "meps_delivered", nodes.count(0, "meps_delivered") + 10));
-    nodes.halt({0, 1}, {});
-    expect_right(nodes, {0, 1});
+    NodesUnderTest nodes(daqpipe(2, GetParam()));
+    nodes.begin({0, 1});
+    ASSERT_TRUE(nodes.counts({0, 1}, "meps_delivered", 10));
+    nodes.halt({0}, {1});
+    nodes.begin({0});
+    ASSERT_TRUE(nodes.counts({0}, "meps_delivered", 10));
+    nodes.halt({0});
+    nodes.begin({0, 1});
+    ASSERT_TRUE(nodes.counts({0, 1}, "meps_delivered", 10));
+    nodes.halt({0, 1});
+    expect_right(nodes);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DaqpipeEpochsWithLosses, testing::Bool(),
                          [](const auto& tested) { return tested.param ? "push" : "pull"; });
 
 TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
-    NodeConfig config = daqpipe("silent", false);
+    NodeConfig config = daqpipe(2, false);
     config.source = SourceKind::user;  // and no such process attaches
-    NodesUnderTest nodes(2, config);
-    nodes.begin(1, {0, 1}, 0);
-    nodes.halt({0, 1}, {});
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_delivered"), 0);
+    NodesUnderTest nodes(config);
+    nodes.begin({0, 1});
+    nodes.halt({0, 1});
+    EXPECT_EQ(nodes.sum("meps_delivered"), 0);
 }
 
 TEST(DaqpipeEpoch, WhatASourceDoesNotDeliverIsEmptyWhenItEnds) {
-    NodesUnderTest nodes(2, daqpipe("behind", true), [](NodeConfig& config) {
+    NodesUnderTest nodes(daqpipe(2, true), {0, 1}, [](NodeConfig& config) {
         config.source = config.self == 1 ? SourceKind::user : SourceKind::generator;
     });
-    nodes.begin(1, {0, 1}, 0);
+    nodes.begin({0, 1});
     // Both builder units get an event for each credit, and the fragments of unit 0.
-    ASSERT_TRUE(nodes.until_each({0, 1}, "mfps_received", 3));
-    EXPECT_EQ(nodes.halt({0, 1}, {}), 2 * 3);
+    ASSERT_TRUE(nodes.counts({0, 1}, "mfps_received", 3));
+    nodes.halt({0, 1});
+    EXPECT_EQ(nodes.next_mep, 2 * 3);
     EXPECT_EQ(nodes.count(1, "mfps_absent"), 2 * 3);
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_delivered"), 2 * 3);
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_wrong"), 0);
-    EXPECT_EQ(nodes.sum({0, 1}, "meps_checked"), 2 * 3);
+    EXPECT_EQ(nodes.sum("meps_delivered"), 2 * 3);
+    nodes.expect_all_checked();
 }
 
 TEST(DaqpipeNode, SaysWhatDoesNotFitBeforeItBegins) {
-    NodeConfig config = daqpipe("unfit", false);
+    NodeConfig config = daqpipe(2, false);
     config.credits = 1'025;
     EXPECT_EQ(Node::make(config).error().message,
               "1025 credits; the 32 bits that come with a write can tell 1024 apart, give 1 to "

@@ -129,5 +129,14 @@ std::vector<std::vector<UnitIndex>> connect_all(std::span<TestUnit* const> units
 /// Bytes that tell where they belong: different for each `seed` and place.
 void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed);
 bool has_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
+std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed);
+template <class T>
+std::span<const std::byte> as_message(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+/// Poll all while there is no room.
+void send(TestRun& run, UnitIndex from, UnitIndex to, std::span<const std::byte> bytes);
+void write(TestRun& run, UnitIndex from, const Write& write);
 
 }  // namespace daqloom::live

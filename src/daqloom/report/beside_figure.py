@@ -45,13 +45,13 @@ def write(path: Path, found: Beside) -> None:
 
 
 def png(found: Beside) -> bytes:
-    """The same picture for a page."""
+    """The same picture for a page, which has the title."""
     buffer = io.BytesIO()
-    draw(found).savefig(buffer, format="png", dpi=DPI)
+    draw(found, titled=False).savefig(buffer, format="png", dpi=DPI)
     return buffer.getvalue()
 
 
-def draw(found: Beside) -> Figure:
+def draw(found: Beside, *, titled: bool = True) -> Figure:
     """A panel for each amount that some method gives, and one of shares."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -72,7 +72,8 @@ def draw(found: Beside) -> Figure:
             panels[-1].set_title("Where a node's time goes")
         for axes in panels[1:]:
             axes.tick_params(axis="y", labelleft=False)
-        figure.suptitle(title(found), x=0.01, ha="left", fontsize=11, color=style.GREY)
+        if titled:
+            figure.suptitle(title(found), x=0.01, ha="left", fontsize=11, color=style.GREY)
     return figure
 
 

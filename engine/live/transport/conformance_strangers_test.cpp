@@ -1,0 +1,189 @@
+// Of every transport: who does not belong to the run is refused, and hurts nobody.
+#include <atomic>
+#include <thread>
+
+#include "base/random.hpp"
+#include "live/clock.hpp"
+#include "live/transport/conformance.hpp"
+
+namespace daqloom::live {
+namespace {
+
+/// Two units of a run and a third one that is not as they are: all three connect.
+struct WithAnOddOne {
+    std::unique_ptr<TestUnit> unit[3];
+    std::vector<std::vector<UnitIndex>> missing;
+
+    WithAnOddOne(const TransportUnderTest& transport, const TestUnit::Options& odd) {
+        unit[0] = std::make_unique<TestUnit>(transport, 0, 3);
+        unit[1] = std::make_unique<TestUnit>(transport, 1, 3);
+        unit[2] = std::make_unique<TestUnit>(transport, 2, 3, odd);
+        TestUnit* all[] = {unit[0].get(), unit[1].get(), unit[2].get()};
+        missing = connect_all(all, now() + base::seconds(2));
+    }
+
+    void expect_that_the_two_go_on() const {
+        EXPECT_EQ(missing[0], std::vector<UnitIndex>{2});
+        EXPECT_EQ(missing[1], std::vector<UnitIndex>{2});
+        EXPECT_EQ(missing[2].size(), 2U);
+        while (!unit[0]->transport().send(1, pattern(10, 1))) {
+            unit[0]->poll();
+        }
+        for (const auto deadline = test_deadline(); unit[1]->messages.empty();) {
+            ASSERT_LT(now(), deadline);
+            for (const auto& each : unit) {
+                each->poll();
+            }
+        }
+        EXPECT_EQ(unit[1]->messages[0].from, 0U);
+        EXPECT_TRUE(unit[2]->messages.empty());
+    }
+    /// By that unit; polls all until it is above 0.
+    [[nodiscard]] std::uint64_t refused(int i, Counter TransportCounters::*why) const {
+        const auto& counters = unit[i]->transport().counters();
+        for (const auto deadline = test_deadline(); counters.*why == 0 && now() < deadline;) {
+            for (const auto& each : unit) {
+                each->poll();
+            }
+        }
+        return counters.*why;
+    }
+};
+
+TEST_P(TransportConformance, AUnitThatDoesNotKnowTheTokenIsRefusedAndCounted) {
+    const WithAnOddOne run(GetParam(), {.token = {std::byte{8}}});
+    run.expect_that_the_two_go_on();
+    EXPECT_GE(run.refused(0, &TransportCounters::refused_strangers), 1U);
+    EXPECT_GE(run.refused(1, &TransportCounters::refused_strangers), 1U);
+}
+
+TEST_P(TransportConformance, AUnitOfAnotherEpochIsRefusedAndCounted) {
+    const WithAnOddOne run(GetParam(), {.epoch = 2});
+    run.expect_that_the_two_go_on();
+    EXPECT_GE(run.refused(0, &TransportCounters::refused_epoch), 1U);
+    EXPECT_GE(run.refused(1, &TransportCounters::refused_epoch), 1U);
+    EXPECT_GE(run.refused(2, &TransportCounters::refused_epoch), 1U);
+}
+
+TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
+    TestUnit a(GetParam(), 0, 3);
+    TestUnit b(GetParam(), 1, 3);
+    const TestUnit silent(GetParam(), 2, 3);
+    const auto silent_address = const_cast<TestUnit&>(silent).transport().address();
+    std::vector<UnitIndex> missing[2];
+    const auto until = now() + base::seconds(1);
+    const auto connect = [&](TestUnit& self, TestUnit& other, UnitIndex other_index,
+                             std::vector<UnitIndex>& answer) {
+        const Transport::Peer peers[] = {{other_index, other.transport().address()},
+                                         {2, silent_address}};
+        answer = self.transport().connect(peers, until).value();
+    };
+    std::thread thread([&] { connect(a, b, 1, missing[0]); });
+    connect(b, a, 0, missing[1]);
+    thread.join();
+    EXPECT_EQ(missing[0], std::vector<UnitIndex>{2});
+    EXPECT_EQ(missing[1], std::vector<UnitIndex>{2});
+    EXPECT_TRUE(a.transport().send(1, pattern(10, 1)));
+    for (const auto deadline = test_deadline(); b.messages.empty();) {
+        ASSERT_LT(now(), deadline);
+        a.poll();
+        b.poll();
+    }
+}
+
+TEST_P(TransportConformance, AnAddressThatMakesNoSenseIsAUnitThatDoesNotAnswer) {
+    TestUnit a(GetParam(), 0, 4);
+    const Transport::Peer peers[] = {{1, pattern(1024, 1)}, {2, {}}, {3, pattern(20, 2)}};
+    const auto missing = a.transport().connect(peers, now() + base::milliseconds(100));
+    EXPECT_EQ(missing.value(), (std::vector<UnitIndex>{1, 2, 3}));
+}
+
+TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
+    TestUnit a(GetParam(), 0, 2);
+    TestUnit b(GetParam(), 1, 2);
+    TestUnit impostor(GetParam(), 1, 2);
+    const auto until = now() + base::seconds(2);
+    const auto connect = [until](TestUnit& self, UnitIndex other, TestUnit& to) {
+        const Transport::Peer peers[] = {{other, to.transport().address()}};
+        return self.transport().connect(peers, until).value();
+    };
+    std::vector<UnitIndex> missing[3];
+    std::atomic<bool> has_tried = false;
+    std::thread threads[] = {std::thread([&] {
+                                 missing[0] = connect(a, 1, b);
+                                 while (!has_tried) {  // a network's unit hears only what it polls
+                                     a.poll();
+                                     std::this_thread::yield();
+                                 }
+                             }),
+                             std::thread([&] { missing[1] = connect(b, 0, a); }), std::thread([&] {
+                                 missing[2] = connect(impostor, 0, a);
+                                 has_tried = true;
+                             })};
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    // Whose address the run control gave is let in.
+    EXPECT_TRUE(missing[0].empty());
+    EXPECT_TRUE(missing[1].empty());
+    EXPECT_EQ(missing[2], std::vector<UnitIndex>{0});
+    for (const auto deadline = test_deadline();
+         a.transport().counters().refused_malformed + a.transport().counters().refused_strangers ==
+         0;) {
+        ASSERT_LT(now(), deadline);
+        a.poll();
+    }
+    ASSERT_TRUE(a.transport().send(1, pattern(10, 1)));
+    for (const auto deadline = test_deadline(); b.messages.empty();) {
+        ASSERT_LT(now(), deadline);
+        a.poll();
+        b.poll();
+        impostor.poll();
+    }
+    EXPECT_TRUE(impostor.messages.empty());
+}
+
+TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody) {
+    std::vector<std::unique_ptr<TestUnit>> units;
+    std::vector<TestUnit*> all;
+    for (UnitIndex i = 0; i < 3; ++i) {
+        units.push_back(std::make_unique<TestUnit>(GetParam(), i, 3));
+        all.push_back(units.back().get());
+    }
+    const auto address = all[0]->transport().address();
+    base::RandomStream random(3, "stranger");
+    for (const std::size_t size : {1, 8, 32, 33, 500, 4000}) {
+        GetParam().disturb(address, pattern(size, random()));
+    }
+    for (const auto& missing : connect_all(all, test_deadline())) {
+        EXPECT_TRUE(missing.empty());
+    }
+    GetParam().disturb(address, pattern(32, 5));
+    GetParam().disturb(address, pattern(4000, 6));
+    for (UnitIndex from = 0; from < 3; ++from) {
+        for (UnitIndex to = 0; to < 3; ++to) {
+            ASSERT_TRUE(all[from]->transport().send(to, pattern(100, from)));
+        }
+    }
+    const auto deadline = test_deadline();
+    const auto refused = [&] {
+        const auto& counters = all[0]->transport().counters();
+        return counters.refused_strangers + counters.refused_malformed;
+    };
+    while (all[0]->messages.size() < 3 || all[1]->messages.size() < 3 ||
+           all[2]->messages.size() < 3 || refused() < 8) {
+        ASSERT_LT(now(), deadline) << refused() << " refused";
+        for (TestUnit* unit : all) {
+            unit->poll();
+        }
+    }
+    for (TestUnit* unit : all) {
+        EXPECT_TRUE(unit->unreachable.empty());
+        for (const auto& message : unit->messages) {
+            EXPECT_TRUE(has_pattern(message.bytes, message.from));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,180 @@
+// Of every transport: who has nothing to do sleeps, and is woken.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "live/clock.hpp"
+#include "live/transport/conformance.hpp"
+
+namespace daqloom::live {
+namespace {
+
+TEST_P(TransportConformance, AUnitWithNothingToDoSleepsUntilItsDeadline) {
+    for (const Waiting waiting : {Waiting::blocking, Waiting::adaptive}) {
+        TestRun run(GetParam(), 2, {.waiting = waiting});
+        run.settle();
+        int waits = 0;
+        for (const auto until = now() + base::milliseconds(100); now() < until; ++waits) {
+            run[0].poll();
+            run[0].transport().wait(until);
+        }
+        EXPECT_GE(run[0].transport().counters().sleeps, 1U);
+        EXPECT_LE(waits, GetParam().most_waits) << "it does not sleep";
+    }
+}
+
+TEST_P(TransportConformance, AUnitThatSpinsNeverSleeps) {
+    TestRun run(GetParam(), 2, {.waiting = Waiting::spinning});
+    for (int i = 0; i < 100; ++i) {
+        run[0].poll();
+        run[0].transport().wait(test_deadline());
+    }
+    EXPECT_EQ(run[0].transport().counters().sleeps, 0U);
+}
+
+TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbell) {
+    for (const Waiting waiting : {Waiting::blocking, Waiting::adaptive}) {
+        TestRun run(GetParam(), 2, {.waiting = waiting});
+        constexpr std::size_t kRounds = 300;
+        const auto deadline = test_deadline();
+        std::atomic<std::size_t> rung = 0;
+        std::atomic<std::size_t> heard = 0;
+        std::atomic<bool> is_over = false;
+        const auto wait_until = [&](TestUnit& unit, const std::function<bool()>& is_so) {
+            while (!is_so() && now() < deadline) {
+                if (!unit.poll()) {
+                    unit.transport().wait(deadline);
+                }
+            }
+        };
+        // 0 sends, 1 writes, 0 sends, … : each can go on only when it is woken.
+        std::thread writer([&] {
+            for (std::size_t i = 0; i < kRounds; ++i) {
+                wait_until(run[1], [&] { return run[1].messages.size() == i + 1; });
+                EXPECT_TRUE(run[1].transport().write(
+                    {.to = 0, .bytes = run[1].source().first(5000), .context = i}));
+                wait_until(run[1], [&] { return run[1].done.size() == i + 1; });
+            }
+            for (std::size_t i = 0; i < kRounds; ++i) {
+                wait_until(run[1], [&] { return rung > i; });
+                heard = i + 1;
+                run[0].doorbell().ring();
+            }
+            while (!is_over) {
+                run[1].poll();  // a network's last bytes
+                std::this_thread::yield();
+            }
+        });
+        for (std::size_t i = 0; i < kRounds; ++i) {
+            EXPECT_TRUE(run[0].transport().send(1, pattern(10, i)));
+            wait_until(run[0], [&] { return run[0].written.size() == i + 1; });
+        }
+        for (std::size_t i = 0; i < kRounds; ++i) {
+            rung = i + 1;
+            run[1].doorbell().ring();
+            wait_until(run[0], [&] { return heard > i; });
+        }
+        is_over = true;
+        writer.join();
+        EXPECT_EQ(run[0].written.size(), kRounds);
+        EXPECT_EQ(heard, kRounds);
+        EXPECT_LT(now(), deadline) << "somebody was not woken";
+    }
+}
+
+TEST_P(TransportConformance, ASenderThatIsHeldBackIsWokenWhenThereIsRoom) {
+    TestRun run(GetParam(), 2);
+    constexpr std::size_t kMessages = 20'000;
+    const auto deadline = test_deadline();
+    std::thread reader([&] {
+        while (run[1].messages.size() < kMessages && now() < deadline) {
+            if (!run[1].poll()) {
+                run[1].transport().wait(deadline);
+            }
+        }
+    });
+    const auto message = pattern(1000, 1);
+    for (std::size_t i = 0; i < kMessages && now() < deadline;) {
+        if (run[0].transport().send(1, message)) {
+            ++i;
+        } else if (!run[0].poll()) {
+            run[0].transport().wait(deadline);
+        }
+    }
+    run[0].transport().wait(now());  // whoever is owed a ring gets it
+    reader.join();
+    EXPECT_EQ(run[1].messages.size(), kMessages);
+    EXPECT_LT(now(), deadline) << "somebody was not woken";
+}
+
+TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
+    constexpr std::uint32_t kUnits = 4;
+    const std::uint32_t rounds_each = GetParam().rounds;
+    constexpr std::size_t kBytes = 20'000;
+    TestRun run(GetParam(), kUnits);
+    std::atomic<std::uint32_t> finished = 0;
+    const auto work = [&](UnitIndex self) {
+        TestUnit& unit = run[self];
+        const auto deadline = test_deadline();
+        fill_pattern(unit.source(), self);
+        std::uint32_t rounds[kUnits] = {};
+        const auto all_made = [&] {
+            return std::ranges::all_of(rounds, [&](std::uint32_t r) { return r == rounds_each; });
+        };
+        bool is_finished = false;
+        while (finished < kUnits && now() < deadline) {
+            bool something = unit.poll();
+            for (UnitIndex to = 0; to < kUnits; ++to) {
+                // One message and one write a round, each to a place of its own.
+                if (rounds[to] < rounds_each &&
+                    unit.transport().write({.to = to,
+                                            .bytes = unit.source().first(kBytes),
+                                            .offset = static_cast<base::Bytes>(self * kBytes),
+                                            .immediate = rounds[to]})) {
+                    while (!unit.transport().send(to, as_message(rounds[to])) && now() < deadline) {
+                        unit.poll();
+                    }
+                    ++rounds[to];
+                    something = true;
+                }
+            }
+            if (!is_finished && all_made() && unit.messages.size() == rounds_each * kUnits &&
+                unit.written.size() == rounds_each * kUnits &&
+                unit.done.size() == rounds_each * kUnits) {
+                is_finished = true;
+                ++finished;
+                for (UnitIndex other = 0; other < kUnits; ++other) {
+                    run[other].doorbell().ring();
+                }
+            }
+            if (!something) {
+                unit.transport().wait(deadline);
+            }
+        }
+        EXPECT_LT(now(), deadline);
+    };
+    std::vector<std::thread> threads;
+    for (UnitIndex self = 0; self < kUnits; ++self) {
+        threads.emplace_back(work, self);
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    for (UnitIndex to = 0; to < kUnits; ++to) {
+        std::uint32_t next[kUnits] = {};
+        ASSERT_EQ(run[to].messages.size(), rounds_each * kUnits);
+        for (const auto& message : run[to].messages) {
+            std::uint32_t round = 0;
+            ASSERT_EQ(message.bytes.size(), sizeof round);
+            std::memcpy(&round, message.bytes.data(), sizeof round);
+            EXPECT_EQ(round, next[message.from]++);
+        }
+        for (UnitIndex from = 0; from < kUnits; ++from) {
+            EXPECT_TRUE(has_pattern(run[to].arena().subspan(from * kBytes, kBytes), from));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::live
