@@ -125,6 +125,9 @@ class Bench:
                 for name in ("free", "lockstep")
                 for mode in ("alltoall", "sendrecv")
             }
+            found["limit_times_mpi"] = {
+                mode: ratio(runs, "limit", mode) for mode in ("alltoall", "sendrecv")
+            }
         say(
             f"{transport}, {load.units} units, {load.block // KB} kB: "
             + ", ".join(f"{name} {rate / 1e9:.2f}" for name, rate in found["bytes_per_s"].items())
