@@ -1,7 +1,13 @@
 """Settings of all tests."""
 
+import signal
+
 from hypothesis import settings
 
 # A machine that is busy is no reason to fail: no test depends on how long it takes.
 settings.register_profile("daqloom", deadline=None)
 settings.load_profile("daqloom")
+
+# Started in the background of a shell, these processes would ignore Ctrl-C, and so would the
+# programs that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -183,14 +183,19 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
     const auto& transport = GetParam();
     const TestUnit::Options first{.arena = 8 << 20, .source = 8 << 20, .epoch = 1};
     const TestUnit::Options second{.arena = 8 << 20, .source = 8 << 20, .epoch = 2};
-    // Writes its whole source again and again; when it was stopped and goes on, for some more.
+    constexpr std::size_t kHalf = 4 << 20;
+    // Writes one half of its source over the other, again and again; when it was stopped and goes
+    // on, for some more.
     Child stopped([&](const Child::Parent& parent) {
         const auto unit = join_run(parent, transport, 1, 2, first);
-        fill_pattern(unit->source(), 1);
+        fill_pattern(unit->source().first(kHalf), 1);
+        fill_pattern(unit->source().last(kHalf), 3);
+        std::uint64_t writes = 0;
         std::uint64_t polls_after = 0;
         bool was_told = false;
         while (polls_after < 20'000 && unit->unreachable.empty()) {
-            static_cast<void>(unit->transport().write({.to = 0, .bytes = unit->source()}));
+            const auto half = unit->source().subspan(writes % 2 * kHalf, kHalf);
+            writes += unit->transport().write({.to = 0, .bytes = half}) ? 1 : 0;
             static_cast<void>(unit->transport().send(0, pattern(10, 1)));
             unit->poll();
             unit->messages.clear();
@@ -211,10 +216,22 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
     const auto deadline = test_deadline();
     Child* first_children[] = {&stopped};
     auto old = join_children(transport, first_children, first);
-    while (old->written.size() < 3 && now() < deadline) {
-        old->poll();
-    }
-    stopped.stop();
+    const auto is_torn = [&] {
+        const auto there = old->arena().first(kHalf);
+        return !has_pattern(there, 1) && !has_pattern(there, 3);
+    };
+    do {
+        stopped.go_on();
+        for (const std::size_t before = old->written.size();
+             old->written.size() < before + 3 && now() < deadline;) {
+            old->poll();
+        }
+        stopped.stop();
+        for (int i = 0; i < 1000; ++i) {  // what was on its way
+            old->poll();
+        }
+    } while (!is_torn() && now() < deadline);
+    EXPECT_TRUE(is_torn()) << "it was never stopped inside a copy";
     old.reset();
 
     Child* second_children[] = {&next};
