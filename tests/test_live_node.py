@@ -20,6 +20,7 @@ def node(unit: int, run: str) -> _engine.LiveNode:
     config.readout_slots = config.builder_slots = list(range(UNITS))
     config.packing, config.fragment_bytes = 100, [200] * UNITS
     config.stream_buffer = config.output_buffer = 4_000_000
+    config.discards_when_full = False  # the consumer may be kept from its processor
     return _engine.LiveNode(config)
 
 

@@ -1,16 +1,13 @@
 """DAQPIPE for real: processes of this machine, and how a scenario becomes theirs."""
 
-from pathlib import Path
-
 import pytest
 from test_measure_control import HUNG_S
 
 from daqloom import _engine
-from daqloom.measure import MeasureError
 from daqloom.measure.configure import places
 from daqloom.measure.result import OF_PHASES
 from daqloom.measure.run import measure
-from daqloom.scenario import load_system
+from daqloom.scenario import ScenarioError, load_system
 from daqloom.scenario.fabric import FabricScenario
 
 TINY = {
@@ -65,9 +62,9 @@ def test_every_event_is_built_right(mode: str, slot: str) -> None:
     assert not OF_PHASES & set(result.metrics)
 
 
-def test_what_does_not_fit_is_told_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(MeasureError, match="give fewer credits or a larger output buffer"):
-        measure(tiny(daqpipe__credits=1000, measure__restart=False), log_dir=tmp_path)
+def test_what_does_not_fit_is_told_in_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="give fewer credits or a larger output buffer"):
+        measure(tiny(daqpipe__credits=1000))
 
 
 def test_the_laptop_is_the_same_to_all_methods() -> None:

@@ -155,18 +155,18 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         def cut() -> bool:
-            """One connection of which units have both ends."""
-            ends = []
+            """All connections between two units: of two that met halfway, one is not used."""
+            owners = {}
             for line in ss("state", "established").splitlines():
                 owner = re.search(r"pid=(\d+)", line)
                 if owner and int(owner[1]) in units:
-                    here, there = line.split()[2:4]
-                    ends.append((here.rpartition(":")[2], there.rpartition(":")[2]))
-            both = [end for end in ends if end[::-1] in ends]
-            if not both:
-                return False
-            ss("-K", "sport", "=", f":{both[0][0]}", "and", "dport", "=", f":{both[0][1]}")
-            return True
+                    here, there = (end.rpartition(":")[2] for end in line.split()[2:4])
+                    owners[here, there] = owner[1]
+            pairs = {end: {owners[end], owners[end[::-1]]} for end in owners if end[::-1] in owners}
+            for here, there in pairs:
+                if pairs[here, there] == next(iter(pairs.values())):
+                    ss("-K", "sport", "=", f":{here}", "and", "dport", "=", f":{there}")
+            return bool(pairs)
 
         run.wait_for(cut)
         metrics = run.metrics()
