@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAGMENT_BYTES = 1000
+HEADER_BYTES = 15
+"""Of a fragment in a packet, at most: its type, its size, padding."""
 READ_AREA, WRITE_AREA = 64_000_000, 256_000_000
 """Bytes that each process reads from and writes to: the buffers of a unit."""
 MOST_S = 300
@@ -132,6 +134,8 @@ class EventBuilder:
     ) -> dict[str, float]:
         """`sets`: further keys, with __ for a dot. Returns metrics, flat, and `bytes_per_s`,
         `bytes_per_cpu_s` of fragments built."""
+        phase = int(str(sets.get("shift__meps_per_phase", 1)))
+        two_rounds = 2 * phase * (units + 1) * fragments * (fragment_bytes + HEADER_BYTES)
         keys = {
             "nodes.count": units,
             "fabric.hosts_per_leaf": units,
@@ -140,7 +144,7 @@ class EventBuilder:
             "measure.content": '"once"',
             "measure.sink": '"discard"',
             "measure.when_full": '"wait"',
-            "measure.stream_buffer": f'"{READ_AREA} B"',
+            "measure.stream_buffer": f'"{max(READ_AREA, two_rounds)} B"',
             "measure.output_buffer": f'"{WRITE_AREA} B"',
             "measure.fault_timeout": '"60 s"',
             "measure.warmup": f'"{self.settle_s} s"',

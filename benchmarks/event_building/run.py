@@ -31,7 +31,7 @@ from contestants import (
 )
 
 KB, MB = 1 << 10, 1 << 20
-POINTS = [Load(2, MB), Load(4, MB), Load(8, MB), Load(4, 256 * KB), Load(4, 4 * MB)]
+POINTS = [Load(2, MB), Load(4, MB), Load(8, MB), Load(4, 256 * KB), Load(4, 2 * MB)]
 QUICK_POINTS = [Load(2, MB), Load(8, MB)]
 PACKINGS = [1, 10, 100, 1000, 10_000, 30_000]
 SMALL_FRAGMENT_BYTES = 100
