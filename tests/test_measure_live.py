@@ -170,7 +170,10 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
 
         run.wait_for(cut)
         metrics = run.metrics()
-    expect_went_on(metrics)
+    # With nothing on its way, libfabric connects again by itself; else the units regroup.
+    accounts = expect_accounted(metrics)
+    assert metrics["units_lost"] == 0 or metrics["regroupings"] >= 1
+    assert accounts["built"] > 0
 
 
 def test_a_full_disk_costs_files_and_nothing_else(tmp_path: Path) -> None:
