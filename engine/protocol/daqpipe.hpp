@@ -195,8 +195,8 @@ class DaqpipeBuilder {
         }
     }
 
-    /// So many events are assigned to this builder in all; or no more than have been, as the event
-    /// manager is lost. May come before on_close, and before the last of them.
+    /// So many events are assigned to this builder in all. May come before on_close, and before the
+    /// last of them.
     template <DaqpipeBuilderClosingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
         if (last_assignment_ != unknown || events < counters_.assigned) {
@@ -206,6 +206,7 @@ class DaqpipeBuilder {
         last_assignment_ = events;
         say_the_last(out);
     }
+    /// No more are assigned than have been.
     template <DaqpipeBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_ = counters_.assigned;

@@ -201,7 +201,7 @@ class DaqpipeCheck {
         is_closing_ = true;
         const auto lost_readouts = lose(readout_fates_, wave);
         const auto lost_builders = lose(builder_fates_, wave);
-        is_manager_lost_ = is_manager_lost_ || input_.byte() % 4 == 0;
+        is_manager_lost_ = is_manager_lost_ || input_.byte() % 2 == 0;
         later([this] {
             if (!is_manager_lost_) {
                 ManagerOut out{*this};
