@@ -34,8 +34,6 @@ struct TransportUnderTest {
         disturb;
     /// Tells that a unit was killed; else that is left to the unit's own deadlines.
     bool tells_of_death = true;
-    /// May be closed while a write of another unit's has half arrived.
-    bool closes_inside_a_write = true;
     /// Of a unit with nothing to do, in a tenth of a second.
     int most_waits = 50;
     /// That all send to all as fast as they can.

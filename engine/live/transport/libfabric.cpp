@@ -23,6 +23,9 @@ constexpr std::size_t kWritesToSelf = 256;
 constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message + 63) / 64 * 64;
 /// An idle unit whose provider cannot wake it looks that often.
 constexpr base::Time kLook = base::milliseconds(1);
+/// So does one that was woken so often for nothing: with `tcp` of 1.17 a stranger who came and went
+/// (a port scan) wakes a unit for ever. Parts of a long write wake it for nothing as well.
+constexpr int kMostInVain = 1000;
 /// Who did not take our greeting is greeted again after that.
 constexpr base::Time kGreetAgain = base::milliseconds(2);
 
@@ -158,6 +161,7 @@ class Libfabric final : public Transport {
     Earlier earlier_;
     base::Time busy_at_;
     Polling polling_;
+    int in_vain_ = 0;          ///< wake-ups in a row
     bool is_polling_ = false;  ///< for what the caller waits for
 };
 
@@ -481,6 +485,7 @@ bool Libfabric::poll(TransportEvents& events) {
     }
     happened |= to_self_.poll(events, counters_);
     happened |= work(events);
+    in_vain_ = happened ? 0 : in_vain_;
     if (happened && config_.waiting == Waiting::adaptive) {
         busy_at_ = now();
         if (std::exchange(is_polling_, false)) {
@@ -704,7 +709,7 @@ void Libfabric::wait(base::Time until) {
 
 void Libfabric::sleep(base::Time until) {
     const ofi::Queue& queue = endpoint_.queue();
-    if (queue.fd < 0) {
+    if (queue.fd < 0 || in_vain_ >= kMostInVain) {
         config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
         return;
     }
@@ -712,6 +717,7 @@ void Libfabric::sleep(base::Time until) {
         fid* watched = &queue.cq->fid;
         return ::fi_trywait(queue.fabric.get(), &watched, 1) == FI_SUCCESS;
     });
+    in_vain_ = now() < until ? in_vain_ + 1 : 0;
 }
 
 }  // namespace

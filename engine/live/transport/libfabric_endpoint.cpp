@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "live/transport/libfabric_hang_up.hpp"
+
 namespace daqloom::live::ofi {
 
 namespace {
@@ -90,6 +92,9 @@ base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size
 
 Endpoint::~Endpoint() {
     exposed_.reset();
+    if (endpoint_ && !hang_up(queue_)) {
+        static_cast<void>(endpoint_.release());  // left open, and never looked at again
+    }
     if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
         used_.clear();
     }
