@@ -101,6 +101,7 @@ def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_pat
     [
         ({"output_buffer": "1 kB"}, r"^measure: output_buffer of 1000 bytes; .*: give several"),
         ({"stream_buffer": "1 kB"}, r"^measure: stream_buffer of 1000 bytes; .*: give at least"),
+        ({"congestion": "cubic"}, r"TCP connections, and measure.transport = .shm. has none"),
     ],
 )
 def test_what_no_unit_could_run_is_refused_before_any_is_started(change, sentence) -> None:

@@ -115,6 +115,7 @@ void bind_config(nb::module_& module) {
         .def_rw("keeps_lost_slots", &Config::keeps_lost_slots)
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
+        .def_rw("congestion_control", &Config::congestion_control)
         .def_rw("change", &Config::change)
         .def_rw("barrier", &Config::barrier)
         .def_rw("meps_per_phase", &Config::meps_per_phase)

@@ -280,8 +280,9 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
             return tl::unexpected(renewed.error());
         }
     }
-    auto transport =
-        make_transport(node.config.transport, node.transport_config(), node.config.bind);
+    auto transport = make_transport(
+        node.config.transport, node.transport_config(),
+        {.node = node.config.bind, .congestion_control = node.config.congestion_control});
     if (!transport) {
         return tl::unexpected(transport.error());
     }

@@ -53,6 +53,7 @@ struct NodeConfig {
     // ---- how they reach each other
     std::string transport = "shm";
     std::string bind = "127.0.0.1";  ///< libfabric: address of the interface
+    std::string congestion_control;  ///< libfabric over TCP; empty: that of the route
     Waiting waiting = Waiting::adaptive;
     base::Time polling = base::microseconds(20);
 

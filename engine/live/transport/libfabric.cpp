@@ -10,6 +10,7 @@
 #include "live/clock.hpp"
 #include "live/polling.hpp"
 #include "live/transport/envelope.hpp"
+#include "live/transport/libfabric_connections.hpp"
 #include "live/transport/libfabric_endpoint.hpp"
 #include "live/transport/libfabric_objects.hpp"
 #include "live/transport/to_self.hpp"
@@ -95,8 +96,10 @@ class Earlier final : public TransportEvents {
 
 class Libfabric final : public Transport {
   public:
-    Libfabric(const TransportConfig& config, ofi::Endpoint endpoint)
+    Libfabric(const TransportConfig& config, const LibfabricConfig& libfabric,
+              ofi::Endpoint endpoint)
         : config_(config),
+          congestion_control_(libfabric.congestion_control),
           sealer_(config.token, config.self, config.units, config.epoch, endpoint.incarnation()),
           endpoint_(std::move(endpoint)),
           peers_(config.units),
@@ -140,6 +143,7 @@ class Libfabric final : public Transport {
     [[nodiscard]] Operation* ours(void* context);
 
     TransportConfig config_;
+    std::string congestion_control_;
     Sealer sealer_;
     TransportCounters counters_;
 
@@ -266,6 +270,9 @@ base::expected<std::vector<UnitIndex>> Libfabric::connect(std::span<const Transp
         if (!work(earlier_)) {
             sleep(std::min(until, now() + kGreetAgain));
         }
+    }
+    if (!congestion_control_.empty()) {
+        ofi::set_congestion_control(endpoint_.queue(), congestion_control_);
     }
     for (UnitIndex unit = 0; unit < peers_.size(); ++unit) {
         if (peers_[unit].state == Remote::State::greeting) {
@@ -733,11 +740,16 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
     for (const auto& source : transport.sources) {
         longest = std::max(longest, source.size());
     }
+    if (!libfabric.congestion_control.empty()) {
+        if (auto ready = ofi::check_congestion_control(libfabric.congestion_control); !ready) {
+            return tl::unexpected(ready.error());
+        }
+    }
     auto endpoint = ofi::Endpoint::open(libfabric, longest, transport.units);
     if (!endpoint) {
         return tl::unexpected(endpoint.error());
     }
-    auto made = std::make_unique<Libfabric>(transport, std::move(*endpoint));
+    auto made = std::make_unique<Libfabric>(transport, libfabric, std::move(*endpoint));
     if (auto ready = made->prepare(); !ready) {
         return tl::unexpected(ready.error());
     }

@@ -34,6 +34,8 @@ struct LibfabricConfig {
     /// Address, host name or interface that the endpoint is bound to, where a provider has such:
     /// what others reach this unit at.
     std::string node = "127.0.0.1";
+    /// TCP's, of connections to other units; empty: what the route or the system has.
+    std::string congestion_control = {};
     /// Longer writes are made in parts. At most what the provider says.
     base::Bytes most_per_write = base::Bytes{1} << 62;
 };

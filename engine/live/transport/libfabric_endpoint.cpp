@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "live/transport/libfabric_hang_up.hpp"
+#include "live/transport/libfabric_connections.hpp"
 
 namespace daqloom::live::ofi {
 

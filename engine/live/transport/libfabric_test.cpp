@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 #include <thread>
@@ -229,6 +231,28 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
     EXPECT_TRUE(run[1].unreachable.empty());
 }
 
+TEST(Libfabric, SetsTheCongestionControlOfItsConnections) {
+    auto transport = over_tcp();
+    transport.make = [](const TransportConfig& config) {
+        return make_libfabric(config, {.provider = kTcp, .congestion_control = "reno"});
+    };
+    TestRun run(transport, 3);
+    int connections = 0;
+    for (int fd = 0; fd < 1024; ++fd) {
+        std::array<char, 16> name{};
+        socklen_t length = name.size();
+        sockaddr_in peer;
+        socklen_t size = sizeof peer;
+        if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+            ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) == 0) {
+            EXPECT_STREQ(name.data(), "reno");
+            ++connections;
+        }
+    }
+    EXPECT_GE(connections, 2 * 3) << "both ends of what connects three units";
+    EXPECT_TRUE(works(run));
+}
+
 TEST(Libfabric, SaysInOneSentenceWhatIsWrong) {
     const auto doorbell = Doorbell::create().value();
     TransportConfig config;
@@ -242,6 +266,10 @@ TEST(Libfabric, SaysInOneSentenceWhatIsWrong) {
     ASSERT_FALSE(elsewhere);
     EXPECT_NE(elsewhere.error().message.find("'203.0.113.7'"), std::string::npos);
     EXPECT_TRUE(make_libfabric(config, {.provider = kTcp, .node = "lo"}));
+    const auto unheard =
+        make_libfabric(config, {.provider = kTcp, .congestion_control = "westward-ho"});
+    ASSERT_FALSE(unheard);
+    EXPECT_NE(unheard.error().message.find("'westward-ho'"), std::string::npos);
 }
 
 TEST(MakeTransport, KnowsTransportsByTheirNames) {

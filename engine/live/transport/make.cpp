@@ -7,10 +7,6 @@
 
 #include "live/transport/shm.hpp"
 
-#ifdef DAQLOOM_LIBFABRIC
-#include "live/transport/libfabric.hpp"
-#endif
-
 namespace daqloom::live {
 
 namespace {
@@ -18,20 +14,18 @@ namespace {
 constexpr std::string_view kLibfabric = "libfabric:";
 
 #ifdef DAQLOOM_LIBFABRIC
-base::expected<std::unique_ptr<Transport>> over_libfabric(const std::string& provider,
-                                                          const TransportConfig& config,
-                                                          const std::string& node) {
-    return make_libfabric(config, {.provider = provider, .node = node});
+base::expected<std::unique_ptr<Transport>> over_libfabric(const TransportConfig& config,
+                                                          const LibfabricConfig& libfabric) {
+    return make_libfabric(config, libfabric);
 }
 #else
-base::expected<std::unique_ptr<Transport>> over_libfabric(const std::string& provider,
-                                                          const TransportConfig&,
-                                                          const std::string&) {
+base::expected<std::unique_ptr<Transport>> over_libfabric(const TransportConfig&,
+                                                          const LibfabricConfig& libfabric) {
     return base::failure(
         fmt::format("the transport 'libfabric:{}', but this daqloom was built without libfabric: "
                     "install it (on Debian and Ubuntu: apt-get install libfabric-dev) and build "
                     "daqloom again",
-                    provider));
+                    libfabric.provider));
 }
 #endif
 
@@ -49,9 +43,10 @@ std::vector<std::string> transport_names() {
 
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
-                                                          const std::string& node) {
+                                                          LibfabricConfig libfabric) {
     if (name.starts_with(kLibfabric)) {
-        return over_libfabric(name.substr(kLibfabric.size()), config, node);
+        libfabric.provider = name.substr(kLibfabric.size());
+        return over_libfabric(config, libfabric);
     }
     if (name == "shm") {
         auto made = ShmTransport::create(config);

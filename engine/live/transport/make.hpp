@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "live/transport/libfabric.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {
 
 /// "shm": units of one machine. "libfabric:PROVIDER", such as "libfabric:tcp;ofi_rxm": over a
-/// network, bound to `node` (address, host name or interface) where the provider has such.
+/// network, as `libfabric` says, but for its provider.
 /// Fails with one sentence: no such name, not here, or it does not let us.
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
-                                                          const std::string& node = "127.0.0.1");
+                                                          LibfabricConfig libfabric = {});
 
 /// What can be named on this machine.
 std::vector<std::string> transport_names();

@@ -81,6 +81,13 @@ def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
 
 def check_live(scenario: FabricScenario) -> None:
     """Raises ScenarioError for what no unit could run, before any is started."""
+    measure = scenario.measure
+    if measure.congestion and not measure.over_tcp:
+        raise ScenarioError(
+            f'measure.congestion = "{measure.congestion}" is of TCP connections, and '
+            f'measure.transport = "{measure.transport}" has none; use "libfabric:tcp", or leave '
+            "congestion out"
+        )
     config = _config(scenario, 0, RunInfo("check", bytes(16), 0))
     try:
         config.check()
@@ -110,6 +117,7 @@ def _config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveCo
     config.readout_slots, config.builder_slots = where.readouts, where.builders
     config.keeps_lost_slots = nodes.dummies != "none"
     config.transport, config.waiting = measure.transport, measure.waiting
+    config.congestion_control = measure.congestion
     config.protocol = nodes.protocol
     changes = {"count": _engine.PhaseChange.by_count, "window": _engine.PhaseChange.by_time}
     config.change = changes[shift.change]

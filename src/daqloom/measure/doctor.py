@@ -62,11 +62,6 @@ class Needs:
         """Whether buffers are pinned for a network card."""
         return "verbs" in self.transport or "efa" in self.transport
 
-    @property
-    def tcp(self) -> bool:
-        """Whether data goes through the kernel's TCP."""
-        return re.match(r"libfabric:(tcp|sockets|net)", self.transport) is not None
-
 
 def needs_of(scenario: FabricScenario) -> Needs:
     """Raises ScenarioError for what cannot be run live."""
@@ -295,8 +290,8 @@ def _congestion(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
             "warn",
             f"{control} paces what it sends: on loopback and within a data centre it gives about "
             "half of what cubic does.",
-            "sysctl -w net.ipv4.tcp_congestion_control=cubic; or for a route alone: ip route "
-            "change ROUTE congctl cubic.",
+            'Set measure.congestion = "cubic"; or for all: sysctl -w '
+            "net.ipv4.tcp_congestion_control=cubic.",
         )
     else:
         yield Finding("TCP congestion control", "ok", f"{control or 'the default'}.")

@@ -50,6 +50,15 @@ def _network(value: object) -> str:
     raise ValueError('is no network; expected one such as "10.1.0.0/16"')
 
 
+def _congestion(value: object) -> str:
+    if isinstance(value, str) and re.fullmatch(r"[a-z0-9_-]{0,15}", value):
+        return value
+    raise ValueError(
+        "is no congestion control of TCP; expected a name that "
+        '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"'
+    )
+
+
 def _cores(value: object) -> str:
     if isinstance(value, str) and (value in ("", "auto") or cores(value)):
         return value
@@ -86,6 +95,11 @@ class Measure(Part):
         default="",
         description="libfabric: network of the addresses under which units reach each other, such "
         'as "10.1.0.0/16"; else each takes the address with which it reaches the run control',
+    )
+    congestion: Annotated[str, BeforeValidator(_congestion)] = Field(
+        default="",
+        description='libfabric over TCP: congestion control of the connections, such as "cubic"; '
+        "else that of the route or the system",
     )
     waiting: Literal["adaptive", "blocking", "spinning"] = Field(
         default="adaptive",
@@ -208,6 +222,11 @@ class Measure(Part):
         le=65535,
         description="unit N serves its counters for Prometheus on this port + N; 0: it does not",
     )
+
+    @property
+    def over_tcp(self) -> bool:
+        """Whether data goes through the kernel's TCP."""
+        return re.match(r"libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
     def spans_machines(self) -> bool:

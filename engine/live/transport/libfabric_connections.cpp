@@ -1,14 +1,17 @@
-#include "live/transport/libfabric_hang_up.hpp"
+#include "live/transport/libfabric_connections.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
-#include <string>
-#include <vector>
 
 #include "live/clock.hpp"
+#include "live/shared_memory.hpp"
 
 namespace daqloom::live::ofi {
 
@@ -38,18 +41,19 @@ std::vector<int> watched_by(int epoll) {
     return watched;
 }
 
-/// Shuts them; how many there are.
-int shut_connections(int epoll, int depth = 0) {
-    int found = 0;
+void collect(int epoll, int depth, std::vector<int>& found) {
     for (const int fd : watched_by(epoll)) {
         if (is_connection(fd)) {
-            ::shutdown(fd, SHUT_RDWR);
-            ++found;
+            found.push_back(fd);
         } else if (depth < kDeepest) {
-            found += shut_connections(fd, depth + 1);
+            collect(fd, depth + 1, found);
         }
     }
-    return found;
+}
+
+bool set(int socket, const std::string& name) {
+    return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                        static_cast<socklen_t>(name.size())) == 0;
 }
 
 void drop_completions(fid_cq* cq) {
@@ -65,13 +69,39 @@ void drop_completions(fid_cq* cq) {
 
 }  // namespace
 
-bool hang_up(const Queue& queue) {
-    if (queue.fd < 0) {
-        return true;
+std::vector<int> connections(const Queue& queue) {
+    std::vector<int> found;
+    if (queue.fd >= 0) {
+        collect(queue.fd, 0, found);
     }
-    for (const auto deadline = now() + kPatience; shut_connections(queue.fd) > 0;) {
+    return found;
+}
+
+base::expected<void> check_congestion_control(const std::string& name) {
+    const OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!set(socket.get(), name)) {
+        return base::failure(fmt::format(
+            "TCP's congestion control '{}' cannot be had here: {}; take one that `sysctl "
+            "net.ipv4.tcp_allowed_congestion_control` lists",
+            name, std::strerror(errno)));
+    }
+    return {};
+}
+
+void set_congestion_control(const Queue& queue, const std::string& name) {
+    for (const int socket : connections(queue)) {
+        set(socket, name);
+    }
+}
+
+bool hang_up(const Queue& queue) {
+    const auto deadline = now() + kPatience;
+    for (auto open = connections(queue); !open.empty(); open = connections(queue)) {
         if (now() > deadline) {
             return false;
+        }
+        for (const int socket : open) {
+            ::shutdown(socket, SHUT_RDWR);
         }
         drop_completions(queue.cq.get());
         ::poll(nullptr, 0, 1);
