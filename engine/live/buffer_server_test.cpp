@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "live/clock.hpp"
 
@@ -90,26 +92,38 @@ TEST_F(ServedBuffer, HasOneProcessOnASide) {
 }
 
 TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
-    serve({BufferSide::writer});
+    struct User {
+        pid_t process;
+        OwnedFd end;
+    };
+    // They are there before the server's thread: it might have a lock when they are forked.
+    std::vector<User> users;
     for (int life = 0; life < 10; ++life) {
-        int attached[2];
-        ASSERT_EQ(::pipe(attached), 0);
-        const pid_t child = ::fork();
-        if (child == 0) {
+        int ends[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        const pid_t process = ::fork();
+        if (process == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            auto user = attach_writer(name_, now() + kHung);
-            const char did = user ? 'y' : 'n';
-            [[maybe_unused]] const auto told = ::write(attached[1], &did, 1);
-            ::pause();
+            char go = 0;
+            if (::read(ends[1], &go, 1) == 1) {
+                auto user = attach_writer(name_, now() + kHung);
+                const char did = user ? 'y' : 'n';
+                [[maybe_unused]] const auto told = ::write(ends[1], &did, 1);
+                ::pause();
+            }
             ::_exit(0);
         }
-        char did = 0;
-        ASSERT_EQ(::read(attached[0], &did, 1), 1);
+        ::close(ends[1]);
+        users.push_back({process, OwnedFd(ends[0])});
+    }
+    serve({BufferSide::writer});
+    for (const auto& [process, end] : users) {
+        char did = 'g';
+        ASSERT_EQ(::write(end.get(), &did, 1), 1);
+        ASSERT_EQ(::read(end.get(), &did, 1), 1);
         EXPECT_EQ(did, 'y');
-        ::kill(child, SIGKILL);
-        ::waitpid(child, nullptr, 0);
-        ::close(attached[0]);
-        ::close(attached[1]);
+        ::kill(process, SIGKILL);
+        ::waitpid(process, nullptr, 0);
         // Who is refused does not try again: the next one attaches at its first try.
         EXPECT_TRUE(attach_writer(name_, now() + kHung).has_value());
     }
