@@ -290,8 +290,8 @@ def _congestion(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
             "warn",
             f"{control} paces what it sends: on loopback and within a data centre it gives about "
             "half of what cubic does.",
-            'Set measure.congestion = "cubic"; or for all: sysctl -w '
-            "net.ipv4.tcp_congestion_control=cubic.",
+            "sysctl -w net.ipv4.tcp_congestion_control=cubic; or for a route alone: ip route "
+            'change ROUTE congctl cubic; or, which does less, measure.congestion = "cubic".',
         )
     else:
         yield Finding("TCP congestion control", "ok", f"{control or 'the default'}.")
