@@ -94,9 +94,14 @@ class DaskExecutor:
     def close(self) -> None:
         """Ends workers that were started here; those of a site's cluster only lose their work."""
         with _ctrl_c_later():
-            if self._client.status == "running":
-                self._client.cancel(list(self._futures), force=True)
-            self._client.close()
+            try:
+                if self._client.status == "running":
+                    self._client.cancel(list(self._futures), force=True)
+                self._client.close()
+            except Exception:
+                # Where the scheduler is gone, distributed may stumble over its own reconnecting.
+                if self._client.status == "running":
+                    raise
             if self._cluster is not None:
                 self._cluster.close()
 
