@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Barrier, Thread
+from types import SimpleNamespace
 
 import pytest
 from small_studies import BRIEF as STUDY
@@ -93,3 +95,15 @@ def test_ctrl_c_waits_until_the_workers_have_started_and_never_reaches_them() ->
     assert came == ["True\n", "the end"]
     assert signal.getsignal(signal.SIGINT) is handler
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.parametrize("status", ["connecting", "running"])
+def test_a_client_that_stumbles_over_a_lost_scheduler_hides_nothing(status: str) -> None:
+    def close() -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    client = SimpleNamespace(status=status, close=close, cancel=lambda *_, **__: None)
+    executor = object.__new__(DaskExecutor)
+    vars(executor).update(_client=client, _cluster=None, _futures={})
+    with pytest.raises(RuntimeError) if status == "running" else nullcontext():
+        executor.close()
