@@ -186,7 +186,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=["measure.fault_timeout=2 s"])
     given = parser.parse_args()
     if not given.faults:  # all is to be built, also where a consumer is kept from its processor
-        given.set.append('measure.when_full="wait"')
+        given.set.insert(0, 'measure.when_full="wait"')
     if given.faults and "tcp" in given.transport:
         in_own_network()
     report = soak(given)

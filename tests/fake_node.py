@@ -6,6 +6,7 @@ missing. A file `fault-N` in that folder says what unit N does wrong: see `Fault
 
 import argparse
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ class FakeNode:
 
     def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
         if self.fault() == "never-halts":
-            time.sleep(3600)
+            threading.Event().wait()
         next_mep = self.next_mep()
         self.first_mep, self.since = next_mep, None
         return {"next_mep": next_mep, "missing": []}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -154,35 +154,37 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
             command = ["nsenter", "-n", "-t", str(run.process.pid), "ss", "-tnpH", *words]
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-        def cut() -> bool:
-            """All connections between two units: of two that met halfway, one is not used."""
-            owners = {}
-            for line in ss("state", "established").splitlines():
+        def sockets(*kind: str) -> Iterator[tuple[str, list[str]]]:
+            """Of the units: whose, and what `ss` says of each."""
+            for line in ss(*kind).splitlines():
                 owner = re.search(r"pid=(\d+)", line)
                 if owner and int(owner[1]) in units:
-                    here, there = (end.rpartition(":")[2] for end in line.split()[2:4])
-                    owners[here, there] = owner[1]
+                    yield owner[1], line.split()
+
+        def cut() -> None:
+            """All connections between two units: of two that met halfway, one is not used."""
+            owners = {}
+            for owner, fields in sockets("state", "established"):
+                here, there = (end.rpartition(":")[2] for end in fields[2:4])
+                owners[here, there] = owner
             pairs = {end: {owners[end], owners[end[::-1]]} for end in owners if end[::-1] in owners}
             for here, there in pairs:
                 if pairs[here, there] == next(iter(pairs.values())):
                     ss("-K", "sport", "=", f":{here}", "and", "dport", "=", f":{there}")
-            return bool(pairs)
 
         def listeners() -> set[str]:
-            """Of the units: those of a new epoch are others."""
-            return {
-                line.split()[3]
-                for line in ss("-l").splitlines()
-                if (owner := re.search(r"pid=(\d+)", line)) and int(owner[1]) in units
-            }
+            """Those of a new epoch are others."""
+            return {fields[3] for _, fields in sockets("-l")}
 
         first = listeners()
 
-        def regroup() -> bool:
+        def has_regrouped() -> bool:
             """Cut with nothing on its way, libfabric connects again and nobody is told."""
-            return listeners() != first or (cut() and False)
+            if listeners() == first:
+                cut()
+            return listeners() != first
 
-        run.wait_for(regroup)
+        run.wait_for(has_regrouped)
         metrics = run.metrics()
     expect_went_on(metrics)
 

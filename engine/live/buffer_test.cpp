@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -368,6 +369,7 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
     // In a process, as the readers: a thread might have a lock when they are forked.
     const pid_t writing = ::fork();
     if (writing == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         BufferWriter writer(buffer);
         const bool done = write_pieces(writer, 0, pieces);
         writer.close();

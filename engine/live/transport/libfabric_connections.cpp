@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "live/clock.hpp"
 #include "live/shared_memory.hpp"
@@ -51,6 +52,16 @@ void collect(int epoll, int depth, std::vector<int>& found) {
     }
 }
 
+/// Sockets that the queue's endpoint has connected by now; none where its provider has no such, or
+/// none that can be waited for.
+std::vector<int> connections(const Queue& queue) {
+    std::vector<int> found;
+    if (queue.fd >= 0) {
+        collect(queue.fd, 0, found);
+    }
+    return found;
+}
+
 bool set(int socket, const std::string& name) {
     return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(),
                         static_cast<socklen_t>(name.size())) == 0;
@@ -68,14 +79,6 @@ void drop_completions(fid_cq* cq) {
 }
 
 }  // namespace
-
-std::vector<int> connections(const Queue& queue) {
-    std::vector<int> found;
-    if (queue.fd >= 0) {
-        collect(queue.fd, 0, found);
-    }
-    return found;
-}
 
 base::expected<void> check_congestion_control(const std::string& name) {
     const OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

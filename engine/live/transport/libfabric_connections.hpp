@@ -2,15 +2,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "live/transport/libfabric_objects.hpp"
 
 namespace daqloom::live::ofi {
-
-/// Sockets that the queue's endpoint has connected by now; none where its provider has no such, or
-/// none that can be waited for.
-[[nodiscard]] std::vector<int> connections(const Queue& queue);
 
 /// Whether the kernel lets us have TCP's congestion control of that name: one sentence if not.
 [[nodiscard]] base::expected<void> check_congestion_control(const std::string& name);

@@ -13,13 +13,12 @@ namespace {
 
 constexpr std::string_view kLibfabric = "libfabric:";
 
-#ifdef DAQLOOM_LIBFABRIC
-base::expected<std::unique_ptr<Transport>> over_libfabric(const TransportConfig& config,
-                                                          const LibfabricConfig& libfabric) {
-    return make_libfabric(config, libfabric);
-}
-#else
-base::expected<std::unique_ptr<Transport>> over_libfabric(const TransportConfig&,
+}  // namespace
+
+#ifndef DAQLOOM_LIBFABRIC
+std::vector<Provider> libfabric_providers() { return {}; }
+
+base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&,
                                                           const LibfabricConfig& libfabric) {
     return base::failure(
         fmt::format("the transport 'libfabric:{}', but this daqloom was built without libfabric: "
@@ -29,15 +28,11 @@ base::expected<std::unique_ptr<Transport>> over_libfabric(const TransportConfig&
 }
 #endif
 
-}  // namespace
-
 std::vector<std::string> transport_names() {
     std::vector<std::string> names{"shm"};
-#ifdef DAQLOOM_LIBFABRIC
     for (const auto& provider : libfabric_providers()) {
         names.push_back(fmt::format("{}{}", kLibfabric, provider.name));
     }
-#endif
     return names;
 }
 
@@ -46,7 +41,7 @@ base::expected<std::unique_ptr<Transport>> make_transport(const std::string& nam
                                                           LibfabricConfig libfabric) {
     if (name.starts_with(kLibfabric)) {
         libfabric.provider = name.substr(kLibfabric.size());
-        return over_libfabric(config, libfabric);
+        return make_libfabric(config, libfabric);
     }
     if (name == "shm") {
         auto made = ShmTransport::create(config);

@@ -32,13 +32,33 @@ def _no_address() -> str:
     raise ValueError('is no IP address; expected one of this machine, such as "127.0.0.1"')
 
 
-def _transport(value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(r"shm|libfabric:[A-Za-z0-9_;-]{1,40}", value):
-        return value
-    raise ValueError(
+def _text(form: str, sentence: str) -> BeforeValidator:
+    """Of that form, a regular expression; `sentence` is said of any other."""
+
+    def check(value: object) -> str:
+        if isinstance(value, str) and re.fullmatch(form, value):
+            return value
+        raise ValueError(sentence)
+
+    return BeforeValidator(check)
+
+
+TransportName = Annotated[
+    str,
+    _text(
+        r"shm|libfabric:[A-Za-z0-9_;-]{1,40}",
         'is no transport; expected "shm", or "libfabric:" and a provider that `fi_info` lists, '
-        'such as "libfabric:tcp"'
-    )
+        'such as "libfabric:tcp"',
+    ),
+]
+Congestion = Annotated[
+    str,
+    _text(
+        r"[a-z0-9_-]{0,15}",
+        "is no congestion control of TCP; expected a name that "
+        '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"',
+    ),
+]
 
 
 def _network(value: object) -> str:
@@ -48,15 +68,6 @@ def _network(value: object) -> str:
     except ValueError:
         pass
     raise ValueError('is no network; expected one such as "10.1.0.0/16"')
-
-
-def _congestion(value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(r"[a-z0-9_-]{0,15}", value):
-        return value
-    raise ValueError(
-        "is no congestion control of TCP; expected a name that "
-        '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"'
-    )
 
 
 def _cores(value: object) -> str:
@@ -86,7 +97,7 @@ Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:-]*
 class Measure(Part):
     """[measure]: what a real run needs to know and no other method does."""
 
-    transport: Annotated[str, BeforeValidator(_transport)] = Field(
+    transport: TransportName = Field(
         default="shm",
         description='"shm": units of one machine write into each other\'s memory; '
         '"libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over a network',
@@ -96,7 +107,7 @@ class Measure(Part):
         description="libfabric: network of the addresses under which units reach each other, such "
         'as "10.1.0.0/16"; else each takes the address with which it reaches the run control',
     )
-    congestion: Annotated[str, BeforeValidator(_congestion)] = Field(
+    congestion: Congestion = Field(
         default="",
         description='libfabric over TCP: congestion control of the connections, such as "cubic"; '
         "else that of the route or the system",

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,14 +94,11 @@ class DaskExecutor:
     def close(self) -> None:
         """Ends workers that were started here; those of a site's cluster only lose their work."""
         with _ctrl_c_later():
-            try:
+            # Where the scheduler is gone, distributed may stumble over its own reconnecting.
+            with suppress(SchedulerFailure), self._connected():
                 if self._client.status == "running":
                     self._client.cancel(list(self._futures), force=True)
                 self._client.close()
-            except Exception:
-                # Where the scheduler is gone, distributed may stumble over its own reconnecting.
-                if self._client.status == "running":
-                    raise
             if self._cluster is not None:
                 self._cluster.close()
 
