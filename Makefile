@@ -32,7 +32,7 @@ help:
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make docs      the generated pages of docs/reference/"
-	@echo "make clean     remove build/, .venv/ and demo-output/"
+	@echo "make clean     remove build/, .venv/, demo-output/ and the engine's stub"
 
 demo: .venv/daqloom
 	$(bin)/daqloom demo
@@ -49,7 +49,7 @@ test: test-release test-address test-python
 test-python: build/packages/develop .venv/daqloom .venv/dev
 	$(bin)/python -m pytest -q -n $(JOBS)
 
-lint: build/packages/develop .venv/dev
+lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
@@ -133,7 +133,7 @@ build/packages/%: Makefile
 # Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
 # recompiles what it touches; folders are listed too, so that a removed file counts as a change.
 sources = $(shell find engine src scenarios studies -not -name '*_test.cpp' -not -name '*_bench.cpp' \
-	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md')
+	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md' -not -name _engine.pyi)
 
 .venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)
 	$(step) build-daqloom $(pip) --no-build-isolation --no-deps \
@@ -142,5 +142,11 @@ sources = $(shell find engine src scenarios studies -not -name '*_test.cpp' -not
 		--config-settings cmake.define.CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .
 	@touch $@
 
+# mypy looks for the engine's stub, which the build writes, beside the sources. Neither it nor the
+# folder's new date is a reason to build again.
+src/daqloom/_engine.pyi: .venv/daqloom
+	@cp .venv/lib/python3*/site-packages/daqloom/_engine.pyi $@
+	@touch .venv/daqloom $@
+
 clean:
-	rm -rf build .venv demo-output
+	rm -rf build .venv demo-output src/daqloom/_engine.pyi

@@ -1,13 +1,18 @@
-"""The event builder for some time, every event checked, undisturbed or with random faults.
+"""The event builder for some time, every event checked, undisturbed or with faults.
 
-Four folded nodes of `laptop` on this machine. Faults, by a seed, at random times: a unit is killed,
-stopped for seconds, or (over TCP, as root and in a network namespace of its own) one connection
-between two units is cut. Prints JSON: what was done, and what became of every event. Exit 1:
-something was wrong, or not accounted for.
+Four folded nodes of `laptop` on this machine. Prints JSON: what was done, and what became of every
+event. Exit 1: something was wrong, there twice, or not accounted for.
+
+`--faults N`: at random times a unit is killed, stopped for seconds, or (over TCP, as root and in a
+network namespace of its own) one connection between two units is cut.
+
+`--rounds N`: faults of all units together, N of each kind, one after the other; see
+event_building_group_faults.py. Root only.
 
     python benchmarks/event_building_soak.py --minutes 10
     python benchmarks/event_building_soak.py --minutes 10 --faults 20 --seed 1 \
         --transport libfabric:tcp
+    python benchmarks/event_building_soak.py --rounds 10 --transport libfabric:tcp
 """
 
 from __future__ import annotations
@@ -181,10 +186,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--faults", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--kinds", nargs="*", default=[])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transport", default="shm")
     parser.add_argument("--set", action="append", default=["measure.fault_timeout=2 s"])
     given = parser.parse_args()
+    if given.rounds:
+        in_own_network()
+        from event_building_group_faults import rounds
+
+        report = rounds(given.rounds, given.kinds, given.transport, given.seed, given.set)
+        print(json.dumps(report, indent=2))
+        return 1 if report["problems"] else 0
     if not given.faults:  # all is to be built, also where a consumer is kept from its processor
         given.set.insert(0, 'measure.when_full="wait"')
     if given.faults and "tcp" in given.transport:

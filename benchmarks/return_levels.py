@@ -16,11 +16,11 @@ from daqloom.study.levels import fit_blocks
 from daqloom.study.return_levels import return_level
 
 RACK = {
-    "builders.count": 16,
-    "links.source.rate": "40 Gb/s",
-    "links.uplink.rate": "160 Gb/s",
+    "builders.units": 16,
+    "network.links.source.rate": "40 Gb/s",
+    "network.links.uplink.rate": "160 Gb/s",
     "event.rate": "4 kHz",
-    "switch.tor.model": "infinite",
+    "network.switch.tor.model": "infinite",
     "run.warmup": "1 s",
     "run.duration": "201 s",
 }

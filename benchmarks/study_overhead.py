@@ -37,10 +37,10 @@ BUFFERS = """
 scenario = "atlas-lab"
 methods = ["analyse"]
 [set]
-"switch.tor.model" = "drop-tail"
+"network.switch.tor.model" = "drop-tail"
 [grid]
 "event.size" = { from = "1 MB", to = "8 MB", count = 100 }
-"switch.tor.buffer" = { from = "1 MB", to = "8 MB", count = 100 }
+"network.switch.tor.buffer" = { from = "1 MB", to = "8 MB", count = 100 }
 """
 """Every point another system, save for its rate: none is known to be saturated from another."""
 

@@ -5,14 +5,20 @@ missing. A file `fault-N` in that folder says what unit N does wrong: see `Fault
 """
 
 import argparse
+import os
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from daqloom._engine import ShiftStage
+
 DEADLINE_S = 5.0
+FOLDER = "FAKE_NODE_FOLDER"
+"""The folder, where the run control's document names none."""
 
 
 class FakeNode:
@@ -48,12 +54,12 @@ class FakeNode:
     def start(self, first_mep: int) -> None:
         self.first_mep, self.since = first_mep, time.monotonic()
 
-    def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
+    def halt(self, lost: Sequence[int], timeout_s: float) -> SimpleNamespace:
         if self.fault() == "never-halts":
             threading.Event().wait()
         next_mep = self.next_mep()
         self.first_mep, self.since = next_mep, None
-        return {"next_mep": next_mep, "missing": []}
+        return SimpleNamespace(next_mep=next_mep, missing=[])
 
     def counters(self) -> Mapping[str, int | float]:
         stuck = self.fault() == "stuck"
@@ -68,9 +74,12 @@ class FakeNode:
             "mfp_bytes_built": 1000 * done,
         }
 
-    def take_stages(self) -> list[tuple[int, int, int, int, str]]:
+    def lease(self, mep_end: int, until_s: float) -> None:
+        """It cares for none."""
+
+    def take_stages(self) -> list[tuple[int, int, int, int, ShiftStage]]:
         """More than go into a message."""
-        return [(step, self.epoch, step, -1, "idle") for step in range(4500)]
+        return [(step, self.epoch, step, -1, ShiftStage.idle) for step in range(4500)]
 
     def suspects(self) -> list[int]:
         return [unit for unit in self.members if f"cut-{unit}" in self.fault().split()]
@@ -86,7 +95,8 @@ class FakeNode:
 
 def make(document: Mapping[str, Any], unit: int, run: Any) -> FakeNode:
     assert len(run.token) == 16
-    return FakeNode(Path(document.get("folder", "/nowhere")), unit)
+    folder = document.get("folder", os.environ.get(FOLDER, "/nowhere"))
+    return FakeNode(Path(folder), unit)
 
 
 def main() -> None:

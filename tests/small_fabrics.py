@@ -3,29 +3,33 @@
 from pathlib import Path
 
 from daqloom.result import Result
-from daqloom.scenario import FabricScenario
+from daqloom.scenario import Scenario
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric
 
 SMALL = {
-    "fabric.leaves": 2,
-    "fabric.spines": 2,
-    "fabric.links": 1,
-    "fabric.hosts_per_leaf": 2,
-    "fabric.radix": 4,
-    "fragments.size": "100 B",
-    "fragments.packing": 4096,
-    "fragments.sizes": "fixed",
-    "nodes.streams": 1,
+    "network.leaves": 2,
+    "network.spines": 2,
+    "network.spine_links": 1,
+    "network.hosts_per_leaf": 2,
+    "network.switch.radix": 4,
+    "event.fragment_size": "100 B",
+    "event.packing": 4096,
+    "event.fragment_sizes": "fixed",
+    "readout.streams": 1,
     "run.duration": "2 ms",
     "run.warmup": "0.5 ms",
 }
 """Four nodes that push 100 full packets to each other."""
 
 
-def small(**changes: object) -> FabricScenario:
+INFINIBAND = Scenario().with_overrides({"network.technology": "infiniband"})
+"""The default of a fabric: linear shifting on LHCb's fat tree."""
+
+
+def small(**changes: object) -> Scenario:
     more = {key.replace("__", "."): value for key, value in changes.items()}
-    return FabricScenario().with_overrides(SMALL | more)
+    return INFINIBAND.with_overrides(SMALL).with_overrides(more)  # a choice drops what it excludes
 
 
 def metrics(result: Result) -> dict[str, float]:
@@ -60,7 +64,7 @@ def pods(hosts: int, rate_bps: int = 10**11) -> Fabric:
     )
 
 
-def ring(folder: Path) -> FabricScenario:
+def ring(folder: Path) -> Scenario:
     """Three switches in a ring with a host each; all go the same way round, buffers hold one
     packet."""
     lines = []
@@ -92,27 +96,27 @@ def ring(folder: Path) -> FabricScenario:
             )
         tables.append("3 valid lids dumped")
     (folder / "opensm-lfts.dump").write_text("\n".join(tables) + "\n")
-    return FabricScenario().with_overrides(
+    return INFINIBAND.with_overrides(
         {
-            "fabric.shape": "imported",
-            "fabric.dumps": str(folder),
-            "fabric.buffer": "4160 B",
-            "fragments.packing": 1000,
-            "nodes.streams": 1,
-            "shift.barrier": "none",
+            "network.shape": "imported",
+            "network.dumps": str(folder),
+            "network.switch.buffer": "4160 B",
+            "event.packing": 1000,
+            "readout.streams": 1,
+            "building.barrier": "none",
             "run.duration": "10 ms",
         }
     )
 
 
-def daqpipe(**changes: object) -> FabricScenario:
+def daqpipe(**changes: object) -> Scenario:
     """Four nodes, of which the even ones read out and the odd ones build unless folded."""
     fixed: dict[str, object] = {
-        "nodes__protocol": "daqpipe",
-        "nodes__message_cost": "100 ns",
-        "nodes__polling_delay": "300 ns",
-        "daqpipe__credits": 1,
-        "daqpipe__parallel_sends": 1,
-        "nodes__folded": False,
+        "building__protocol": "daqpipe",
+        "hosts__message_cost": "100 ns",
+        "hosts__polling_delay": "300 ns",
+        "building__credits": 1,
+        "building__parallel_sends": 1,
+        "builders__folded": False,
     }
     return small(**(fixed | changes))

@@ -36,9 +36,9 @@ scenario = "small-rack"
 [set]
 "run.duration" = "30 ms"
 "run.warmup" = "10 ms"
-"switch.tor.model" = "drop-tail"
+"network.switch.tor.model" = "drop-tail"
 [search]
-key = "switch.tor.buffer"
+key = "network.switch.tor.buffer"
 find = "smallest"
 where = "packets_dropped == 0"
 bounds = ["{low}", "{high}"]

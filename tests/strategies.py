@@ -10,12 +10,21 @@ def quantity(lowest: float, highest: float, unit: str) -> st.SearchStrategy[str]
     return st.integers(int(lowest), int(highest)).map(lambda value: f"{value} {unit}")
 
 
-DELAYS = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["fixed", "exponential", "gaussian", "uniform"]),
-        "mean": quantity(10, 200, "us"),
-        "spread": quantity(0, 10, "us"),
-    }
+def delays(lowest_us: int, highest_us: int, spread_us: int) -> st.SearchStrategy[dict]:
+    """Distributions of times."""
+    mean = {"mean": quantity(lowest_us, highest_us, "us")}
+    spread = {"spread": quantity(0, spread_us, "us")}
+    return st.one_of(
+        st.fixed_dictionaries({"kind": st.sampled_from(["fixed", "exponential"])} | mean),
+        st.fixed_dictionaries({"kind": st.sampled_from(["gaussian", "uniform"])} | mean | spread),
+    )
+
+
+SIZES = st.one_of(
+    st.fixed_dictionaries({"size_distribution": st.sampled_from(["fixed", "gaussian", "gamma"])}),
+    st.fixed_dictionaries(
+        {"size_distribution": st.just("poisson"), "size_quantum": quantity(100, 900, "B")}
+    ),
 )
 
 SWITCHES = st.one_of(
@@ -48,6 +57,22 @@ SWITCHES = st.one_of(
 )
 
 
+LINKS = st.fixed_dictionaries(
+    {
+        "source": st.fixed_dictionaries({"rate": quantity(1, 10, "Gb/s")}),
+        "uplink": st.fixed_dictionaries(
+            {"rate": quantity(1, 40, "Gb/s"), "count": st.integers(1, 3)}
+        ),
+        "access": st.fixed_dictionaries(
+            {
+                "rate": quantity(1, 3, "Gb/s"),
+                "rate_limit": st.sampled_from(["0 b/s", "700 Mb/s"]),
+            }
+        ),
+    }
+)
+
+
 def documents() -> st.SearchStrategy[dict]:
     """Valid scenario files: at most 6 × 4 hosts and some tens of events of some tens of kB."""
     return st.fixed_dictionaries(
@@ -56,47 +81,40 @@ def documents() -> st.SearchStrategy[dict]:
                 {
                     "size": quantity(1, 150, "kB"),
                     "rate": quantity(50, 1000, "Hz"),
-                    "size_distribution": st.sampled_from(["fixed", "gaussian", "gamma", "poisson"]),
-                    "size_quantum": quantity(100, 900, "B"),
                     "arrivals": st.sampled_from(["poisson", "deterministic", "lhc"]),
                 }
-            ),
-            "sources": st.fixed_dictionaries(
+            ).flatmap(lambda event: SIZES.map(lambda size: event | size)),
+            "building": st.fixed_dictionaries(
                 {
-                    "count": st.integers(1, 6),
-                    "response": st.sampled_from(["fixed", "exponential", "gaussian", "uniform"]),
-                    "response_mean": quantity(20, 100, "us"),
-                    "response_spread": quantity(0, 20, "us"),
-                    "cost_per_message": quantity(0, 5, "us"),
+                    "protocol": st.just("pull"),
+                    "assignment": st.sampled_from(["round-robin", "least-busy", "random"]),
+                    "concurrent_events": st.integers(1, 8),
+                    "outstanding_fragments": st.sampled_from([0, 1, 3, 8]),
+                }
+            ),
+            "readout": st.fixed_dictionaries(
+                {
+                    "units": st.integers(1, 6),
+                    "response": delays(20, 100, 20),
+                    "message_cost": quantity(0, 5, "us"),
                 }
             ),
             "builders": st.fixed_dictionaries(
                 {
-                    "count": st.integers(1, 4),
-                    "assignment": st.sampled_from(["round-robin", "least-busy", "random"]),
-                    "concurrent_events": st.integers(1, 8),
-                    "outstanding_fragments": st.sampled_from([0, 1, 3, 8]),
-                    "processing": st.lists(DELAYS, max_size=2),
-                    "cost_per_message": quantity(0, 5, "us"),
+                    "units": st.integers(1, 4),
+                    "processing": st.lists(delays(10, 200, 10), max_size=2),
+                    "message_cost": quantity(0, 5, "us"),
                 }
             ),
-            "network": st.fixed_dictionaries({"mtu": st.sampled_from(["1500 B", "9000 B"])}),
-            "links": st.fixed_dictionaries(
+            "network": st.fixed_dictionaries(
                 {
-                    "source": st.fixed_dictionaries({"rate": quantity(1, 10, "Gb/s")}),
-                    "uplink": st.fixed_dictionaries(
-                        {"rate": quantity(1, 40, "Gb/s"), "count": st.integers(1, 3)}
-                    ),
-                    "access": st.fixed_dictionaries(
-                        {
-                            "rate": quantity(1, 3, "Gb/s"),
-                            "rate_limit": st.sampled_from(["0 b/s", "700 Mb/s"]),
-                        }
+                    "technology": st.just("ethernet"),
+                    "mtu": st.sampled_from(["1500 B", "9000 B"]),
+                    "links": LINKS,
+                    "switch": st.fixed_dictionaries(
+                        {"tor": SWITCHES, "core": st.just({"model": "infinite"})}
                     ),
                 }
-            ),
-            "switch": st.fixed_dictionaries(
-                {"tor": SWITCHES, "core": st.just({"model": "infinite"})}
             ),
             "transport": st.fixed_dictionaries(
                 {

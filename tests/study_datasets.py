@@ -7,8 +7,8 @@ import xarray
 PEAK = "buffer_peak_bytes.tor"
 RATES = ("event.rate", [3e3, 6e3, 9e3, 12e3], "Hz")
 SIZES = ("event.size", [1e6, 2.5e6, 5e6], "B")
-MODELS = ("switch.tor.model", ["qfx5120-48y", "acx7100-48l"], "")
-UPLINKS = ("links.uplink.count", [1, 2, 4], "")
+MODELS = ("network.switch.tor.model", ["qfx5120-48y", "acx7100-48l"], "")
+UPLINKS = ("network.links.uplink.count", [1, 2, 4], "")
 POINT = {"event.rate": 12e3, "event.size": 5e6}
 
 

@@ -69,13 +69,13 @@ def test_the_rate_is_bounded_by_the_first_part_that_is_full() -> None:
     # Without headers 800 Gb/s carry 20 kHz of 5 MB, and so do 32 links of 25 Gb/s.
     free = "transport.overhead=false"
     assert atlas(free).metric("event_rate_bound_hz") == pytest.approx(20e3)
-    assert atlas(free, "builders.count=8").metric("event_rate_bound_hz") == pytest.approx(5e3)
+    assert atlas(free, "builders.units=8").metric("event_rate_bound_hz") == pytest.approx(5e3)
     # 48 sources of 10 Gb/s: 104 167 B each take 83.33 µs, 12 kHz.
-    slow = atlas(free, "links.source.rate=10 Gb/s")
+    slow = atlas(free, "network.links.source.rate=10 Gb/s")
     assert slow.metric("event_rate_bound_hz") == pytest.approx(12e3, rel=1e-4)
     # A builder handles 96 messages an event: 32 builders at 10 µs each reach 33.3 kHz; at 30 µs
     # each 11.1 kHz.
-    busy = atlas(free, "builders.cost_per_message=30 us")
+    busy = atlas(free, "builders.message_cost=30 us")
     assert busy.metric("event_rate_bound_hz") == pytest.approx(32 / (96 * 30e-6))
     assert busy.metric("collection_latency_s.min") is None
 
@@ -90,7 +90,7 @@ def test_the_unloaded_latency_is_the_way_there_and_the_drain() -> None:
 
 
 def test_the_conditions_of_a_scenario_are_reported() -> None:
-    crowded = atlas("event.rate=16 kHz", "builders.count=20")
+    crowded = atlas("event.rate=16 kHz", "builders.units=20")
     assert crowded.analysis["exact"]["valid"] is False
     assert crowded.analysis["exact"]["failing"] == "overlapping events ≤ builders"
     assert any(w.startswith("analysis.exact: ") for w in crowded.warnings)
@@ -108,14 +108,16 @@ def test_what_the_formulas_leave_out_is_said() -> None:
     for key in (
         "event.arrivals=poisson",
         "event.size_distribution=gamma",
-        "builders.assignment=random",
-        "builders.outstanding_fragments=10",
-        "links.uplink.count=8",
-        "sources.response=exponential",
+        "building.assignment=random",
+        "building.outstanding_fragments=10",
+        "network.links.uplink.count=8",
+        "readout.response.kind=exponential",
     ):
         assert any(key.split("=")[0] in warning for warning in atlas(key).warnings), key
-    assert any("expect drops" in w for w in atlas("switch.tor.model=qfx5120-48y").warnings)
-    assert not any("expect drops" in w for w in atlas("switch.tor.model=acx7100-48l").warnings)
+    assert any("expect drops" in w for w in atlas("network.switch.tor.model=qfx5120-48y").warnings)
+    assert not any(
+        "expect drops" in w for w in atlas("network.switch.tor.model=acx7100-48l").warnings
+    )
 
 
 def test_the_bandwidth_delay_rule_is_for_flows_that_outlive_their_first_window() -> None:
@@ -142,12 +144,12 @@ def test_the_incast_rule_asks_for_the_windows_less_the_pipe() -> None:
 def test_a_port_of_a_shared_memory_takes_its_share_of_the_pool() -> None:
     # Alone, a port grows until it holds alpha times what is free: half of the 27 MB with alpha 1,
     # besides its 1/56 of 5 MB. A frame of 1516.76 B and 64 B of metadata take 7 cells of 256 B.
-    shallow = atlas("switch.tor.model=qfx5120-48y").analysis["incast"]
+    shallow = atlas("network.switch.tor.model=qfx5120-48y").analysis["incast"]
     expected = (27e6 / 2 + 5e6 / 56) * 1516.7593 / (7 * 256)
     assert shallow["buffer_bytes"] == pytest.approx(expected)
     assert shallow["satisfied"] is False
     assert "buffer_bytes" not in atlas().analysis["incast"]
-    assert atlas("switch.tor.model=acx7100-48l").analysis["incast"]["satisfied"] is True
+    assert atlas("network.switch.tor.model=acx7100-48l").analysis["incast"]["satisfied"] is True
 
 
 def test_a_window_smaller_than_the_reply_limits_what_is_under_way() -> None:
@@ -165,13 +167,13 @@ def test_requests_that_are_credited_limit_what_is_under_way() -> None:
 
     fragment = 31_250 + 22 * 70
     assert rack().analysis["incast"]["windows_bytes"] == 64 * fragment
-    credited = rack(builders__outstanding_fragments=8)
+    credited = rack(building__outstanding_fragments=8)
     assert credited.analysis["incast"]["windows_bytes"] == 8 * fragment
     # More credits than fragments change nothing; windows of two frames hold less than the credits.
-    many = rack(builders__outstanding_fragments=100)
+    many = rack(building__outstanding_fragments=100)
     assert many.analysis["incast"]["windows_bytes"] == 64 * fragment
     small = {"transport__congestion": "static", "transport__static_window": "2896 B"}
-    both = rack(builders__outstanding_fragments=8, **small)
+    both = rack(building__outstanding_fragments=8, **small)
     assert both.analysis["incast"]["windows_bytes"] == 8 * 2 * 1518
 
 
@@ -222,14 +224,14 @@ def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
             {
                 "event.size": f"{size} B",
                 "event.rate": f"{rate!r} Hz",
-                "sources.count": sources,
-                "builders.count": builders,
-                "links.source.rate": f"{links[0]} b/s",
-                "links.uplink.rate": f"{links[1]} b/s",
-                "links.access.rate": f"{links[2]} b/s",
-                "links.access.delay": f"{delay!r} s",
+                "readout.units": sources,
+                "builders.units": builders,
+                "network.links.source.rate": f"{links[0]} b/s",
+                "network.links.uplink.rate": f"{links[1]} b/s",
+                "network.links.access.rate": f"{links[2]} b/s",
+                "network.links.access.delay": f"{delay!r} s",
                 "network.mtu": f"{mtu} B",
-                "switch.tor.model": switch,
+                "network.switch.tor.model": switch,
                 "transport.congestion": congestion,
                 "transport.overhead": overhead,
             },

@@ -12,7 +12,7 @@ from daqloom.scenario import Scenario
 
 PERIODIC: dict[str, Any] = {
     "event.arrivals": "deterministic",
-    "builders.assignment": "round-robin",
+    "building.assignment": "round-robin",
     "transport.congestion": "static",
     "transport.static_window": "8 MB",
     "transport.receive_window": "8 MB",
@@ -40,11 +40,14 @@ def peak(result: Result) -> float:
         {"event.rate": "1 kHz"},  # one event at a time
         {"event.rate": "18 kHz"},  # 96 % of what the links carry
         {"event.size": "2 MB"},
-        {"builders.count": 21},  # just enough for the 20.4 events that overlap
-        {"sources.count": 600},
-        {"links.uplink.rate": "400 Gb/s", "event.rate": "6 kHz"},
-        {"links.source.rate": "10 Gb/s", "event.rate": "6 kHz"},  # slower than the uplink
-        {"links.access.rate": "100 Gb/s", "builders.count": 8},
+        {"builders.units": 21},  # just enough for the 20.4 events that overlap
+        {"readout.units": 600},
+        {"network.links.uplink.rate": "400 Gb/s", "event.rate": "6 kHz"},
+        {
+            "network.links.source.rate": "10 Gb/s",
+            "event.rate": "6 kHz",
+        },  # slower than the uplink
+        {"network.links.access.rate": "100 Gb/s", "builders.units": 8},
     ],
     ids=str,
 )
@@ -75,7 +78,7 @@ def test_the_all_to_one_burst_fills_its_ring_and_drains_as_the_formulas_say() ->
 
 
 def test_too_few_builders_hold_more_than_the_formula_and_it_says_so() -> None:
-    scenario = atlas(**{"builders.count": 18, "run.duration": "30 ms"})
+    scenario = atlas(**{"builders.units": 18, "run.duration": "30 ms"})
     formula = scenario.analyse()
     assert formula.analysis["exact"]["failing"] == "overlapping events ≤ builders"
     assert peak(scenario.simulate()) > 1.2 * peak(formula)
@@ -87,6 +90,6 @@ def test_random_events_hold_no_more_than_events_back_to_back(seed: int) -> None:
     bound = scenario.analyse().analysis["back_to_back"]
     assert bound["valid"]
     held = peak(scenario.simulate(seed=seed))
-    packets = scenario.sources.count * scenario.builders.count
+    packets = scenario.readout.units * scenario.builders.units
     # Replies of two events share the uplink packet by packet, not event by event.
     assert peak(scenario.analyse()) < held <= bound["value_bytes"] + packets * 1518

@@ -12,7 +12,7 @@ from daqloom.analyse.fabric_link import Link
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_slowest import Chance, Delay
 from daqloom.analyse.fabric_traffic import traffic
-from daqloom.scenario import FabricScenario, ScenarioError, load_system, presets
+from daqloom.scenario import Scenario, ScenarioError, load, presets
 from daqloom.topology.shift_check import check_shift
 from daqloom.topology.system import fabric_system
 
@@ -39,7 +39,7 @@ def test_a_message_is_cut_into_packets_with_the_headers_of_their_place() -> None
 def test_credits_bound_the_rate(fitting: int) -> None:
     # A full packet has 65 blocks. 1 us a cable: the loop is longer than 13 packets.
     blocks = fitting * 65 + 64
-    link = Link.of(small(fabric__buffer=f"{blocks * 64} B", fabric__delay="1 us"))
+    link = Link.of(small(network__switch__buffer=f"{blocks * 64} B", network__links__delay="1 us"))
     loop_s = 2 * 1e-6 + 130e-9 + wire_s(4122 + 64 + 8)
     packets = 30 * fitting
     expected = 29 * max(loop_s, fitting * wire_s(4122)) + fitting * wire_s(4122)
@@ -47,7 +47,9 @@ def test_credits_bound_the_rate(fitting: int) -> None:
 
 
 def test_updates_that_keep_an_interval_tell_of_a_whole_buffer_at_most() -> None:
-    link = Link.of(small(fabric__buffer="8320 B", fabric__credit_update_interval="10 us"))
+    link = Link.of(
+        small(network__switch__buffer="8320 B", network__switch__credit_update_interval="10 us")
+    )
     # Two packets in 10 us.
     assert link.credits_s(link.message(20 * 4096)) == pytest.approx(9 * 10e-6, rel=0.01)
 
@@ -104,7 +106,7 @@ def test_who_is_far_behind_does_not_matter_and_who_is_close_does() -> None:
 
 
 def costly() -> Messages:
-    return Messages.of(small(nodes__message_cost="100 ns", nodes__polling_delay="300 ns"))
+    return Messages.of(small(hosts__message_cost="100 ns", hosts__polling_delay="300 ns"))
 
 
 @pytest.mark.parametrize("nodes", [2, 4, 8, 32, 256])
@@ -142,7 +144,7 @@ def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:
 
 
 def test_a_phase_is_a_write_and_its_acknowledge() -> None:
-    scenario = small(shift__barrier="ideal")
+    scenario = small(building__barrier="ideal")
     found = metrics(scenario.analyse())
     # Through three switches there and back, an update of 8 B for each packet; of four phases one is
     # a copy that takes no time, one stays on the leaf for everybody but one of each leaf.
@@ -156,9 +158,9 @@ def test_a_phase_is_a_write_and_its_acknowledge() -> None:
 
 
 def test_messages_and_polling_add_to_a_phase() -> None:
-    free = metrics(small(shift__barrier="ideal").analyse())
-    costs = {"nodes__message_cost": "100 ns", "nodes__polling_delay": "300 ns"}
-    paid = metrics(small(shift__barrier="ideal", **costs).analyse())
+    free = metrics(small(building__barrier="ideal").analyse())
+    costs = {"hosts__message_cost": "100 ns", "hosts__polling_delay": "300 ns"}
+    paid = metrics(small(building__barrier="ideal", **costs).analyse())
     assert paid["phase_s"] - free["phase_s"] == pytest.approx(3 / 4 * 400e-9)
     # A node sends and takes in an MFP, sizes and places, three times in a round of four phases.
     assert paid["processor_share"] == pytest.approx(3 / 4 * 6 * 100e-9 / paid["phase_s"])
@@ -166,8 +168,8 @@ def test_messages_and_polling_add_to_a_phase() -> None:
 
 def test_the_largest_node_dictates_the_phase() -> None:
     groups = [{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}]
-    even = metrics(small(shift__barrier="ideal").analyse())
-    uneven = metrics(small(shift__barrier="ideal", fragments__groups=groups).analyse())
+    even = metrics(small(building__barrier="ideal").analyse())
+    uneven = metrics(small(building__barrier="ideal", event__groups=groups).analyse())
     # 1.6 times the mean: 655 360 B are 160 packets.
     longer = wire_s(160 * (4096 + 26 + 8) - 100 * (4096 + 26 + 8))
     # In one of the three phases it stays on its leaf, where all others wait for who does not.
@@ -180,17 +182,17 @@ def test_the_largest_node_dictates_the_phase() -> None:
 
 
 def test_dummies_cost_their_share() -> None:
-    full = metrics(small(shift__barrier="ideal", nodes__local_rate="200 Gb/s").analyse())
+    full = metrics(small(building__barrier="ideal", hosts__local_rate="200 Gb/s").analyse())
     found = metrics(
-        small(shift__barrier="ideal", nodes__local_rate="200 Gb/s", nodes__count=3).analyse()
+        small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3).analyse()
     )
     assert found["dummy_share"] == 1 / 4
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
 
 
 def test_flows_on_one_link_take_their_sum() -> None:
-    free = small(shift__barrier="ideal").analyse()
-    scenario = small(shift__barrier="ideal", fabric__spines=1)
+    free = small(building__barrier="ideal").analyse()
+    scenario = small(building__barrier="ideal", network__spines=1)
     found = scenario.analyse()
     # In phase 2 of 4 both nodes of a leaf send to the other leaf, by one cable.
     assert found.analysis["schedule"]["conflicting"] == 1
@@ -202,8 +204,8 @@ def test_flows_on_one_link_take_their_sum() -> None:
 
 @pytest.mark.parametrize("order", ["by-port", "shuffled"])
 def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
-    scenario = load_system("lhcb-60-percent", {"nodes.order": order})
-    assert isinstance(scenario, FabricScenario)
+    scenario = load("lhcb-60-percent", {"hosts.order": order})
+    assert isinstance(scenario, Scenario)
     here = traffic(scenario)
     check = check_shift(here.paths, here.slots)
     batches = list(here.phases(np.ones(len(here.hosts))))
@@ -216,7 +218,7 @@ def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
 
 
 def test_a_slower_source_sets_the_rate() -> None:
-    found = metrics(small(fragments__rate="20 MHz").analyse())
+    found = metrics(small(event__rate="20 MHz").analyse())
     assert found["event_rate_hz"] == found["event_rate_bound_hz"] == 20e6
     assert found["phase_s"] == pytest.approx(4096 / 20e6)
     assert "barrier_s.waiting" not in found  # where they wait, no formula says
@@ -224,8 +226,8 @@ def test_a_slower_source_sets_the_rate() -> None:
 
 def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     # Room for three events of 4 · 409 600 B, each kept for 5 ms, on each of four nodes.
-    buffer = {"nodes__output_buffer": "5 MB", "nodes__processing_mean": "5 ms"}
-    found = metrics(small(shift__barrier="ideal", **buffer).analyse())
+    buffer = {"builders__buffer": "5 MB", "builders__processing": [{"mean": "5 ms"}]}
+    found = metrics(small(building__barrier="ideal", **buffer).analyse())
     assert found["event_rate_hz"] == pytest.approx(4096 * 4 * 3 / 5e-3)
     assert "phase_s" not in found
 
@@ -233,14 +235,14 @@ def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
 @pytest.mark.parametrize(
     ("part", "limit"),
     [
-        ("pcie", {"nodes__pcie_rate": "50 Gb/s"}),
+        ("pcie", {"hosts__pcie_rate": "50 Gb/s"}),
         # All bytes cross memory twice, sent ones and as many that come.
-        ("memory", {"nodes__memory_rate": "200 Gb/s"}),
-        ("memory", {"nodes__memory_rate": "300 Gb/s", "nodes__memory_passes": 3}),
+        ("memory", {"hosts__memory_rate": "200 Gb/s"}),
+        ("memory", {"hosts__memory_rate": "300 Gb/s", "hosts__memory_passes": 3}),
     ],
 )
 def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str, object]) -> None:
-    found = small(shift__barrier="ideal", **limit).analyse()
+    found = small(building__barrier="ideal", **limit).analyse()
     ways = way_s(3, 64) + way_s(3, 30) + wire_s(30)
     phase = 3 / 4 * (8 * 409_600 / 50e9 + ways)
     assert found.metric("node_throughput_bps") == pytest.approx(8 * 409_600 / phase, rel=1e-9)
@@ -249,7 +251,7 @@ def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str
 
 
 def test_without_a_barrier_it_says_that_it_is_a_bound() -> None:
-    loose = small(shift__barrier="none").analyse()
+    loose = small(building__barrier="none").analyse()
     assert any("bounds" in sentence for sentence in loose.warnings)
     assert not loose.analysis["phase"]["valid"]
     assert loose.metric("barrier_rate_hz") is None
@@ -261,7 +263,7 @@ def test_without_a_barrier_it_says_that_it_is_a_bound() -> None:
 def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
     # 409 600 B take 16.4 us.
     for window, meps in {"20 us": 1, "34 us": 2, "16 us": 0}.items():
-        scenario = small(shift__change="window", shift__window=window, shift__grace="1 us")
+        scenario = small(building__change="window", building__window=window, building__grace="1 us")
         if not meps:
             assert scenario.analyse().metric("event_rate_hz") == 0
             continue
@@ -272,12 +274,14 @@ def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
 
 def test_a_grace_period_shorter_than_the_way_is_told() -> None:
     def failing(grace: str, **more: object) -> object:
-        scenario = small(shift__change="window", shift__window="20 us", shift__grace=grace, **more)
+        scenario = small(
+            building__change="window", building__window="20 us", building__grace=grace, **more
+        )
         return scenario.analyse().analysis["window"].get("failing")
 
     assert failing("3 us") is None
     assert failing("0 s") is None  # no write begins that could not end by the link's rate
-    assert failing("3 us", nodes__clock_offset="2 us") == "writes end in their window"
+    assert failing("3 us", hosts__clock_offset="2 us") == "writes end in their window"
 
 
 # ---- DAQPIPE -------------------------------------------------------------------------------------
@@ -288,7 +292,7 @@ def message_s(count: int) -> float:
 
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
-    result = daqpipe(nodes__count=2).analyse()
+    result = daqpipe(readout__units=1).analyse()
     found = metrics(result)
     told, asked = message_s(32 + 46), message_s(32 + 8 + 46)
     written = message_s(MFP_WIRE)
@@ -300,7 +304,7 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
 
 
 def test_more_credits_are_bound_by_the_link() -> None:
-    found = daqpipe(nodes__count=2, daqpipe__credits=8).analyse()
+    found = daqpipe(readout__units=1, building__credits=8).analyse()
     assert found.analysis["event"]["limit"] == "host_link"
     assert found.metric("throughput_bps") == pytest.approx(
         200e9 * 409_600 / (MFP_WIRE + 30 + 16), rel=1e-9
@@ -308,7 +312,7 @@ def test_more_credits_are_bound_by_the_link() -> None:
 
 
 def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
-    found = daqpipe(daqpipe__slot="50 us", nodes__folded=True).analyse()
+    found = daqpipe(building__slot="50 us", builders__folded=True).analyse()
     assert found.metric("event_rate_hz") == pytest.approx(4 * 4096 / (3 * 50e-6))
     assert found.analysis["event"]["limit"] == "time_slots"
 
@@ -318,7 +322,7 @@ def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
 
 @pytest.mark.parametrize("name", ["lhcb-run3-test", "lhcb-run3", "lhcb-500", "daqpipe-cluster64"])
 def test_every_part_bounds_the_rate(name: str) -> None:
-    result = load_system(name).analyse()
+    result = load(name).analyse()
     bounds = result.analysis["rate_bounds_hz"]
     assert result.metric("event_rate_bound_hz") == min(bounds.values())
     assert 0 < (result.metric("event_rate_hz") or 0) <= min(bounds.values()) * (1 + 1e-9)
@@ -328,16 +332,16 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
     import subprocess
     import sys
 
-    systems = {name: load_system(name) for name in presets()}
+    systems = {name: load(name) for name in presets()}
     fabrics = [
         name
         for name, system in systems.items()
-        if isinstance(system, FabricScenario) and system.nodes.protocol != "flows"
+        if isinstance(system, Scenario) and system.building.protocol in ("shift", "daqpipe")
     ]
     code = (
         "import sys\n"
-        "from daqloom.scenario import load_system\n"
-        f"for name in {fabrics}: load_system(name).analyse()\n"
+        "from daqloom.scenario import load\n"
+        f"for name in {fabrics}: load(name).analyse()\n"
         "heavy = {'scipy', 'networkx', 'xarray', 'matplotlib', 'daqloom._engine'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
@@ -346,23 +350,27 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
 
 
 def test_the_same_fabric_is_cabled_once() -> None:
-    scenario = load_system("lhcb-run3-test")
-    assert isinstance(scenario, FabricScenario)
+    scenario = load("lhcb-run3-test")
+    assert isinstance(scenario, Scenario)
     first = traffic(scenario)
-    other = {"fragments.size": "100 B", "fabric.delay": "200 ns", "nodes.message_cost": "1 us"}
+    other = {
+        "event.fragment_size": "100 B",
+        "network.links.delay": "200 ns",
+        "hosts.message_cost": "1 us",
+    }
     assert traffic(scenario.with_overrides(other)) is first
-    assert traffic(scenario.with_overrides({"fabric.hosts_per_leaf": 20})) is not first
+    assert traffic(scenario.with_overrides({"network.hosts_per_leaf": 20})) is not first
 
 
 def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="nothing limits its rate"):
-        small(nodes__count=1).analyse()
-    with pytest.raises(ScenarioError, match=r"nodes.count = 5 is more than the 4 hosts"):
-        small(nodes__count=5).analyse()
+        small(readout__units=1).analyse()
+    with pytest.raises(
+        ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
+    ):
+        small(readout__units=5).analyse()
     with pytest.raises(ScenarioError, match="groups have 3 sources"):
-        small(fragments__groups=[{"sources": 3, "share": 1}]).analyse()
-    with pytest.raises(ScenarioError, match=r"folded = false"):
-        daqpipe(nodes__count=1).analyse()
+        small(event__groups=[{"sources": 3, "share": 1}]).analyse()
     scenario = ring(tmp_path)
     lost = tmp_path / "opensm-lfts.dump"
     lost.write_text(lost.read_text().replace("0x000c 002", "0x000c 000"))
@@ -377,5 +385,10 @@ def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
     cabling = tmp_path / "ibnetdiscover.txt"
     cabling.write_text(cabling.read_text().replace("lid 11 4xHDR", "lid 11 4xEDR"))
     notes = fabric_system(scenario).warnings
-    assert any("the ends of 1 cable tell different speeds; the slower counts" in n for n in notes)
-    assert scenario.with_overrides({"fabric.rate": "HDR"}).analyse().warnings[: len(notes)] == notes
+    assert any(
+        "the ends of 1 cable have different speeds; the slower one is used" in n for n in notes
+    )
+    assert (
+        scenario.with_overrides({"network.links.rate": "HDR"}).analyse().warnings[: len(notes)]
+        == notes
+    )

@@ -45,7 +45,12 @@ FOUNDATION = {"scenario", "result", "metrics", "output"}
 TOPOLOGY = FOUNDATION | {"topology"}
 DRAWN_IN_TIME = TOPOLOGY | {"timeline"}
 METHODS = {"analyse", "simulate", "measure"}
-COMMAND = TOPOLOGY | METHODS | {"study", "report", "console", "cli_options"}
+COMMAND = (
+    TOPOLOGY
+    | METHODS
+    | {"study", "report", "console", "columns"}
+    | {"cli_app", "cli_complete", "cli_options", "cli_store"}
+)
 PYTHON: dict[str, set[str]] = {
     "scenario": set(),
     "metrics": set(),
@@ -54,17 +59,26 @@ PYTHON: dict[str, set[str]] = {
     "topology": FOUNDATION,
     "analyse": TOPOLOGY,
     "timeline": TOPOLOGY,
-    "simulate": DRAWN_IN_TIME | {"_engine"},
-    "measure": DRAWN_IN_TIME | {"_engine"},
+    "enumerations": set(),
+    "simulate": DRAWN_IN_TIME | {"_engine", "enumerations"},
+    "measure": DRAWN_IN_TIME | {"_engine", "enumerations", "data"},
     "data": TOPOLOGY | {"_engine"},
     "buffers": {"_engine"},
     "study": TOPOLOGY | METHODS,
-    "report": TOPOLOGY | METHODS | {"study"},
-    "console": FOUNDATION | METHODS | {"study", "report"},
-    "cli_options": set(),
+    "columns": set(),
+    "result_rows": {"metrics", "result"},
+    "notebook": FOUNDATION | {"result_rows"},
+    "report": TOPOLOGY | METHODS | {"study", "columns"},
+    "console": FOUNDATION | METHODS | {"study", "report", "columns", "result_rows"},
+    "cli_app": set(),
+    "cli_complete": FOUNDATION,
+    "cli_options": FOUNDATION | {"cli_complete"},
+    "cli_store": {"study", "report"},
     "cli_fabric_options": COMMAND,
     "cli_topology": COMMAND | {"cli_fabric_options"},
-    "cli_data": COMMAND | {"data"},
+    "cli_data_check": COMMAND | {"data"},
+    "cli_data_recover": COMMAND | {"data"},
+    "cli_data": COMMAND | {"data", "cli_data_check", "cli_data_recover"},
     **dict.fromkeys(
         ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure", "cli_doctor"),
         COMMAND,
@@ -83,10 +97,12 @@ PYTHON: dict[str, set[str]] = {
 }
 
 # The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must
-# stand inside the function (or under TYPE_CHECKING), so that loading a scenario loads no method.
-FLUENT: dict[str, set[str]] = dict.fromkeys(
-    ("scenario/models.py", "scenario/fabric.py"), METHODS | {"result"}
-)
+# stand inside the function (or under TYPE_CHECKING), so that loading a scenario loads no method. A
+# fabric tells how long a run of it lasts, where its file does not say.
+FLUENT: dict[str, set[str]] = {
+    **dict.fromkeys(("scenario/models.py",), METHODS | {"result", "topology", "notebook"}),
+    "result.py": {"notebook"},
+}
 
 
 def includes(text: str) -> Iterator[str]:

@@ -10,23 +10,6 @@ from daqloom import console
 from daqloom.result import Result
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("buffer_peak_bytes.tor", 47_500_000, "47.5 MB"),
-        ("event_rate_hz", 12_000.0, "12 kHz"),
-        ("throughput_bps", 480e9, "480 Gb/s"),
-        ("collection_latency_s.mean", 0.0016, "1.6 ms"),
-        ("collection_latency_s.max", 0, "0 s"),
-        ("link_utilisation.access", 0.637, "63.7%"),
-        ("packets_dropped", 1234567, "1,234,567"),
-        ("value_bytes", -1_190_000, "-1.19 MB"),
-    ],
-)
-def test_a_number_is_shown_with_the_unit_of_its_name(name, value, text):
-    assert console.for_people(name, value) == text
-
-
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]

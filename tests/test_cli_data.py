@@ -12,10 +12,10 @@ BAD_INPUT = 2
 DAMAGED = 1
 SMALL = [
     "lhcb-10-percent",
-    *("--set", "nodes.count=2"),
-    *("--set", "nodes.streams=1"),
-    *("--set", "fragments.packing=40"),
-    *("--set", "fragments.groups=[]"),
+    *("--set", "readout.units=2"),
+    *("--set", "readout.streams=1"),
+    *("--set", "event.packing=40"),
+    *("--set", "event.groups=[]"),
 ]
 """Two sources of 40 fragments."""
 
@@ -114,7 +114,7 @@ def test_inspect_lists_meps(tmp_path, files):
 
 def test_check_finds_generated_files_whole(files):
     said = printed("check", *files)
-    assert said.startswith("2 of 2 files whole: 6 packets, ")
+    assert said.startswith("2 of 2 files intact: 6 packets, ")
     assert said.endswith("; generated fragments checked byte for byte in 2\n")
 
 
@@ -137,7 +137,7 @@ def test_check_names_a_flipped_byte(files, place):
     said = invoke("check", *files).stdout
     assert f"{files[1]}: damaged, 1 fault" in said
     assert f"byte {fault['offset']}" in said
-    assert "1 of 2 files whole" in said
+    assert "1 of 2 files intact" in said
 
 
 def test_check_names_the_first_faults_and_counts_all(tmp_path):
@@ -163,21 +163,22 @@ def test_check_reports_every_cut_and_garbage(files):
         files[0].write_bytes(damaged)
         done = invoke("check", files[0])
         assert done.exit_code == DAMAGED, done.output
-        assert "0 of 1 files whole" in done.stdout
+        assert "0 of 1 files intact" in done.stdout
 
 
 def test_what_is_no_file_of_packets_is_bad_input(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     for command in ("check", "inspect"):
         assert "no such file or directory" in refused(command, tmp_path / "none.mfp")
-        assert "is no file" in refused(command, tmp_path)
         assert "byte 0: neither an MFP nor a MEP" in refused(command, tmp_path / "notes.txt")
+    assert "not a regular file" in refused("inspect", tmp_path)
+    assert "has no files that end in .mfp or .mep" in refused("check", tmp_path)
 
 
 def test_a_scenario_that_has_no_mfps_is_bad_input(tmp_path):
-    assert "describes a rack of Ethernet" in refused("generate", "atlas-lab", "-o", tmp_path)
-    sentence = refused("generate", *SMALL, "-o", tmp_path, "--set", "fragments.packing=70000")
-    assert "fragments.packing = 70000" in sentence
+    assert "pulls fragments" in refused("generate", "atlas-lab", "-o", tmp_path)
+    sentence = refused("generate", *SMALL, "-o", tmp_path, "--set", "event.packing=70000")
+    assert "event.packing = 70000" in sentence
     assert "at most 65535" in sentence
     assert list(tmp_path.iterdir()) == []
 

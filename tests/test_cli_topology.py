@@ -74,7 +74,7 @@ def test_show_names_what_is_irregular_by_switch_and_port():
     assert "leaf00 ports 3, 16 have no host" in text
     assert "leaf01 ports 8-9, 17 have no host" in text
     assert "leaf02 port 16 has no host" in text
-    assert "flows may still have to share one" in text
+    assert "flows may still share a cable" in text
     kinds = [anomaly["kind"] for anomaly in record("show", "cluster64")["anomalies"]]
     assert kinds == ["missing link"] * 2 + ["swapped cables"] * 3 + ["missing host"] * 8
 
@@ -103,7 +103,7 @@ def test_show_names_the_switches_that_block():
 
 def test_check_finds_the_regular_fabric_free_of_conflicts():
     text = printed("check", "lhcb")
-    assert "129,240 pairs arrive, no loop" in text  # 360 · 359
+    assert "all 129,240 pairs connected, no loop" in text  # 360 · 359
     assert "phases in conflict    0 of 360" in text
     assert "Suggestions" not in text
 
@@ -144,7 +144,7 @@ def test_check_finds_conflicts_and_what_mends_them(tmp_path):
 
 
 def test_check_says_when_nothing_clears_all_conflicts():
-    assert "no other node order that was tried does better" in printed("check", "cluster64")
+    assert "no other node order that was tried is better" in printed("check", "cluster64")
     assert "none clears all conflicts" in printed("check", "cluster64", "--order", "shuffle:0")
 
 
@@ -186,7 +186,7 @@ def test_check_names_lost_pairs_and_where(tmp_path):
     assert found["schedule"]["rate_share"] is None
     text = printed("check", folder)
     assert "18 of 5,112 pairs lost" in text
-    assert "not known while flows have no route" in text
+    assert "unknown: some flows have no route" in text
 
 
 def test_check_names_the_line_of_a_table_that_loops(tmp_path):
@@ -215,7 +215,7 @@ def test_check_names_the_line_of_a_table_that_loops(tmp_path):
     defects = record("check", folder)["defects"]
     assert [defect["kind"] for defect in defects] == ["loop"]
     assert defects[0]["sentence"] == (
-        f"opensm-lfts.dump, line {at['leaf00'] + 1}: packets to H03-05 go in a circle: "
+        f"opensm-lfts.dump, line {at['leaf00'] + 1}: packets to H03-05 loop: "
         f"leaf00 port {up}, spine00 port {back}"
     )
     assert record("check", folder, "--routing", "minimal")["defects"] == []
@@ -278,23 +278,23 @@ def test_help_explains_every_command(command):
     ("arguments", "reason"),
     [
         (["show", "lhcp"], 'did you mean "lhcb"?'),
-        (["show", "/"], "holds none of ibnetdiscover.txt"),
+        (["show", "/"], "has none of ibnetdiscover.txt"),
         (["show", "/dev/null"], "/dev/null"),
         (["show", "lhcb", "--leaves", 4], "--leaves describes a parametric fabric"),
         (["show", "clos", "--leaves", 4], "clos needs --spines"),
         (["show", "clos", "--leaves", 0, "--spines", 1, "--hosts-per-leaf", 1], "0 leaves"),
-        (["show", *LHCB, "--radix", 36], "a leaf needs 40 ports, its radix is 36"),
+        (["show", *LHCB, "--radix", 36], "a leaf needs 40 ports, and its radix is 36"),
         (
             ["show", *LHCB, "--rate", "fast"],
-            "--rate fast is no quantity; write it as a rate such as",
+            "--rate fast is not a quantity; write it as a rate such as",
         ),
-        (["show", *LHCB, "--cores", 2], "three levels need both pods and cores"),
+        (["show", *LHCB, "--cores", 2], "three levels require both pods and cores"),
         (["check", "lhcb", "--routing", "ftree"], 'routing "ftree" is not known'),
         (["check", *LHCB, "--routing", "imported"], "comes without forwarding tables"),
         (["check", "lhcb", "--order", "shuffle:x"], "expected a whole number, such as shuffle:1"),
         (["check", "lhcb", "--order", "missing.txt"], "missing.txt cannot be read"),
         (["check", "lhcb", "--order", __file__], ", line 1: there is no host"),
-        (["check", *LHCB, "--hosts", 0], "has no host to make a schedule of"),
+        (["check", *LHCB, "--hosts", 0], "has no hosts, which a schedule requires"),
         (["check", *BIG, "--hosts-per-leaf", 100], "a schedule of 10000 slots; at most 8192"),
         (["check", *DEEP, "--hosts-per-leaf", 20], "2000 switches × 16000 hosts, are larger than"),
         (["check", "lhcb", "-o", "/proc/x"], "--output /proc/x cannot be written"),
@@ -368,3 +368,25 @@ def test_the_reference_names_every_key_and_kind():
     shown |= keys(record("route", "lhcb", "H00-00", "H05-07"))
     assert shown - told <= {"schema", "fabric"}
     assert {*get_args(AnomalyKind), *get_args(DefectKind)} <= told
+
+
+def test_slow_uplinks_show_in_the_bound_of_a_check(tmp_path):
+    # Two leaves with two hosts each, one spine: in phase 2 an uplink carries two flows.
+    fabric = ["clos", "--leaves", 2, "--spines", 1, "--hosts-per-leaf", 2, "--links", 1]
+    shared = record("show", *fabric)
+    assert [level["rate_bps"] for level in shared["cables"]] == [200e9, 200e9]
+    folder = tmp_path / "slow"
+    folder.mkdir()
+    printed("draw", *fabric, "-o", folder / "fabric.json")
+    text = json.loads((folder / "fabric.json").read_text())
+    for cable in text["cables"][4:]:
+        cable["rate_bps"] = 50_000_000_000
+    (folder / "fabric.json").write_text(json.dumps(text))
+    # Phases of 1, 4, 2 × 4, 4 transfers by the hosts' cables: 4 events in the time of 17.
+    slow = record("check", folder, "--routing", "d-mod-k")["schedule"]
+    assert slow["transfers_per_phase"] == [0, 4, 8, 4]
+    assert slow["rate_share"] == pytest.approx(4 / 17)
+    said = printed("check", folder, "--routing", "d-mod-k")
+    assert "longest phase         2: 8 transfers by a host's\n" in said
+    assert said.count("at 50 Gb/s") == 1
+    assert "at most 23.5% of the conflict-free rate" in said

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from daqloom.cli import app
-from daqloom.scenario import load_system
+from daqloom.scenario import load
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = (
@@ -55,7 +55,7 @@ def test_commands_are_taken_as_they_stand(page: str) -> None:
     for words in found:
         given = options(words)
         if scenario := given.get("scenario"):
-            load_system(OURS if scenario.endswith(".toml") else scenario, given["set_"] or ())
+            load(OURS if scenario.endswith(".toml") else scenario, given["set_"] or ())
 
 
 def test_what_is_no_command_is_seen() -> None:

@@ -12,16 +12,16 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.report import beside_figure, beside_page, beside_table
 from daqloom.result import Result
-from daqloom.scenario import FabricScenario, ScenarioError, load_system
+from daqloom.scenario import Scenario, ScenarioError, load
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
 
 SHORT = {"run.duration": "3 ms", "run.warmup": "1 ms"}
 
 
-def laptop(**keys: object) -> FabricScenario:
+def laptop(**keys: object) -> Scenario:
     """Small enough to simulate in no time."""
-    system = load_system("laptop").with_overrides(SHORT | keys)
-    assert isinstance(system, FabricScenario)
+    system = load("laptop").with_overrides(SHORT | keys)
+    assert isinstance(system, Scenario)
     return system
 
 
@@ -67,26 +67,26 @@ def test_a_number_stands_in_the_column_of_its_method(found: Beside) -> None:
     assert beside_table.head(found) == ["", "analyse", "simulate", "measure"]
     cells = {row[0]: row[1:] for row in beside_table.rows(found)}
     assert cells["time counted"] == ["–", "2.00 ms, virtual", "2.00 s, real"]
-    assert cells["events built, per second"][2] == "500 kHz"
-    assert cells["events checked, each byte"] == ["–", "–", "1,000,000"]
-    assert cells["one barrier"][2] == "750 us"
+    assert cells["event rate"][2] == "500 kHz"
+    assert cells["events checked, every byte"] == ["–", "–", "1,000,000"]
+    assert cells["length of a barrier"][2] == "750 us"
     parts = [
         found.results[1].metric(f"barrier_s.{part}") or 0.0 for part in ("waiting", "releasing")
     ]
-    assert beside_table.value_of(found.results[1], "barrier_s") == sum(parts) > 0
-    assert cells["asleep for the source"] == ["–", "–", "12.5%"]
-    assert "asleep for a builder" not in cells
-    assert "time with a dummy's turn" not in cells
+    assert beside_table.value_of(found.results[1], "barrier_s.whole") == sum(parts) > 0
+    assert cells["waiting for the source"] == ["–", "–", "12.5%"]
+    assert "waiting for a builder" not in cells
+    assert "time without a partner (dummy)" not in cells
 
 
 def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
     told = "\n".join(beside_table.verdict(found))
     simulated = found.results[1].metric("event_rate_hz")
     assert simulated is not None
-    assert "links of the fabric, 4 nodes at 100 Gb/s each" in told
-    assert "4 units on 2 cores make every fragment" in told
-    assert f"the measurement builds {5e5 / simulated:.3g} of what the simulation does" in told
-    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, none twice." in told
+    assert "model only the network, 4 nodes at 100 Gb/s each" in told
+    assert "4 units on 2 cores generate every fragment" in told
+    assert f"the measurement reaches {100 * 5e5 / simulated:.3g} % of the simulated rate" in told
+    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, no duplicates." in told
     assert "1,199,000 were built, 1,000 unfinished." in told
 
 
@@ -94,7 +94,7 @@ def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
     metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
     worse = Beside(found.scenario, (replace(MEASURED, metrics=metrics),))
     told = "\n".join(beside_table.verdict(worse))
-    assert "3 MORE EVENTS WERE WRONG, 2 EVENTS CAME TWICE" in told
+    assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in told
 
 
 def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
     assert (tmp_path / "beside.png").read_bytes().startswith(b"\x89PNG")
     axes = beside_figure.draw(found).axes
     assert [panel.get_title(loc="left") for panel in axes] == [
-        "Events built, per second",
+        "Event rate",
         "Length of a phase",
-        "Where a node's time goes",
+        "Use of a node's time",
     ]
     names = [label.get_text() for label in axes[0].get_yticklabels()]
     assert names == ["closed form", "simulated", "measured"]
@@ -118,8 +118,8 @@ def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
 
 def test_many_processes_are_started_only_for_those_who_ask() -> None:
     assert usual_methods(laptop()) == ("analyse", "simulate", "measure")
-    many = load_system("lhcb-10-percent")
-    assert isinstance(many, FabricScenario)
+    many = load("lhcb-10-percent")
+    assert isinstance(many, Scenario)
     assert usual_methods(many) == ("analyse", "simulate")
     assert chosen_methods("measure,analyse") == ("analyse", "measure")
     with pytest.raises(ScenarioError, match='there is no method "guess"'):

@@ -19,7 +19,7 @@ EXAMPLE = bytes.fromhex(
     "010203 00 0500 0800 0400 0000"
     "4142434445 000000 464748494a4b4c4d 4e4f5051"
 )
-SMALL = ("nodes.count=4", "nodes.streams=2", "fragments.packing=50", "fragments.groups=[]")
+SMALL = ("readout.units=4", "readout.streams=2", "event.packing=50", "event.groups=[]")
 """Eight sources of 50 fragments."""
 
 
@@ -134,7 +134,9 @@ def test_a_mep_has_its_mfps_in_a_table():
     assert (mep.number, mep.event_id, mep.events, len(mep)) == (7, 0x1000, 3, 3)
     assert not mep.is_complete
     # 40 bytes of header and 16 for each source; then the MFPs, at multiples of 8.
-    assert mep.entries[0] == (88, 52, 0x2801, MepState.COMPLETE)
+    first = mep.entries[0]
+    assert (first.offset, first.nbytes) == (88, 52)
+    assert (first.source_id, first.state) == (0x2801, MepState.COMPLETE)
     assert mep.nbytes == 88 + 56
     assert mep.mfp(0) == Mfp.decode(EXAMPLE)
     assert mep.mfp(1) is None
@@ -176,7 +178,7 @@ def splitmix(source: int, event: int) -> int:
 
 
 def test_a_generated_fragment_is_words_of_a_hash_cut_off_at_its_size():
-    source = generators(small("fragments.size=19 B", 'fragments.sizes="fixed"'))[3]
+    source = generators(small("event.fragment_size=19 B", 'event.fragment_sizes="fixed"'))[3]
     mfp = Mfp.decode(source.generate(1_000))
     assert (mfp.source_id, mfp.event_id, len(mfp)) == (3, 1_000, 50)
     for place, (_, payload) in enumerate(mfp):
@@ -187,7 +189,7 @@ def test_a_generated_fragment_is_words_of_a_hash_cut_off_at_its_size():
 
 def test_sources_of_a_scenario_have_its_sizes():
     groups = "[{sources = 4, share = 1.0}, {sources = 4, share = 3.0}]"
-    sources = generators(small(f"fragments.groups={groups}", "fragments.size=100 B"))
+    sources = generators(small(f"event.groups={groups}", "event.fragment_size=100 B"))
     assert [source.source_id for source in sources] == list(range(8))
     # A quarter of 8 · 100 B in four sources, three quarters in the other four.
     for source, mean in zip(sources, [50] * 4 + [150] * 4, strict=True):
@@ -205,10 +207,13 @@ def test_sizes_follow_the_seed():
     ("overrides", "sentence"),
     [
         (
-            ["fragments.packing=65536"],
-            "fragments.packing = 65536: an MFP counts its fragments with",
+            ["event.packing=65536"],
+            "event.packing = 65536: an MFP counts its fragments in",
         ),
-        (["fragments.size=70 kB"], "fragments.size: a source's fragments have 70000 bytes"),
+        (
+            ["event.fragment_size=70 kB"],
+            "event.fragment_size: a source's fragments have 70000 bytes",
+        ),
     ],
 )
 def test_a_scenario_whose_mfps_cannot_be_is_refused(overrides, sentence):
@@ -217,12 +222,12 @@ def test_a_scenario_whose_mfps_cannot_be_is_refused(overrides, sentence):
 
 
 def test_the_largest_mfps_that_a_scenario_can_say_have_a_packet_size():
-    scenario = small("fragments.size=60 kB", "fragments.packing=65535")
+    scenario = small("event.fragment_size=60 kB", "event.packing=65535")
     assert 65_535 * 60_000 < generators(scenario)[0].largest < 2**32
 
 
 def test_a_rack_has_no_mfps():
-    with pytest.raises(ScenarioError, match="atlas-lab describes a rack of Ethernet"):
+    with pytest.raises(ScenarioError, match="atlas-lab pulls fragments"):
         generators(load("atlas-lab"))
 
 

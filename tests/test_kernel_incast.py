@@ -146,6 +146,6 @@ def test_one_round_that_another_program_held_up_is_no_jitter() -> None:
 def test_the_scenario_has_the_loads_that_the_kernel_gets() -> None:
     scenario = tomllib.loads((FOLDER / "incast.toml").read_text())
     assert scenario["event"]["size"] == "640 kB"
-    assert scenario["sources"]["count"] == 20
-    assert scenario["builders"]["concurrent_events"] == 1
-    assert scenario["links"]["access"]["rate_limit"] == "200 Mb/s"
+    assert scenario["readout"]["units"] == 20
+    assert scenario["building"]["concurrent_events"] == 1
+    assert scenario["network"]["links"]["access"]["rate_limit"] == "200 Mb/s"

@@ -44,8 +44,8 @@ def nodes() -> Iterator[list[_engine.LiveNode]]:
 def halt(nodes: list[_engine.LiveNode]) -> int:
     with ThreadPoolExecutor() as pool:
         halted = list(pool.map(lambda each: each.halt([], HUNG_S), nodes))
-    assert all(each["drained"] for each in halted)
-    return max(each["next_mep"] for each in halted)
+    assert all(each.is_drained for each in halted)
+    return max(each.next_mep for each in halted)
 
 
 def built(nodes: list[_engine.LiveNode]) -> int:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.measure.doctor import Finding, Needs, examine, needs_of
 from daqloom.measure.machine import Machine
-from daqloom.scenario import load_system
+from daqloom.scenario import load
 
 GOOD = {
     "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n",
@@ -40,7 +40,7 @@ GOOD = {
 TRANSPORTS = ["shm", "libfabric:tcp;ofi_rxm", "libfabric:verbs;ofi_rxm"]
 MODEST = Needs(
     transport="shm",
-    units=4,
+    open_files=72,
     units_here=4,
     memory_bytes=10**9,
     windows=False,
@@ -94,13 +94,19 @@ LACKS = [
         "proc/self/limits",
         "Max open files     512   512  files\nMax locked memory  unlimited  unlimited bytes\n",
         "open files",
-        "ulimit -n 4096",
+        "nofile 4096",
     ),
     (
         "proc/mounts",
         "shm /x tmpfs rw 0 0\nshm /dev/shm tmpfs rw,size=65536k 0 0\n",
         "/dev/shm",
         "remount",
+    ),
+    (
+        "proc/self/limits",
+        "Max open files     512   1023  files\nMax locked memory  unlimited  unlimited bytes\n",
+        "open files",
+        "nofile 4096",
     ),
     ("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n", "TCP congestion control", "cubic"),
     ("proc/sys/net/core/rmem_max", "212992\n", "socket buffers", "rmem_max"),
@@ -143,7 +149,7 @@ def with_needs(**changes: object) -> Needs:
         (with_needs(units_here=9), "cores", "warn"),
         (with_needs(units_here=9, spinning=True), "cores", "fail"),
         (with_needs(memory_bytes=33 * 10**9), "memory", "fail"),
-        (with_needs(units=8192), "open files", "fail"),
+        (with_needs(open_files=65537), "open files", "fail"),
         (with_needs(transport="libfabric:efa"), "transport", "fail"),
         (with_needs(transport="libfabric:tc"), "transport", "fail"),
         (with_needs(transport="libfabric:tcp"), "transport", "ok"),
@@ -168,14 +174,20 @@ def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
     }
 
 
+def test_a_soft_limit_that_may_be_raised_lacks_nothing(tmp_path: Path) -> None:
+    limits = "Max open files  30 72 files\nMax locked memory  unlimited  unlimited bytes\n"
+    found = findings(machine(tmp_path, **{"proc/self/limits": limits}), MODEST)
+    assert found["open files"].state == "ok"
+
+
 def test_the_memory_of_a_scenario_is_that_of_its_buffers() -> None:
-    scenario = load_system(
+    scenario = load(
         "laptop",
         [
             "measure.stream_buffer=1 MB",
             "measure.output_buffer=10 MB",
-            "nodes.streams=2",
-            "nodes.count=4",
+            "readout.streams=2",
+            "readout.units=4",
         ],
     )
     # Four nodes, each with two streams of 1 MB and an output of 10 MB.

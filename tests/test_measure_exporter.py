@@ -1,5 +1,6 @@
 """A unit's counters as Prometheus reads them."""
 
+import contextlib
 import socket
 import urllib.request
 
@@ -7,8 +8,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from daqloom._engine import latency_bucket
+from daqloom.measure import exporter as exporter_module
 from daqloom.measure.errors import MeasureError
-from daqloom.measure.exporter import BOUNDS_S, Collector, Exporter, exporter
+from daqloom.measure.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
+
+HUNG_S = 60.0
+"""Ends a test that hangs; no test waits for it."""
 
 LABELS = {"run": "r1", "scenario": "mine", "unit": "3"}
 
@@ -105,6 +110,47 @@ def test_counters_are_read_when_somebody_asks_and_never_otherwise(served) -> Non
     assert len(reads) == 2
 
 
+def hung_up_on(client: socket.socket) -> bool:
+    """Waits until it is."""
+    client.settimeout(HUNG_S)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_clients_that_say_nothing_keep_nobody_out(served, monkeypatch) -> None:
+    monkeypatch.setattr(exporter_module, "CLIENT_S", HUNG_S)
+    address = "127.0.0.1", served[0].port
+    with contextlib.ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(address)) for _ in range(3 * MOST_CLIENTS)
+        ]
+        assert scraped(served[0])["daqloom_events_total", "built"] == 70
+        # One of those who may be there at a time was the scrape.
+        assert all(hung_up_on(client) for client in silent[: 2 * MOST_CLIENTS + 1])
+
+
+def test_a_client_that_says_half_is_hung_up_on_in_time(served, monkeypatch, capfd) -> None:
+    monkeypatch.setattr(exporter_module, "CLIENT_S", 0.05)
+    with socket.create_connection(("127.0.0.1", served[0].port)) as client:
+        client.sendall(b"GET /metr")
+        assert hung_up_on(client)
+    assert capfd.readouterr().err == ""
+
+
+def test_it_listens_on_an_address_of_either_version() -> None:
+    try:
+        server = Exporter(Collector(dict, LABELS, 1), "::1", 0)
+    except MeasureError:
+        pytest.skip("no IPv6 here")
+    try:
+        with urllib.request.urlopen(f"http://[::1]:{server.port}/metrics", timeout=30) as page:
+            assert b"daqloom_events_total" in page.read()
+    finally:
+        server.close()
+
+
 def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
     assert exporter({"name": "x"}, 0, "r", "127.0.0.1:1", dict) is None
     with socket.socket() as free:
@@ -116,12 +162,12 @@ def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
     assert server is not None
     try:
         assert server.port == port
-        with pytest.raises(MeasureError, match=rf"127\.0\.0\.1:{port}; give a measure\.prom"):
+        with pytest.raises(MeasureError, match=rf"127\.0\.0\.1:{port}; set measure\.prom"):
             exporter({"measure": {"prometheus_port": port}}, 0, "r", "127.0.0.1:1", dict)
     finally:
         server.close()
 
 
 def test_a_port_that_there_is_not_is_refused() -> None:
-    with pytest.raises(MeasureError, match=r":65537; give"):
+    with pytest.raises(MeasureError, match=r":65537; set"):
         exporter({"measure": {"prometheus_port": 65535}}, 2, "r", "127.0.0.1:1", dict)

@@ -4,7 +4,7 @@ import pytest
 
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
-from daqloom.scenario import ScenarioError, load_system
+from daqloom.scenario import ScenarioError, load
 
 
 def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
@@ -13,9 +13,9 @@ def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
 
 
 def test_loopback_is_no_address_for_other_machines() -> None:
-    with pytest.raises(MeasureError, match="is loopback on this machine"):
+    with pytest.raises(MeasureError, match="is a loopback address on this machine"):
         own_address("127.0.0.1:4000", for_others=True)
-    assert not load_system("laptop").measure.spans_machines
+    assert not load("laptop").measure.spans_machines
 
 
 def test_a_network_says_which_address() -> None:
@@ -25,6 +25,6 @@ def test_a_network_says_which_address() -> None:
 
 
 def test_what_is_no_network_is_refused() -> None:
-    assert load_system("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
-    with pytest.raises(ScenarioError, match="is no network"):
-        load_system("laptop", ["measure.network=ib0"])
+    assert load("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
+    with pytest.raises(ScenarioError, match="is not a network"):
+        load("laptop", ["measure.network=ib0"])

@@ -143,7 +143,7 @@ def test_a_rank_is_a_number(given, number):
 
 @pytest.mark.parametrize("text", ["", "-1", "8192", "1e3", "٣", "x"])
 def test_other_ranks_are_refused(text):
-    with pytest.raises(MeasureError, match="is no number of a unit"):
+    with pytest.raises(MeasureError, match="is not the number of a unit"):
         rank({"SLURM_PROCID": text})
 
 
@@ -179,7 +179,7 @@ def test_units_of_a_host_share_its_cores():
     try:
         pin(Measure(cores=str(first)), 1, 4)
         assert os.sched_getaffinity(0) == {first}
-        with pytest.raises(MeasureError, match=r"core 4095 is not one that unit 0 may use"):
+        with pytest.raises(MeasureError, match=r"unit 0 may not use core 4095"):
             pin(Measure(cores="4095"), 0, 1)
     finally:
         os.sched_setaffinity(0, before)

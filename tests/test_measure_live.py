@@ -10,9 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from daqloom.data import check_recording, recover, unfinished
 
 HUNG_S = 300
 DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
@@ -20,8 +23,11 @@ SMALL = (
     "measure.heartbeat=100 ms",
     "measure.fault_timeout=2 s",
     "measure.warmup=200 ms",
-    "fragments.packing=20",
+    "event.packing=20",
 )
+
+PACED = ("--set", "event.rate=20 kHz")
+"""So that a recording stays small."""
 
 
 class Live:
@@ -78,10 +84,13 @@ class Live:
         self.err.seek(0)
         return self.err.read()
 
-    def metrics(self) -> dict:
+    def result(self, code: int = 0) -> dict:
         out, _ = self.process.communicate(timeout=HUNG_S)
-        assert self.process.returncode == 0, self.said()[-2000:]
-        return json.loads(out)["metrics"]
+        assert self.process.returncode == code, self.said()[-2000:]
+        return json.loads(out)
+
+    def metrics(self) -> dict:
+        return self.result()["metrics"]
 
 
 def expect_accounted(metrics: dict) -> dict[str, int]:
@@ -118,6 +127,48 @@ def test_a_killed_unit_is_left_out_and_comes_back() -> None:
         metrics = run.metrics()
     expect_went_on(metrics)
     assert metrics["units_lost"] >= 1
+
+
+EVENTS_IN_A_MEP = 20
+MEPS_UNDER_WAY = 100
+
+
+def expect_recorded_once(folder: Path, accounts: dict[str, int], *, whole: bool) -> None:
+    """Read from the files alone, those too that killed units left."""
+    recover(folder)
+    recording = check_recording([folder], generated=True)
+    assert recording.is_right, recording.record()
+    recorded = recording.gaps.events - recording.gaps.lost_events
+    # A unit that ends takes with it the MEPs that it has built and its consumer not yet written.
+    lost = 0 if whole else MEPS_UNDER_WAY * EVENTS_IN_A_MEP
+    assert 0 <= accounts["built"] + accounts["incomplete"] - recorded <= lost
+
+
+@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("fault", ["all killed", "all stopped", "run control stopped"])
+def test_nothing_is_built_twice_when_all_units_are_lost_together(
+    fault: str, transport: str, tmp_path: Path
+) -> None:
+    recorded = ("--set", "measure.sink=file", "--set", f"measure.sink_files={tmp_path}")
+    with Live("10 s", "--transport", transport, *recorded, *PACED) as run:
+        units = run.building()
+        if fault == "all killed":
+            for unit in units:
+                os.kill(unit, signal.SIGKILL)
+        else:
+            victims = units if fault == "all stopped" else [run.process.pid]
+            for pid in victims:
+                os.kill(pid, signal.SIGSTOP)
+            over = time.monotonic() + 5  # longer than the fault timeout
+            run.wait_for(lambda: time.monotonic() > over)
+            for pid in victims:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        metrics = run.metrics()
+    accounts = expect_accounted(metrics)
+    assert metrics.get("events_repeated", 0) == 0
+    assert metrics["units_lost"] >= (0 if fault == "run control stopped" else 4)
+    expect_recorded_once(tmp_path, accounts, whole=fault == "run control stopped")
 
 
 def test_a_stopped_unit_is_left_out_and_damages_nothing_when_it_goes_on() -> None:
@@ -189,13 +240,68 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
     expect_went_on(metrics)
 
 
-def test_a_full_disk_costs_files_and_nothing_else(tmp_path: Path) -> None:
+SMALL_BUFFERS = ("--set", "measure.stream_buffer=6 MB", "--set", "measure.output_buffer=6 MB")
+LIMITED = ("sh", "-c", 'trap "" XFSZ; ulimit -f 16384; exec "$@"', "sh")
+"""A file, or memory that is one, may grow to 8 MiB and no further."""
+
+
+def recording_to(folder: Path) -> tuple[str, ...]:
+    return ("--set", "measure.sink=file", "--set", f"measure.sink_files={folder}")
+
+
+def expect_not_written(result: dict, folder: Path, reason: str) -> None:
+    """What the run says of its recording is what the recording has."""
+    metrics = result["metrics"]
+    accounts = expect_accounted(metrics)
+    assert metrics["units_lost"] == 0
+    assert metrics["events_not_written"] == accounts["not_written"] > 0
+    assert reason in " ".join(result["warnings"])
+    found = check_recording(folder, generated=True)
+    assert found.is_right
+    assert found.unfinished == []
+    assert found.gaps.events - found.gaps.incomplete_events == accounts["built"]
+
+
+def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path) -> None:
+    with Live("2 s", *recording_to(tmp_path), *SMALL_BUFFERS, prefix=LIMITED) as run:
+        result = run.result(code=1)
+        assert "cannot write what it builds: File too large" in run.said()
+    expect_not_written(result, tmp_path, "File too large")
+
+
+def test_a_run_that_cannot_write_stops_if_it_is_to(tmp_path: Path) -> None:
+    stop = ("--set", "measure.when_unwritable=stop")
+    with Live("600 s", *recording_to(tmp_path), *SMALL_BUFFERS, *stop, prefix=LIMITED) as run:
+        result = run.result(code=1)
+    expect_not_written(result, tmp_path, "; the run stops")
+
+
+def test_a_full_disk_is_counted_and_fails_the_command(tmp_path: Path) -> None:
     disk = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m disk {tmp_path} && exec "$@"')
     if subprocess.run([*disk, "sh", "true"], capture_output=True).returncode != 0:
         pytest.skip("a disk of one's own that is full needs root")
-    files = ("--set", "measure.sink=file", "--set", f"measure.sink_files={tmp_path}")
-    with Live("2 s", *files, prefix=(*disk, "sh")) as run:
-        metrics = run.metrics()
-    accounts = expect_accounted(metrics)
-    assert metrics["units_lost"] == 0
-    assert accounts["built"] * 4 * 1000 > 2**21, "more than there is room for"
+    with Live("2 s", *recording_to(tmp_path), prefix=(*disk, "sh")) as run:
+        result = run.result(code=1)
+    accounts = expect_accounted(result["metrics"])
+    assert result["metrics"]["units_lost"] == 0
+    assert accounts["not_written"] > 0
+    assert accounts["built"] * 4 * 1000 <= 2**21, "no more than there is room for"
+    assert "No space left on device" in " ".join(result["warnings"])
+
+
+def test_what_a_killed_unit_did_not_finish_is_told_and_recovered(tmp_path: Path) -> None:
+    slow = ("--set", "event.rate=20 kHz", "--set", "measure.restart=false")
+    with Live("4 s", *recording_to(tmp_path), *slow) as run:
+        units = run.building()
+        run.wait_for(lambda: any(each.nbytes > 0 for each in unfinished(tmp_path)))
+        os.kill(units[0], signal.SIGKILL)
+        result = run.result()
+    told = " ".join(result["warnings"])
+    assert f"`daqloom data recover {tmp_path}`" in told
+    left = unfinished(tmp_path)
+    assert {each.in_use for each in left} == {False}
+    assert all(each.outcome in ("finished", "dropped") for each in recover(tmp_path))
+    found = check_recording(tmp_path, generated=True)
+    assert found.unfinished == []
+    assert found.is_right
+    assert found.gaps.events > 0

@@ -15,21 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_measure_control import FAKE, HUNG_S
 
+from daqloom.cli_options import with_options
 from daqloom.measure import MeasureError
 from daqloom.measure.launch import Local
 from daqloom.measure.result import ROWS, Row, difference, metrics
-from daqloom.measure.run import StoppedError, measure, plan_of, with_options
+from daqloom.measure.run import measure, plan_of
 from daqloom.measure.tally import Tally
-from daqloom.metrics import METRICS
+from daqloom.metrics import declared
+from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.fabric import FabricScenario
 from daqloom.scenario.measure import Measure, cores
+from daqloom.scenario.models import Scenario
 
 SMALL = {
     "name": "small",
-    "fragments": {"packing": 10},
-    "nodes": {"count": 3, "streams": 1},
-    "fabric": {"leaves": 1, "spines": 1, "hosts_per_leaf": 4},
+    "event": {"packing": 10},
+    "readout": {"units": 3, "streams": 1},
+    "network": {"technology": "infiniband", "leaves": 1, "spines": 1, "hosts_per_leaf": 4},
     "measure": {
         "heartbeat": "50 ms",
         "fault_timeout": "2 s",
@@ -37,11 +39,12 @@ SMALL = {
         "duration": "600 ms",
     },
 }
+UNFOLDED = {"builders.folded": False, "readout.units": 2, "builders.units": 1}
 DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
 
 
-def small(**changes) -> FabricScenario:
-    return FabricScenario.model_validate(SMALL).with_overrides(
+def small(**changes) -> Scenario:
+    return Scenario.model_validate(SMALL).with_overrides(
         {f"measure.{key}": value for key, value in changes.items()}
     )
 
@@ -101,7 +104,7 @@ def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_pat
     [
         ({"output_buffer": "1 kB"}, r"^measure: output_buffer of 1000 bytes; .*: give several"),
         ({"stream_buffer": "1 kB"}, r"^measure: stream_buffer of 1000 bytes; .*: give at least"),
-        ({"congestion": "cubic"}, r"TCP connections, and measure.transport = .shm. has none"),
+        ({"congestion": "cubic"}, r"TCP connections only, and measure.transport = .shm. has none"),
     ],
 )
 def test_what_no_unit_could_run_is_refused_before_any_is_started(change, sentence) -> None:
@@ -111,15 +114,20 @@ def test_what_no_unit_could_run_is_refused_before_any_is_started(change, sentenc
 
 def test_what_is_no_event_builder_is_refused() -> None:
     flows = {"a": {"source": 0, "destination": 1}}
-    scenario = FabricScenario.model_validate(
-        {"name": "x", "nodes": {"protocol": "flows"}, "flows": flows}
+    scenario = Scenario.model_validate(
+        {
+            "name": "x",
+            "building": {"protocol": "none"},
+            "network": {"technology": "infiniband"},
+            "flows": flows,
+        }
     )
-    with pytest.raises(ScenarioError, match="describes no event builder"):
+    with pytest.raises(ScenarioError, match="does not describe an event builder"):
         measure(scenario)
 
 
 def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
-    folded, unfolded = plan_of(small()), plan_of(small().with_overrides({"nodes.folded": False}))
+    folded, unfolded = plan_of(small()), plan_of(small().with_overrides(UNFOLDED))
     assert folded.units == unfolded.units == 3
     assert folded.viable([2])
     assert not unfolded.viable([0, 2])
@@ -128,10 +136,13 @@ def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
 
 
 def test_options_stand_in_for_keys() -> None:
-    changed = with_options(small(), duration="3 s", events=5, transport="libfabric:tcp")
+    changed = with_options(
+        small(),
+        {"measure.duration": "3 s", "measure.events": 5, "measure.transport": "libfabric:tcp"},
+    )
     assert (changed.measure.duration, changed.measure.events) == (3.0, 5)
-    with pytest.raises(ScenarioError, match=r"^--transport: .*is no transport"):
-        with_options(small(), transport="telepathy")
+    with pytest.raises(ScenarioError, match=r"^--transport: .*is not a transport"):
+        with_options(small(), {"measure.transport": "telepathy", "run.seed": None})
 
 
 # ---- from counters to metrics -------------------------------------------------------------------
@@ -178,9 +189,9 @@ def test_only_bytes_of_fragments_count_as_throughput() -> None:
     assert found["overhead_share"] == pytest.approx(1 - 0.9 * 800 / 960)
 
 
-def test_every_metric_of_the_table_is_described() -> None:
+def test_every_metric_of_the_table_is_declared_as_measured() -> None:
     for row in ROWS:
-        assert any(metric.matches(row.metric) for metric in METRICS), row.metric
+        assert declared(row.metric).measure, row.metric
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=1), min_size=1))
@@ -202,7 +213,7 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
 
 
 def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
-    plain = FabricScenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"})
+    plain = Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"})
     usual = plain.with_overrides({"measure.heartbeat": "200 ms", "measure.port": 4711})
     assert usual.hash() == plain.hash()
     assert plain.with_overrides({"measure.waiting": "blocking"}).hash() != plain.hash()
@@ -211,17 +222,17 @@ def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("fault_timeout", "100 ms", "one late heartbeat would expel a unit"),
-        ("transport", "tcp", "is no transport"),
-        ("transport", "libfabric:", "is no transport"),
-        ("launch", "ssh", "needs hosts"),
+        ("fault_timeout", "100 ms", "a unit would be lost for one late heartbeat"),
+        ("transport", "tcp", "is not a transport"),
+        ("transport", "libfabric:", "is not a transport"),
+        ("launch", "ssh", "requires hosts"),
         ("hosts", ["-oProxyCommand=x"], "may hold only letters"),
-        ("bind", "0.0.0.0", "needs certificates"),
-        ("bind", "localhost", "is no IP address"),
-        ("cores", "3-1", "are no cores"),
-        ("source", "replay", "needs source_files"),
-        ("sink", "file", "needs sink_files"),
-        ("warmup", "1 s", "leaves nothing of duration"),
+        ("bind", "0.0.0.0", "requires certificates"),
+        ("bind", "localhost", "is not an IP address"),
+        ("cores", "3-1", "is not a list of cores"),
+        ("source", "replay", "requires source_files"),
+        ("sink", "file", "requires sink_files"),
+        ("warmup", "1 s", "leaves no time to measure of duration"),
         ("port", 70_000, "at most 65535"),
     ],
 )
@@ -243,8 +254,8 @@ def test_cores_are_numbers_and_ranges() -> None:
 def scenario_file(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(
-        "[fragments]\npacking = 10\n[nodes]\ncount = 3\nstreams = 1\n"
-        "[fabric]\nleaves = 1\nspines = 1\nhosts_per_leaf = 4\n"
+        "[event]\npacking = 10\n[readout]\nunits = 3\nstreams = 1\n"
+        '[network]\ntechnology = "infiniband"\nleaves = 1\nspines = 1\nhosts_per_leaf = 4\n'
         '[measure]\nlaunch = "by-hand"\nheartbeat = "50 ms"\nfault_timeout = "2 s"\n'
     )
     return file
@@ -282,7 +293,7 @@ def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file
             units.append(subprocess.Popen([*FAKE, "--control", address], env=environment))
         ours.stdin.write("launch missiles\nstart\n")
         ours.stdin.flush()
-        reading_until(ours.stdout, '"launch missiles" is no command; there are configure')
+        reading_until(ours.stdout, '"launch missiles" is not a command; commands are configure')
         reading_until(ours.stdout, "running: from MEP 0")
         status = json.loads(daqloom("control", "status", "--json").stdout)
         assert status["phase"] == "running"
@@ -299,8 +310,8 @@ def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file
         assert list((tmp_path / "daqloom").iterdir()) == []
         gone = daqloom("control", "status", "--address", address)
         assert (gone.returncode, gone.stdout) == (1, "")
-        assert "no run of yours listens on port" in gone.stderr
-        assert "there is no run of yours" in daqloom("control", "status").stderr
+        assert "you have no run on port" in gone.stderr
+        assert "you have no run on this machine" in daqloom("control", "status").stderr
     finally:
         killer.cancel()
         for process in (ours, *units):
@@ -308,6 +319,15 @@ def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file
             process.wait()
         for stream in (ours.stdin, ours.stdout, ours.stderr):
             stream.close()
+
+
+@pytest.mark.parametrize("command", ["measure", "compare"])
+def test_units_by_hand_are_for_control_alone(scenario_file, command) -> None:
+    done = daqloom(command, str(scenario_file))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert 'measure.launch = "by-hand" leaves' in done.stderr
+    assert "`daqloom control SCENARIO --start`" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -329,9 +349,9 @@ def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, 
 def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for arguments, code, sentence in (
-        (("measure", "small-rack"), 2, "describes no event builder"),
+        (("measure", "small-rack"), 2, "does not describe an event builder"),
         (("control", "no-such-scenario"), 2, "there is no scenario"),
-        (("control", "status", "--address", "nonsense"), 1, "is no address"),
+        (("control", "status", "--address", "nonsense"), 1, "is not an address"),
         (("control", "status", "--address", "other.site:1"), 1, "no certificates are given"),
         (("unit", "--control", "127.0.0.1:1", "--patience", "1"), 1, "the run's token"),
     ):
@@ -347,7 +367,7 @@ def test_certificates_are_made_by_a_command(tmp_path):
     assert made.returncode == 0
     assert len(made.stdout.splitlines()) == 5
     again = daqloom("control", "certificates", str(tmp_path / "c"))
-    assert (again.returncode, "has a ca.pem already" in again.stderr) == (1, True)
+    assert (again.returncode, "already has a ca.pem" in again.stderr) == (1, True)
 
 
 def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:

@@ -91,7 +91,7 @@ def test_a_unit_says_why_it_cannot_go_on() -> None:
     world = running(restart=False)
     world.break_stream(2)
     assert runs_with(world, {0, 1, 3}, 2)
-    assert "1 stream has descriptors that make no sense" in world.control.units[2].reason
+    assert "1 stream has invalid descriptors" in world.control.units[2].reason
 
 
 def test_a_silent_unit_is_noticed_after_the_timeout_and_not_before() -> None:
@@ -177,12 +177,24 @@ def test_a_unit_that_nobody_reaches_is_dropped_and_not_its_accusers() -> None:
 def test_a_run_that_stands_still_for_no_known_reason_ends_in_error() -> None:
     world = running(3)
     for process in world.processes:
-        process.unit._node.counters = lambda world=world: {
+        process.node.counters = lambda world=world: {
             "beats": round(1e6 * world.now),
             "steps": 7,
         }
     assert world.run(60, lambda: world.control.phase is Phase.ERROR), log(world)
-    assert "nothing is built any more" in world.control.failure
+    assert "event building has stalled" in world.control.failure
+    assert world.control.counts["units_lost"] == 0
+
+
+def test_a_run_that_stands_still_again_and_again_and_builds_in_between_goes_on() -> None:
+    """However short the time in between is."""
+    world = running(3)
+    for _ in range(6):
+        world.stalled = True
+        assert world.run(5, lambda: world.control.phase is Phase.HALTING), log(world)
+        world.stalled = False
+        assert runs_with(world, {0, 1, 2}, 5), log(world)
+        world.run(0.5)
     assert world.control.counts["units_lost"] == 0
 
 
@@ -190,7 +202,7 @@ def test_who_waits_for_its_own_source_does_not_stand_still() -> None:
     world = running(3)
     for process in world.processes:
         counters = {"steps": 7, "waits": 1}
-        process.unit._node.counters = lambda counters=counters: counters
+        process.node.counters = lambda counters=counters: counters
     world.run(60)
     assert world.control.counts["regroupings"] == 0
 
@@ -260,6 +272,11 @@ FAULTS = [
     "disconnect",
     "reset",
     "cut",
+    "cut_off",
+    "kill_all",
+    "stop_all",
+    "cut_off_all",
+    "disconnect_all",
     "goal",
 ]
 
@@ -282,15 +299,17 @@ def commit(world: World, kind: str, a: int, b: int) -> None:
     elif kind == "cut":
         if a != b:
             world.cut(a, b)
+    elif kind.endswith("_all"):
+        world.all(kind.removesuffix("_all"))
     else:
         getattr(world, kind)(a)
     world.act()
 
 
 @settings(max_examples=150)
-@given(st.lists(faults(), max_size=20), st.booleans())
-def test_whatever_breaks_the_run_goes_on(course, restart) -> None:
-    world = World(4, restart=restart)
+@given(st.lists(faults(), max_size=20), st.booleans(), st.booleans())
+def test_whatever_breaks_the_run_goes_on(course, restart, here) -> None:
+    world = World(4, restart=restart, here=here)
     control = world.control
     control.want(0.0, Goal.RUNNING)
     world.act()
@@ -324,6 +343,75 @@ def test_whatever_breaks_the_run_goes_on(course, restart) -> None:
         if unit.standing is Standing.LOST:
             assert unit.number not in control.members
     ends(world)
+
+
+# ---- faults of all units together ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("fault", ["kill", "stop", "cut_off", "disconnect"])
+def test_no_mep_is_handed_out_twice_when_all_units_are_lost_together(fault, here) -> None:
+    world = running(here=here)
+    for _ in range(4):
+        world.all(fault)
+        world.run(2.5)
+        world.heal()  # what they answered while nobody heard them shows now; the world looks
+        assert runs_with(world, {0, 1, 2, 3}, 150), log(world)
+        world.run(2)
+    ends(world)
+
+
+def test_units_that_are_cut_off_answer_nothing_once_their_lease_is_over() -> None:
+    world = running(fault_timeout_s=1.0, heartbeat_s=0.2)
+    before = world.built[1].advance()
+    world.all("cut_off")
+    world.run(10)
+    # Of the last report that was heard: at least until now less a heartbeat, at most until now.
+    assert before + 800 <= world.built[1].advance() <= before + 1000
+
+
+def test_units_that_stood_still_are_asked_before_the_run_goes_on_and_nothing_is_skipped() -> None:
+    world = running()
+    world.all("stop")
+    world.run(2.5)
+    world.heal()
+    assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
+    assert world.first_meps[-1] == world.built[1].advance()
+
+
+def test_what_was_leased_to_units_of_which_nothing_is_known_is_skipped() -> None:
+    """Their machines are gone: they have answered up to their last heartbeat at least, and all
+    that was leased to them at most: 500, and what four timeouts bring at 1000 a second."""
+    world = running(here=False, leased_meps=500, fault_timeout_s=1.0)
+    known = world.control.next_mep
+    world.all("kill")
+    answered = world.built[1].advance()
+    assert runs_with(world, {0, 1, 2, 3}, 30), log(world)
+    assert known <= answered < world.first_meps[-1]
+    assert known + 4000 <= world.first_meps[-1] <= known + 500 + 4000 * 1.5  # as heartbeats come
+    assert f"MEPs {known} to {world.first_meps[-1] - 1} are skipped" in log(world)
+
+
+def test_a_lease_that_is_short_of_meps_holds_a_run_up_until_its_pace_is_known() -> None:
+    """Of a thousand that could be built each second, a heartbeat brings a hundred at first."""
+    world = running(leased_meps=100, heartbeat_s=0.2)
+    assert world.control.counts["units_lost"] == 0
+    before = world.built[1].advance()
+    assert before < 2000 - 50
+    world.run(10)
+    assert abs(world.built[1].advance() - before - 10_000) <= 1  # it counts whole MEPs
+
+
+def test_a_run_control_that_stood_still_goes_on_with_the_same_epoch() -> None:
+    world = running()
+    world.all("cut_off")  # nobody hears it, and it hears nobody: its ticks stop too
+    world.control.tick(world.now + 5)
+    world.now += 5
+    world.heal()
+    world.run(3)
+    assert world.control.epoch == 1
+    assert world.control.members == {0, 1, 2, 3}
+    assert world.control.next_mep > world.built[1].advance() - 1000
 
 
 @settings(max_examples=100)

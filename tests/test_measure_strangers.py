@@ -11,8 +11,9 @@ import pytest
 from test_measure_control import FAKE, HUNG_S, plan, running
 
 from daqloom.measure import MeasureError
+from daqloom.measure.admission import PROOF_KEY, Caller
 from daqloom.measure.certificates import make_certificates
-from daqloom.measure.connection import JOIN, STEER, TOKEN_KEY, read_certificates
+from daqloom.measure.connection import GREET, JOIN, STEER, read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.launch import ByHand, Local
 from daqloom.measure.messages import (
@@ -29,7 +30,7 @@ from daqloom.measure.states import Goal, Standing, State
 from daqloom.measure.status import Request, Status
 from daqloom.measure.steer import steer
 
-NOT_OURS = "00" * 16
+NOT_OURS = bytes(32)
 
 
 @contextlib.asynccontextmanager
@@ -48,17 +49,28 @@ def hello(unit=0):
     return Hello(unit=unit, host="here", pid=os.getpid(), version="1").encode()
 
 
-class Player:
-    """A unit's end of a connection."""
+async def admission(channel, call, secret):
+    """What admits a call of who knows `secret`."""
+    caller = Caller(call, secret)
+    told = await channel.unary_unary(GREET)(b"", metadata=caller.greeting)
+    return caller.admission(told)
 
-    def __init__(self, control, token=None):
+
+class Player:
+    """A unit's end of a connection; `proof` replaces the one that it could give."""
+
+    def __init__(self, control, proof=None):
         self.channel = grpc.aio.insecure_channel(
-            control.address, [("grpc.max_send_message_length", -1)]
+            control.address,
+            [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)],
         )
-        given = control.token.hex() if token is None else token
-        self.call = self.channel.stream_stream(JOIN)(metadata=((TOKEN_KEY, given),))
+        self.token, self.proof = control.token, proof
 
     async def __aenter__(self):
+        admitted = dict(await admission(self.channel, JOIN, self.token))
+        if self.proof is not None:
+            admitted[PROOF_KEY] = self.proof
+        self.call = self.channel.stream_stream(JOIN)(metadata=tuple(admitted.items()))
         return self
 
     async def __aexit__(self, *_):
@@ -92,11 +104,11 @@ async def still_serves(control):
 
 
 @pytest.mark.parametrize(
-    ("token", "said", "code", "why"),
+    ("proof", "said", "code", "why"),
     [
         (NOT_OURS, hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
-        ("", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
-        ("xyz", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
+        (b"", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
+        (b"xyz", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
         (None, hello(7), grpc.StatusCode.INVALID_ARGUMENT, Refused.UNKNOWN_UNIT),
         (None, b"\x00\xff garbage", grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
         (None, b"[" * 100_000, grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
@@ -115,10 +127,10 @@ async def still_serves(control):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_stranger_is_refused_and_counted(tmp_path, token, said, code, why):
+def test_a_stranger_is_refused_and_counted(tmp_path, proof, said, code, why):
     async def life():
         async with waiting(tmp_path) as control:
-            async with Player(control, token) as stranger:
+            async with Player(control, proof) as stranger:
                 await stranger.says(said)
                 assert (await stranger.refused())[0] is code
             assert control.refused == {why: 1}
@@ -206,14 +218,17 @@ def test_a_unit_cannot_steer_and_an_operator_can(tmp_path):
             async with grpc.aio.insecure_channel(control.address) as channel:
                 steer = channel.unary_unary(STEER)
                 with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
-                    await steer(request, metadata=((TOKEN_KEY, control.token.hex()),))
+                    await steer(request, metadata=await admission(channel, JOIN, control.token))
                 assert control.run.goal is Goal.IDLE
-                ours = ((TOKEN_KEY, control.steering.hex()),)
-                told = Status.model_validate_json(await steer(request, metadata=ours))
+
+                async def ours():
+                    return await admission(channel, STEER, control.steering)
+
+                told = Status.model_validate_json(await steer(request, metadata=await ours()))
                 assert told.goal is Goal.RUNNING
                 for wrong in (b"{}", b'{"command": "reset"}', b'{"command": "start", "unit": 0}'):
                     with pytest.raises(grpc.aio.AioRpcError, match="INVALID_ARGUMENT"):
-                        await steer(wrong, metadata=ours)
+                        await steer(wrong, metadata=await ours())
             assert control.refused == {Refused.TOKEN: 1, Refused.MALFORMED: 3}
 
     asyncio.run(life())
@@ -235,11 +250,9 @@ def test_only_holders_of_certificates_get_through(tmp_path):
             address = f"localhost:{control.address.rpartition(':')[2]}"
             status = Request(command="status").encode()
 
-            async def steers(channel, token=b""):
+            async def steers(channel):
                 async with channel:
-                    call = channel.unary_unary(STEER)
-                    metadata = ((TOKEN_KEY, token.hex()),)
-                    return await call(status, timeout=HUNG_S, metadata=metadata)
+                    return await channel.unary_unary(STEER)(status, timeout=HUNG_S)
 
             def secure(credentials):
                 return grpc.aio.secure_channel(address, credentials)
@@ -251,20 +264,21 @@ def test_only_holders_of_certificates_get_through(tmp_path):
                 secure(credentials(others, "control")),
             ):
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await steers(stranger, control.steering)
+                    await steers(stranger)
             assert not control.refused, "they do not get as far as that"
             with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
-                await steers(secure(credentials(ours, "unit")), control.steering)
+                await steers(secure(credentials(ours, "unit")))
             assert control.refused == {Refused.TOKEN: 1}
             assert await steers(secure(credentials(ours, "control")))
 
             async with secure(credentials(ours, "unit")) as channel:
-                for token, got in ((NOT_OURS, False), (control.token.hex(), True)):
-                    call = channel.stream_stream(JOIN)(metadata=((TOKEN_KEY, token),))
+                for knows_token in (False, True):
+                    shown = await admission(channel, JOIN, control.token) if knows_token else ()
+                    call = channel.stream_stream(JOIN)(metadata=shown)
                     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                         await call.write(hello())
-                        assert isinstance(read_order(await call.read()), Configure) is got
-                    assert bool(control.run.units[0].session) is got
+                        assert isinstance(read_order(await call.read()), Configure) is knows_token
+                    assert bool(control.run.units[0].session) is knows_token
             assert control.refused == {Refused.TOKEN: 2}
 
     asyncio.run(life())
@@ -277,9 +291,9 @@ def test_keys_are_their_owners_alone_and_are_never_overwritten(tmp_path):
     assert modes == dict.fromkeys(
         ("ca.pem", "control.pem", "control.key", "unit.pem", "unit.key"), 0o600
     )
-    with pytest.raises(MeasureError, match=r"has a ca\.pem already"):
+    with pytest.raises(MeasureError, match=r"already has a ca\.pem"):
         make_certificates(folder)
-    with pytest.raises(MeasureError, match="is no name or address"):
+    with pytest.raises(MeasureError, match="is not the name or address"):
         make_certificates(tmp_path / "b", ["not a host"])
 
 

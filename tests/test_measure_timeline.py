@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.measure.messages import ROWS_AT_ONCE, MalformedError, Trace, read_report
+from daqloom.measure.messages import ROWS_AT_ONCE, MalformedError, StageRow, Trace, read_report
 from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
-from daqloom.scenario import ScenarioError, load_system
+from daqloom.scenario import ScenarioError, load
 from daqloom.timeline import Span, phase_columns, write_phases
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -23,7 +23,7 @@ NS = 1_000_000_000
 
 
 def system(*changes: str):
-    return fabric_system(load_system("laptop", ["nodes.count=2", *changes]))
+    return fabric_system(load("laptop", ["readout.units=2", *changes]))
 
 
 def test_stages_become_spans_with_the_wait_for_the_last_one_apart() -> None:
@@ -83,7 +83,7 @@ def test_the_last_steps_of_an_epoch_are_those_that_all_units_have_begun() -> Non
 
 
 def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None:
-    unfolded = fabric_system(load_system("laptop", ["nodes.folded=false", "nodes.count=4"]))
+    unfolded = fabric_system(load("laptop", ["builders.folded=false", "readout.units=2"]))
     assert measured_spans({}, 0, unfolded) == []
     builder = unfolded.hosts.index(max(unfolded.builders.tolist()))
     assert measured_spans({builder: [(NS, 0, 0, 0, "sending")]}, 0, unfolded) == []
@@ -92,7 +92,7 @@ def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None
 def test_event_building_without_phases_has_no_timeline(tmp_path: Path) -> None:
     for wanted in ({"timeline": True}, {"trace": tmp_path / "trace.json"}):
         with pytest.raises(ScenarioError, match='protocol = "daqpipe" has no phases'):
-            measure(load_system("laptop", ["nodes.protocol=daqpipe"]), **wanted)
+            measure(load("laptop", ["building.protocol=daqpipe"]), **wanted)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,6 +104,10 @@ def node(unit: int, run: str, kept: int) -> _engine.LiveNode:
     config.stream_buffer = config.output_buffer = 4_000_000
     config.trace_stages = kept
     return _engine.LiveNode(config)
+
+
+def told_by(node: _engine.LiveNode) -> list[StageRow]:
+    return [(*row, stage.name) for *row, stage in node.take_stages()]
 
 
 @pytest.fixture
@@ -130,7 +134,7 @@ def halted():
 def test_a_unit_keeps_the_stages_that_it_counts(halted, tmp_path: Path) -> None:
     nodes, _ = halted
     before_ns = time.time_ns()
-    told = {unit: each.take_stages() for unit, each in enumerate(nodes)}
+    told = {unit: told_by(each) for unit, each in enumerate(nodes)}
     counted = nodes[0].counters()
     names = Counter(what for *_, what in told[0])
     if len(told[0]) < 100_000:  # else the oldest are gone
@@ -152,7 +156,7 @@ def test_a_unit_keeps_the_stages_that_it_counts(halted, tmp_path: Path) -> None:
 
 
 def test_what_units_keep_comes_in_messages_of_bounded_size(halted) -> None:
-    rows = tuple(halted[0][0].take_stages())[:ROWS_AT_ONCE]
+    rows = tuple(told_by(halted[0][0]))[:ROWS_AT_ONCE]
     report = read_report(Trace(stages=rows).encode())
     assert isinstance(report, Trace)
     assert report.stages == rows
@@ -186,5 +190,5 @@ def test_counters_are_read_by_name_and_are_there_when_the_unit_is_gone(halted) -
     assert {n: counted[n] for n in last.keys() - idle} == {n: last[n] for n in last.keys() - idle}
     assert pages.last(0) == {}
     assert pages.last(7) == {}
-    with pytest.raises(ValueError, match=f"daqloom/{run}/7/counters"):
+    with pytest.raises(OSError, match=f"daqloom/{run}/7/counters"):
         _engine.UnitCounters.attach(run, 7, 1.0)

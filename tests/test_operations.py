@@ -12,7 +12,7 @@ from daqloom.measure.configure import live_config
 from daqloom.measure.node import ELAPSED, RunInfo
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import TRANSITIONS, Phase, Standing, State
-from daqloom.scenario import FabricScenario, load_system
+from daqloom.scenario import Scenario, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
 
@@ -21,8 +21,8 @@ def counted(files: Path) -> set[str]:
     """What units count, with the one consumer or another."""
     names = {ELAPSED}
     for sink in ("check", "file"):
-        scenario = load_system("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])
-        assert isinstance(scenario, FabricScenario)
+        scenario = load("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])
+        assert isinstance(scenario, Scenario)
         run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
         node = _engine.LiveNode(live_config(scenario, 0, run))
         try:
@@ -70,7 +70,9 @@ def test_the_page_has_every_refusal() -> None:
 def test_the_tests_that_the_explanation_names_exist() -> None:
     root = PAGE.parent.parent.parent
     text = (root / "docs" / "explanation" / "live-event-builder.md").read_text()
-    named = re.findall(r"`([A-Za-z]+)\.([A-Za-z]+)`", text.partition("## What is guaranteed")[2])
+    named = re.findall(
+        r"`([A-Za-z]+)\.([A-Za-z]+)`", text.partition("## Guarantees and their tests")[2]
+    )
     assert len(named) >= 8
     sources = "\n".join(
         path.read_text()

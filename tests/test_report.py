@@ -6,7 +6,9 @@ import base64
 import gzip
 import io
 import json
+import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from daqloom.report.buffer_question import (
     switch_of,
 )
 from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
-from daqloom.report.page import page, section
+from daqloom.report.page import page, picture, section, table
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 
@@ -113,8 +115,8 @@ def test_the_stacked_events_add_up_to_the_occupancy() -> None:
 def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
     assert comparison.head(question)[1] == "formula"
-    assert rows["switch's buffer"] == ["–", "unlimited", "32 MB", "32 MB", "8 GB"]
-    assert rows["most held at once"] == ["52.7 MB"] + ["70.0 MB"] * 4
+    assert rows["switch buffer"] == ["–", "unlimited", "32 MB", "32 MB", "8 GB"]
+    assert rows["peak occupancy"] == ["52.7 MB"] + ["70.0 MB"] * 4
     assert rows["event rate"] == ["≤ 18.8 kHz", "12.0 kHz", "1.8 kHz", "0.9 kHz", "12.0 kHz"]
     assert rows["packets dropped"] == ["–", "0", "1,234", "–", "0"]
     assert rows["hops per CPU s"] == ["–"] + ["25.0 M"] * 4
@@ -130,7 +132,7 @@ def test_the_table_fits_a_terminal_of_eighty_columns(question: BufferQuestion) -
 
 def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
-    assert rows["TCP time-outs"] == ["–", "–", "56", "–", "–"]
+    assert rows["TCP RTO timeouts"] == ["–", "–", "56", "–", "–"]
     assert rows["latency, 99 %"] == ["–"] * 5
 
 
@@ -139,10 +141,10 @@ def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> Non
     assert "52.7 MB" in needed
     assert "70.0 MB" in needed
     assert "builds 1.8 kHz of 12.0 kHz" in shallow
-    assert "56 times" in shallow
+    assert "56 TCP retransmission timeouts" in shallow
     assert "no RACK" in plain
     assert "RFC 8985" in note
-    assert "builds 12.0 kHz of 12.0 kHz without a drop" in deep
+    assert "builds 12.0 kHz of 12.0 kHz without packet loss" in deep
 
 
 def test_the_figure_is_a_picture_that_a_readme_can_carry(
@@ -162,10 +164,33 @@ def test_the_page_holds_its_script_and_names_no_other_place(question: BufferQues
     assert packed is not None
     assert gzip.decompress(base64.b64decode(packed[1])).decode() == get_plotlyjs()
     around = text.replace(packed[1], "")
-    assert not re.search(r"""(src|href)=|https?://|import\s""", around)
+    assert not re.search(r"""(src|href)=(?!"#)|https?://|import\s""", around)
     assert len(text) < 3_000_000
     figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
     assert [len(json.loads(figure)["data"]) for figure in figures] == [12 + 2, 4, 4]
+
+
+def test_the_page_shows_the_same_part_of_each_panel_as_the_picture(
+    question: BufferQuestion,
+) -> None:
+    text = buffer_page.render(question)
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.DOTALL)
+    panels = buffer_figure.draw(question).axes
+    # The page has milliseconds and per cent where the picture has seconds and shares.
+    units = [((1, 1), "linear"), ((1, 1), "linear"), ((1e3, 100), "log")]
+    for figure, axes, (factors, scale) in zip(figures, panels, units, strict=True):
+        layout = json.loads(figure)["layout"]
+        shown = [layout["xaxis"]["range"], layout["yaxis"]["range"]]
+        drawn = [axes.get_xlim(), axes.get_ylim()]
+        for ends, others, factor in zip(shown, drawn, factors, strict=True):
+            values = [10**end for end in ends] if scale == "log" else ends
+            assert values == pytest.approx([factor * end for end in others])
+
+
+def test_a_page_of_pictures_alone_carries_no_script() -> None:
+    text = page("A title", "and more", [picture("Bars", "", b"png", "Bars"), table(["a"], [["b"]])])
+    assert "<script" not in text
+    assert len(text) < 10_000
 
 
 def test_names_from_a_scenario_cannot_break_out_of_the_page() -> None:
@@ -188,14 +213,14 @@ def test_a_single_result_has_a_figure(ending: str, method: str, tmp_path: Path) 
 
 
 def test_the_limit_in_a_figure_is_the_buffer_of_the_scenario() -> None:
-    shallow = ATLAS.with_overrides({"switch.tor.model": "qfx5120-48y"})
+    shallow = ATLAS.with_overrides({"network.switch.tor.model": "qfx5120-48y"})
     assert switch_of(shallow).buffer_bytes == SHALLOW.buffer_bytes
     assert switch_of(ATLAS).buffer_bytes is None
 
 
 @pytest.mark.parametrize("switch", [SHALLOW, DEEP])
 def test_the_switches_of_the_question_are_those_of_the_scenario(switch: Switch) -> None:
-    tor = ATLAS.with_overrides({"switch.tor.model": switch.model}).switch.tor
+    tor = ATLAS.with_overrides({"network.switch.tor.model": switch.model}).network.switch.tor
     assert (tor.buffer, tor.cost) == (switch.buffer_bytes, switch.cost)
 
 
@@ -214,6 +239,32 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         fail_half_way()
     assert path.read_text() == "first"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_that_somebody_laid_is_not_followed(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "figure.txt"
+    victim.write_text("untouched")
+    path.with_name(f".figure-{os.getpid()}.txt").symlink_to(victim)
+    for text in ("first", "second"):
+        with written_whole(path) as scratch:
+            scratch.write_text(text)
+            folder = scratch.parent
+            assert folder.parent == tmp_path, "a rename within one file system"
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700, "nobody else lays one there"
+        assert path.read_text() == text
+        folder.mkdir()
+        scratch.symlink_to(victim)  # by who expects the same name again
+    assert victim.read_text() == "untouched"
+
+
+def test_a_file_has_the_permissions_that_the_user_gives_to_files(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with written_whole(tmp_path / "figure.txt") as scratch:
+            scratch.write_text("text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "figure.txt").stat().st_mode) == 0o640
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
@@ -261,7 +312,9 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
     demo.run(tmp_path / "demo", console)
 
     assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 4
-    assert {(scenario.switch.tor.model, scenario.transport.rack) for scenario in asked[1:]} == {
+    assert {
+        (scenario.network.switch.tor.model, scenario.transport.rack) for scenario in asked[1:]
+    } == {
         ("infinite", True),
         ("qfx5120-48y", True),
         ("qfx5120-48y", False),
@@ -284,7 +337,7 @@ def test_one_failing_simulation_ends_the_others(
     from rich.console import Console
 
     def simulate(self: Scenario, **options: Any) -> Result:
-        if self.switch.tor.model == "qfx5120-48y":
+        if self.network.switch.tor.model == "qfx5120-48y":
             raise RuntimeError("out of luck")
         while self.event.arrivals == "poisson":
             options["progress"](0.5)  # returns until the main job asks to stop

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom import metrics
+from daqloom.metrics.reference import reference
 from daqloom.result import Result, ResultError
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +63,26 @@ def test_what_a_method_does_not_know_is_absent() -> None:
     assert {"seed", "analysis", "series"}.isdisjoint(plain.to_dict())
     assert plain.metric("event_rate_hz") is None
     assert result().metric("buffer_peak_bytes.tor") == 47_500_000
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("event_rate", 'did you mean "event_rate_hz"?'),
+        ("buffer_peak_bytes", 'did you mean "buffer_peak_bytes.'),
+        ("buffer_peak_bytes.tro", 'did you mean "buffer_peak_bytes.tor"?'),
+        ("zzz", "docs/reference/metrics.md lists them"),
+    ],
+)
+def test_a_name_that_no_result_has_is_refused_with_the_nearest(name, nearest):
+    with pytest.raises(ResultError) as refused:
+        result().metric(name)
+    assert str(refused.value).startswith(f'"{name}" is not a metric; {nearest}')
+
+
+def test_a_metric_that_this_result_lacks_is_none():
+    assert result().metric("phase_s") is None
+    assert result().metric("drops_by_port.tor.3") is None
 
 
 @pytest.mark.parametrize(
@@ -119,13 +139,4 @@ def test_no_value_of_a_field_makes_reading_fail_otherwise(value: object) -> None
 
 
 def test_the_reference_of_metrics_is_up_to_date() -> None:
-    assert (ROOT / "docs/reference/metrics.md").read_text() == metrics.reference()
-
-
-def test_every_metric_is_described_once_and_says_its_unit() -> None:
-    names = [metric.name for metric in metrics.METRICS]
-    assert len(names) == len(set(names))
-    suffixes = {"s": "_s", "B": "_bytes", "Hz": "_hz", "bit/s": "_bps"}
-    for metric in metrics.METRICS:
-        if metric.unit in suffixes:
-            assert metric.name.split(".")[0].endswith(suffixes[metric.unit])
+    assert (ROOT / "docs/reference/metrics.md").read_text() == reference()

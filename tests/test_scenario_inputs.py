@@ -32,8 +32,8 @@ def test_a_histogram_is_read_with_comments_and_blank_lines(file, tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "holds no sizes"),
-        ("# nothing\n", "holds no sizes"),
+        ("", "has no sizes"),
+        ("# nothing\n", "has no sizes"),
         ("1000\n", "line 1 .* expected `bytes weight`"),
         ("1000 1\n2000 x\n", "line 2 .* expected `bytes weight`"),
         ("1000 1 1\n", "expected `bytes weight`"),
@@ -62,7 +62,7 @@ def test_a_trace_is_read_relative_to_the_scenarios_folder(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "holds no times"),
+        ("", "has no times"),
         ("0\n0\n", "only arrivals at 0 s"),
         ("1\n0.5\n", "line 2 .* must not decrease"),
         ("-1\n", "0 to 1e\\+06 s"),
@@ -113,8 +113,8 @@ def test_latencies_are_read_however_they_are_written(file, tmp_path, content, la
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "holds no latencies"),
-        ("# nothing\n", "holds no latencies"),
+        ("", "has no latencies"),
+        ("# nothing\n", "has no latencies"),
         ("fast\n", "line 1 .* expected a latency in us"),
         ("1\n2 3\n", "line 2 .* expected a latency in us, or a latency and a count"),
         ("1 2 3\n", "line 1 .* expected a latency in us, or"),
@@ -125,10 +125,10 @@ def test_latencies_are_read_however_they_are_written(file, tmp_path, content, la
         ("1 -1\n", "the count must be 0 to 1e18"),
         ("1 0\n", "only zero counts"),
         ("#, cycles\n1, 2000\n", "line 1 .* measure without -C"),
-        ("#, usec\n", "line 1 .* no sample follows"),
+        ("#, usec\n", "line 1 .* samples below this line"),
         ("#, usec\n1, 0.9\n3, 0.9\n", "line 3 .* expected sample 2"),
         ("#, usec\n1, quick\n", "line 2 .* expected a latency in us"),
-        ("#, usec\n1, 1\n#, usec\n1, 1\n", "line 3 .* a second list"),
+        ("#, usec\n1, 1\n#, usec\n1, 1\n", "line 3 .* only one list"),
         (b"\x00\x01\x02", "binary file"),
     ],
 )
@@ -150,13 +150,19 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         inputs.trace(".", tmp_path)
     with pytest.raises(ValueError, match="null"):
         inputs.trace("a\0b", tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    for waiting in ("fifo", "/dev/zero"):
+        with pytest.raises(ValueError, match="not a regular file"):
+            inputs.trace(waiting, tmp_path)
     with pytest.raises(ValueError, match="cannot be read: file name too long"):
         inputs.trace("x" * 4000, tmp_path)
 
 
-def test_an_endless_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=f"larger than the {inputs.LARGEST_FILE_BYTES >> 10} KiB"):
-        inputs.trace("/dev/zero", tmp_path)
+def test_a_file_longer_than_allowed_is_refused(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "LARGEST_FILE_BYTES", 1 << 10)
+    assert len(inputs.trace(file("1\n" * 512), tmp_path)) == 512
+    with pytest.raises(ValueError, match="larger than 1 KiB"):
+        inputs.trace(file("1\n" * 513), tmp_path)
 
 
 def test_the_default_filling_is_the_nominal_one(tmp_path):
@@ -188,7 +194,7 @@ def test_run_lengths_and_groups_expand(tmp_path, scheme, pattern):
         ("72", "where a run length"),
         ("b", "where a run length"),
         ("3(72b", "never closes"),
-        ("72b)", "never opened"),
+        ("72b)", "not open"),
         ("8e", "fills no bunch"),
         ("()", "fills no bunch"),
         ("9999999b", "longer than"),

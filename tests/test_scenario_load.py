@@ -1,5 +1,6 @@
 """Names, files and overrides: what is found, and what is said when it is not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from strategies import documents
 
 from daqloom import load
 from daqloom.scenario import Scenario, ScenarioError, known_keys
+from daqloom.scenario.document import given as keys_of_document
 from daqloom.scenario.reference import reference
 
 ROOT = Path(__file__).parent.parent
@@ -32,8 +34,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     [
         ("event.sise=2 MB", "event.size"),
         ("evnt.size=2 MB", "event.size"),
-        ("switch.tor.bufer=2 MB", "switch.tor.buffer"),
-        ("tor.buffer=2 MB", "switch.tor.buffer"),
+        ("network.switch.tor.bufer=2 MB", "network.switch.tor.buffer"),
         ("run.sed=3", "run.seed"),
     ],
 )
@@ -45,6 +46,60 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest
     sentence = refusal(file)
     assert sentence.startswith(f"{file}: unknown key ")
     assert "did you mean" in sentence
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("switch.tor.buffer=2 MB", "it is network.switch.tor.buffer now"),
+        ("switch.tor.bufer=2 MB", 'did you mean "network.switch.tor.buffer"?'),
+        ("sources.count=2", "it is readout.units now"),
+        ("shift.window=1 ms", "it is building.window now"),
+        ("nodes.count=2", "it is readout.units, or hosts.count without building now"),
+    ],
+)
+def test_a_key_that_has_moved_is_refused_with_its_new_place(override, says):
+    assert says in refusal("small-rack", [override])
+
+
+def test_a_table_that_has_moved_is_refused_with_its_new_place(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("[fragments]\npacking = 2\n")
+    assert 'unknown key "fragments"; it is event now' in refusal(file)
+
+
+def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well():
+    windows = ["building.change=window"]
+    assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier
+    said = refusal("lhcb-run3-test", [*windows, "building.barrier=none"])
+    assert said == (
+        'lhcb-run3-test: building.barrier means nothing with building.change = "window"; leave it '
+        'out, or set building.change to "count"'
+    )
+
+
+def test_a_fabric_on_ethernet_is_described_and_refused():
+    roce = load("lhcb-10-percent", {"network.technology": "ethernet", "transport.kind": "rdma"})
+    with pytest.raises(ScenarioError, match=r'"shift" over network.technology = "ethernet" is not'):
+        roce.simulate()
+
+
+def test_choices_that_no_method_combines_yet_are_described_and_refused():
+    for changes, said in [
+        (
+            {"building.protocol": "shift"},
+            'building.protocol = "shift" over network.technology = "ethernet"',
+        ),
+        ({"network.technology": "infiniband"}, 'over network.technology = "infiniband"'),
+        ({"network.shape": "farm", "network.racks": 3}, 'network.shape = "farm"'),
+        ({"transport.kind": "rdma"}, 'transport.kind = "rdma"'),
+        ({"builders.folded": True}, "builders.folded = true"),
+    ]:
+        scenario = load("small-rack", changes)
+        for method in (scenario.analyse, scenario.simulate):
+            with pytest.raises(ScenarioError, match="is not possible yet") as refused:
+                method()
+            assert said in str(refused.value)
 
 
 def test_an_override_needs_a_path_and_a_value():
@@ -95,16 +150,21 @@ def test_a_file_in_an_override_is_meant_from_the_working_folder(tmp_path, monkey
         (b"# only a comment\n", "is empty"),
         (b"\x7fELF\x02\x01\x01\x00\x00", "binary file"),
         (b"\xff\xfe[\x00e\x00", "binary file"),
-        (b"[event", "no valid TOML"),
-        (b'[event]\nsize = "5 MB', "no valid TOML"),
-        (b"[event]\nsize = \n", "no valid TOML"),
-        (b"a = " + b"[" * 100_000, "no valid TOML"),
-        (b"seed = " + b"9" * 10_000, "no valid TOML"),
-        (b"event = 3\n", "event = 3 is no table"),
+        (b"[event", "not valid TOML"),
+        (b'[event]\nsize = "5 MB', "not valid TOML"),
+        (b"[event]\nsize = \n", "not valid TOML"),
+        (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"seed = " + b"9" * 10_000, "a whole number of more than 64 bits"),
+        (b"[run]\nseed = 0x" + b"f" * 4000, "run.seed a whole number of more than 64 bits"),
+        (b"[run]\nseed = 0o" + b"7" * 9000, "run.seed a whole number of more than 64 bits"),
+        (b"event.share = [1, 0b1" + b"0" * 64 + b"]", "event.share a whole number of more than"),
+        (b"[run]\nseed = 0x" + b"f" * 16, "run.seed a whole number of more than 64 bits"),
+        (b"[event]\nsize = 1e999\n", "event.size = inf has no unit"),
+        (b"event = 3\n", "event = 3 is not a table"),
         (b"[event]\nsize = 5_000_000\n", "event.size = 5000000 has no unit"),
-        (b"[event]\nsize = 2026-11-21\n", "is no quantity"),
-        (b"[[event]]\nsize = '5 MB'\n", "is no table"),
-        (b"x" * (2 << 20), "larger than the 1024 KiB"),
+        (b"[event]\nsize = 2026-11-21\n", "is not a quantity"),
+        (b"[[event]]\nsize = '5 MB'\n", "is not a table"),
+        (b"x" * (2 << 20), "larger than 1024 KiB"),
     ],
 )
 def test_a_file_that_is_no_scenario_is_refused_by_its_name(tmp_path, content, reason):
@@ -119,6 +179,17 @@ def test_a_missing_file_and_a_folder_are_refused_by_their_name(tmp_path):
     assert "missing.toml cannot be read: no such file" in refusal(tmp_path / "missing.toml")
     assert "is a folder" in refusal(tmp_path)
     assert "null" in refusal("a\0b.toml")
+    os.mkfifo(tmp_path / "fifo.toml")
+    assert "not a regular file" in refusal(tmp_path / "fifo.toml")
+
+
+def test_an_override_that_is_too_large_a_number_is_refused():
+    for digits in ("0x" + "f" * 4000, "9" * 5000, str(1 << 63), "[1, 0x" + "f" * 4000 + "]"):
+        assert refusal("small-rack", [f"run.seed={digits}"]) == (
+            "--set run.seed is a whole number of more than 64 bits"
+        )
+    for value in (1 << 20_000, [1, 1 << 20_000], {"a": -(1 << 20_000)}):
+        assert "more than 64 bits" in refusal("small-rack", {"event.share": value})
 
 
 def test_a_deeply_nested_value_is_refused(tmp_path):
@@ -135,15 +206,11 @@ def test_the_name_defaults_to_the_files(tmp_path):
 
 def test_every_known_key_has_a_description_and_can_be_set_to_its_default():
     scenario = Scenario()
-    shown = scenario.model_dump(mode="json")
-    inapplicable = {"buffer", "dedicated", "alpha", "port_limit", "cell_size", "cell_metadata"}
-    inapplicable |= {"ports", "queue_packets"}
-    for key in known_keys():
+    shown = scenario.document()
+    for key in keys_of_document(shown):
         value = shown
         for part in key.split("."):
             value = value[part]
-        if key.startswith("switch.") and key.rpartition(".")[2] in inapplicable:
-            continue
         assert scenario.with_overrides({key: value}).hash() == scenario.hash()
 
 
@@ -202,7 +269,7 @@ def test_any_bytes_give_a_scenario_or_a_sentence(tmp_path_factory, content):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["[event]", "[switch.tor]", "[run]", "[a.b]", ""]),
+            st.sampled_from(["[event]", "[network.switch.tor]", "[run]", "[a.b]", ""]),
             st.one_of(KEYS.map(lambda key: key.rpartition(".")[2]), st.text("abc.", max_size=5)),
             GARBAGE,
         ),

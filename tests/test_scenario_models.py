@@ -6,77 +6,97 @@ import pytest
 from hypothesis import given
 from strategies import scenarios
 
-from daqloom import load
-from daqloom.scenario import Scenario, ScenarioError, load_system, presets, to_toml
+from daqloom.scenario import Scenario, ScenarioError, load, presets, to_toml
 
 PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lossless-switch-all-to-one", "small-rack")
 """Racks."""
 
 
 def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
-    shipped = {name: load_system(name) for name in presets()}
+    shipped = {name: system for name in presets() if (system := load(name)).is_rack}
     assert tuple(name for name, it in shipped.items() if isinstance(it, Scenario)) == PRESETS
     for name, scenario in shipped.items():
         assert scenario.name == name
         assert scenario.title
 
 
-def test_a_trace_that_the_arrivals_do_not_use_is_no_part_of_the_system():
-    small_rack = load("small-rack")
-    assert small_rack.with_overrides({"event.trace": "nobody.txt"}).hash() == small_rack.hash()
+def test_a_trace_that_the_arrivals_do_not_use_is_refused():
+    with pytest.raises(
+        ScenarioError, match=r'event.trace means nothing with event.arrivals = "deterministic"; '
+    ):
+        load("small-rack").with_overrides(
+            {"event.trace": "nobody.txt", "event.arrivals": "deterministic"}
+        )
 
 
 def test_atlas_lab_carries_the_figures_of_the_paper():
     lab = load("atlas-lab")
-    assert (lab.sources.count, lab.builders.count, lab.builders.concurrent_events) == (48, 32, 32)
-    assert (lab.links.uplink.rate, lab.links.access.rate) == (800e9, 25e9)
+    assert (lab.readout.units, lab.builders.units, lab.building.concurrent_events) == (48, 32, 32)
+    assert (lab.network.links.uplink.rate, lab.network.links.access.rate) == (
+        800e9,
+        25e9,
+    )
     assert (lab.event.size, lab.event.rate, lab.event.arrivals) == (5_000_000, 12e3, "poisson")
-    assert (lab.switch.core.model, lab.switch.tor.model) == ("infinite", "infinite")
+    assert (lab.network.switch.core.model, lab.network.switch.tor.model) == (
+        "infinite",
+        "infinite",
+    )
     assert (lab.run.duration, lab.run.warmup) == (5.0, 1.0)
 
 
 def test_the_final_system_differs_from_the_laboratory_by_its_readout_servers():
     lab, final = load("atlas-lab"), load("atlas-hllhc")
-    assert (final.sources.count, final.links.source.rate) == (600, 200e9)
-    same = final.with_overrides(["sources.count=48", "links.source.rate=100 Gb/s"])
+    assert (final.readout.units, final.network.links.source.rate) == (600, 200e9)
+    same = final.with_overrides(["readout.units=48", "network.links.source.rate=100 Gb/s"])
     assert same.hash() == lab.hash()
 
 
 def test_all_to_one_sends_9790_packets_over_110_flows():
     scenario = load("lossless-switch-all-to-one")
-    fragment = scenario.event.size / scenario.sources.count
+    fragment = scenario.event.size / scenario.readout.units
     assert fragment == 128_800
     packets_per_flow = -(-fragment // scenario.mss)
-    assert packets_per_flow * scenario.sources.count == 9790
+    assert packets_per_flow * scenario.readout.units == 9790
     assert scenario.transport.static_window == packets_per_flow * scenario.mss
-    assert scenario.switch.tor.queue_packets == 14_000
-    assert scenario.links.access.rate_limit == 780_000_000
+    assert scenario.network.switch.tor.queue_packets == 14_000
+    assert scenario.network.links.access.rate_limit == 780_000_000
 
 
 def test_the_shallow_switch_is_a_shared_memory_with_the_papers_numbers():
-    tor = load("atlas-lab", ["switch.tor.model=qfx5120-48y"]).switch.tor
+    tor = load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).network.switch.tor
     assert tor.architecture == "shared-memory"
     assert (tor.buffer, tor.dedicated, tor.shared) == (32_000_000, 5_000_000, 27_000_000)
     assert (tor.cell_size, tor.cell_metadata, tor.cost) == (256, 64, 1.0)
 
 
 def test_the_deep_switch_is_a_voq_of_8_gb_at_two_and_a_half_times_the_price():
-    tor = load("atlas-lab", ["switch.tor.model=acx7100-48l"]).switch.tor
+    tor = load("atlas-lab", ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
     assert (tor.architecture, tor.buffer, tor.cost) == ("voq", 8_000_000_000, 2.5)
 
 
 def test_a_larger_buffer_of_the_shallow_switch_is_all_shared():
-    tor = load("atlas-lab", ["switch.tor.buffer=60 MB", "switch.tor.model=qfx5120-48y"]).switch.tor
+    tor = load(
+        "atlas-lab",
+        ["network.switch.tor.buffer=60 MB", "network.switch.tor.model=qfx5120-48y"],
+    ).network.switch.tor
     assert (tor.dedicated, tor.shared) == (5_000_000, 55_000_000)
 
 
 def test_another_model_drops_the_numbers_of_the_one_it_replaces():
-    shallow = load("atlas-lab", ["switch.tor.model=qfx5120-48y", "switch.tor.buffer=60 MB"])
-    assert shallow.with_overrides(["switch.tor.alpha=2"]).switch.tor.buffer == 60_000_000
-    marked = shallow.with_overrides(["switch.tor.ecn_threshold=100 kB"])
-    deep = marked.with_overrides(["switch.tor.model=acx7100-48l"]).switch.tor
+    shallow = load(
+        "atlas-lab",
+        ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.buffer=60 MB"],
+    )
+    assert (
+        shallow.with_overrides(["network.switch.tor.alpha=2"]).network.switch.tor.buffer
+        == 60_000_000
+    )
+    marked = shallow.with_overrides(["network.switch.tor.ecn_threshold=100 kB"])
+    deep = marked.with_overrides(["network.switch.tor.model=acx7100-48l"]).network.switch.tor
     assert (deep.buffer, deep.ecn_threshold) == (8_000_000_000, 100_000)
-    assert shallow.with_overrides(["switch.tor.model=infinite"]).switch.tor.buffer == 0
+    assert (
+        shallow.with_overrides(["network.switch.tor.model=infinite"]).network.switch.tor.buffer == 0
+    )
 
 
 def test_the_segment_leaves_room_for_headers():
@@ -88,24 +108,24 @@ def test_the_segment_leaves_room_for_headers():
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        (["builders.count=0"], "builders.count = 0 is too small; it must be at least 1"),
-        (["sources.count=0"], "sources.count = 0 is too small"),
-        (["event.rate=0 Hz"], "is zero"),
+        (["builders.units=0"], "builders.units = 0; pull requires a number of units"),
+        (["readout.units=0"], "readout.units = 0; pull requires a number of units"),
+        (["event.rate=0 Hz"], "pull requires a rate"),
         (["event.size=0 B"], "is zero"),
-        (["links.access.rate=0 b/s"], "is zero"),
-        (["links.uplink.count=0"], "at least 1"),
-        (["run.warmup=5 s"], "leaves nothing of run.duration"),
+        (["network.links.access.rate=0 b/s"], "is zero"),
+        (["network.links.uplink.count=0"], "at least 1"),
+        (["run.warmup=5 s"], "leaves no time to count of run.duration"),
         (["run.duration=0 s"], "is zero"),
-        (["event.size=47 B"], "less than a byte for each of sources.count = 48"),
-        (["event.share=[1, 2]"], "has 2 weights; expected one for each of sources.count = 48"),
-        (["event.share=[0]"], "no positive number"),
+        (["event.size=47 B"], "less than one byte for each of readout.units = 48"),
+        (["event.share=[1, 2]"], "has 2 weights; expected one for each of readout.units = 48"),
+        (["event.share=[0]"], "not a positive number"),
         (["event.share=uneven"], 'expected "equal" or a list'),
-        (["event.size_distribution=histogram"], "needs a file in size_histogram"),
-        (["event.arrivals=trace"], "needs a file in trace"),
+        (["event.size_distribution=histogram"], "requires a file in size_histogram"),
+        (["event.arrivals=trace"], "requires a file in trace"),
         (["event.size_distribution=gaussian", "event.size_spread=0.5"], "at most 1/3"),
         (["event.size_distribution=poisson", "event.size_quantum=6 MB"], "larger than size"),
         (["event.arrivals=lhc", "event.rate=40 MHz"], "more than the 3.15152e\\+07 Hz"),
-        (["sources.response=uniform", "sources.response_spread=1 s"], "cannot be negative"),
+        (["readout.response.kind=uniform", "readout.response.spread=1 s"], "cannot be negative"),
         (
             ['builders.processing=[{kind = "uniform", spread = "1 s"}]'],
             r"builders.processing.0: .*cannot be negative",
@@ -120,56 +140,107 @@ def test_the_segment_leaves_room_for_headers():
         (["transport.tso_burst=1 kB"], "smaller than one segment"),
         (["transport.rto_min=200 s"], "rto_min is larger than rto_max"),
         (
-            ["switch.tor.model=qfx5120-48y", "switch.tor.ports=10"],
-            "switch.tor.ports = 10 is less than the 33 ports",
-        ),
-        (
-            ["switch.core.model=qfx5120-48y", "switch.core.ports=48"],
-            "switch.core.ports = 48 is less than the 49 ports",
+            ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.ports=10"],
+            "network.switch.tor.ports = 10 is less than the 33 ports",
         ),
         (
             [
-                "switch.tor.model=shared-memory",
-                "switch.tor.buffer=50 kB",
-                "switch.tor.dedicated=50 kB",
+                "network.switch.core.model=qfx5120-48y",
+                "network.switch.core.ports=48",
             ],
-            "holds no full frame",
+            "network.switch.core.ports = 48 is less than the 49 ports",
         ),
         (
-            ["switch.tor.model=shared-memory", "switch.tor.port_limit=1518 B"],
-            "holds no full frame",  # five whole cells of 256 B, and metadata
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.buffer=50 kB",
+                "network.switch.tor.dedicated=50 kB",
+            ],
+            "is too small for a full frame",
         ),
-        (["transport.congestion=dctcp"], "set switch.tor.ecn_threshold"),
+        (
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.port_limit=1518 B",
+            ],
+            "is too small for a full frame",  # five whole cells of 256 B, and metadata
+        ),
+        (["transport.congestion=dctcp"], "set network.switch.tor.ecn_threshold"),
         (["transport.congestion=bbr"], "expected 'newreno', 'cubic', 'dctcp' or 'static'"),
-        (["switch.tor.buffer=60 MB"], 'means nothing to model = "infinite"'),
-        (["switch.tor.model=voq", "switch.tor.alpha=1"], 'means nothing to model = "voq"'),
-        (["switch.tor.model=voq", "switch.tor.buffer=0 B"], "buffer is zero"),
-        (["switch.tor.model=voq", "switch.tor.buffer=1 kB"], "smaller than one frame of 1518 B"),
-        (["switch.tor.model=voq", "switch.tor.port_limit=1 kB"], "smaller than one frame"),
+        (["network.switch.tor.buffer=60 MB"], 'is not a key of model = "infinite"'),
         (
-            ["switch.tor.model=qfx5120-48y", "switch.tor.buffer=4 MB"],
+            ["network.switch.tor.model=voq", "network.switch.tor.alpha=1"],
+            'is not a key of model = "voq"',
+        ),
+        (
+            ["network.switch.tor.model=voq", "network.switch.tor.buffer=0 B"],
+            "buffer is zero",
+        ),
+        (
+            ["network.switch.tor.model=voq", "network.switch.tor.buffer=1 kB"],
+            "smaller than one frame of 1518 B",
+        ),
+        (
+            ["network.switch.tor.model=voq", "network.switch.tor.port_limit=1 kB"],
+            "smaller than one frame",
+        ),
+        (
+            [
+                "network.switch.tor.model=qfx5120-48y",
+                "network.switch.tor.buffer=4 MB",
+            ],
             "dedicated = 5 MB is more than the whole buffer of 4 MB",
         ),
         (
-            ["switch.tor.model=shared-memory", "switch.tor.cell_size=64 MB"],
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.cell_size=64 MB",
+            ],
             "cell_size = 64 MB is larger than the buffer of 32 MB",
         ),
         (
-            ["switch.tor.model=shared-memory", "switch.tor.cell_metadata=256 B"],
-            "leaves no room in a cell of 256 B",
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.cell_metadata=256 B",
+            ],
+            "leaves no space for data in a cell of 256 B",
         ),
-        (["switch.tor.model=drop-tail", "switch.tor.queue_packets=0"], "has no limit"),
-        (["switch.tor.model=shared-memory", "switch.tor.alpha=0"], "must be more than 0"),
-        (["switch.tor.model=shared-memory", "switch.tor.alpha=nan"], "alpha"),
-        (["switch.tor.model=shared-memory", "switch.tor.alpha=inf"], "alpha"),
-        (["sources.count=50000", "builders.count=10000"], "connections"),
-        (["sources.count=100000"], "at most 50000"),
+        (
+            [
+                "network.switch.tor.model=drop-tail",
+                "network.switch.tor.queue_packets=0",
+            ],
+            "has no limit",
+        ),
+        (
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.alpha=0",
+            ],
+            "must be more than 0",
+        ),
+        (
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.alpha=nan",
+            ],
+            "alpha",
+        ),
+        (
+            [
+                "network.switch.tor.model=shared-memory",
+                "network.switch.tor.alpha=inf",
+            ],
+            "alpha",
+        ),
+        (["readout.units=50000", "builders.units=10000"], "connections"),
+        (["readout.units=100000"], "at most 50000"),
         (["event.size_distribution=gamma", "event.size_spread=0"], "size_spread is zero"),
-        (["event.lhc.bunch_spacing=1 ms"], "at most 1 us"),
+        (["event.arrivals=lhc", "event.lhc.bunch_spacing=1 ms"], "at most 1 us"),
         (["run.seed=-1"], "at least 0"),
-        (["run.seed=1.5"], "no whole number"),
+        (["run.seed=1.5"], "not a whole number"),
         (["transport.rack=yes"], "neither true nor false"),
-        (["builders.processing=1 ms"], "no list"),
+        (["builders.processing=1 ms"], "not a list"),
     ],
 )
 def test_a_contradictory_scenario_is_refused_in_one_sentence(overrides, reason):

@@ -1,6 +1,7 @@
 """Quantities: text with a unit in, SI numbers out, and back."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,9 @@ from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, format_quan
         (TIME, "1 us", 1e-6),
         (TIME, "1 µs", 1e-6),
         (TIME, "200 ms", 0.2),
+        (TIME, "1.5 min", 90),
+        (TIME, "2 h", 7200),
+        (TIME, "1e-2 h", 36),
         (FREQUENCY, "12 kHz", 12e3),
     ],
 )
@@ -52,25 +56,47 @@ def test_a_quantity_with_its_unit_is_read_in_si(dimension, text, value):
         (SIZE, "inf B", "is not finite"),
         (SIZE, "1e400 B", "is not finite"),
         (SIZE, "2e15 B", "is out of range"),
-        (SIZE, "", "is no quantity"),
-        (SIZE, "MB", "is no quantity"),
-        (SIZE, "five MB", "is no quantity"),
-        (SIZE, "5 MB MB", "is no quantity"),
-        (TIME, "five", 'is no quantity; write it as a time such as "170 ns"'),
+        (SIZE, "", "is not a quantity"),
+        (SIZE, "MB", "is not a quantity"),
+        (SIZE, "five MB", "is not a quantity"),
+        (SIZE, "5 MB MB", "is not a quantity"),
+        (TIME, "five", 'is not a quantity; write it as a time such as "170 ns"'),
         (SIZE, "9" * 100 + " B", "too long"),
-        (SIZE, True, "is no quantity"),
-        (SIZE, None, "is no quantity"),
-        (SIZE, ["5 MB"], "is no quantity"),
+        (SIZE, True, "is not a quantity"),
+        (SIZE, None, "is not a quantity"),
+        (SIZE, ["5 MB"], "is not a quantity"),
         (RATE, "1 kb/s", "at least 1 Mb/s"),
         (RATE, "25 GB", "is not in b/s"),
-        (TIME, "1 min", "is not in s"),
-        (TIME, "1 h", "is not in s"),
+        (TIME, "1 m", "has no unit"),
+        (TIME, "1 hs", "is not in s"),
+        (TIME, "1 min h", "is not a quantity"),
+        (TIME, "1.2.3 min", "is not a quantity"),
+        (TIME, "100 h", "is out of range"),
+        (SIZE, "1 min", "is not in B"),
+        (FREQUENCY, "1 h", "is not in Hz"),
         (FREQUENCY, "12 ks", "is not in Hz"),
     ],
 )
 def test_anything_else_is_refused_with_what_was_expected(dimension, text, reason):
     with pytest.raises(ValueError, match=reason):
         dimension.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text", "pointed"),
+    [
+        (SIZE, "2,5 MB", "2.5 MB"),
+        (RATE, "12,5 Gb/s", "12.5 Gb/s"),
+        (TIME, " 0,5 s", "0.5 s"),
+        (FREQUENCY, "12,5 kHz", "12.5 kHz"),
+        (SIZE, "1,000,000 B", "1000000 B"),
+        (SIZE, "2,5e6 B", "2.5e6 B"),
+    ],
+)
+def test_a_comma_is_refused_with_the_form_that_is_read(dimension, text, pointed):
+    with pytest.raises(ValueError, match=rf'has a comma; .* such as "{re.escape(pointed)}"$'):
+        dimension.parse(text)
+    dimension.parse(pointed)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_books_balance_and_numbers_agree_in_any_system(scenario: Scenario):
     assert metrics["packets_dropped"] == sum(metrics["drops_by_port"].values())
     assert metrics["retransmission_timeouts"] == sum(metrics["timeouts_by_cause"].values())
     assert all(0 <= share <= 1.001 for share in metrics["link_utilisation"].values())
-    tor = scenario.switch.tor
+    tor = scenario.network.switch.tor
     if tor.buffer:
         assert metrics["buffer_peak_bytes"]["tor"] <= tor.buffer
     if tor.architecture == "infinite":

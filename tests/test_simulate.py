@@ -1,7 +1,6 @@
 """What a simulation answers: numbers with a known value, the same again from the same seed."""
 
 import json
-import signal
 import subprocess
 import sys
 from typing import Any
@@ -14,6 +13,8 @@ from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES, SLICES
 
 pytest.importorskip("daqloom._engine")
+
+NEEDED = "buffer_needed_bytes.tor"
 
 #: Events that never overlap, and nothing random.
 PERIODIC = {"event.arrivals": "deterministic", "event.rate": "500 Hz"}
@@ -50,6 +51,25 @@ def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
         assert periodic.metric(name) == 0
 
 
+def test_a_rate_of_few_events_is_told_of_with_the_duration_that_would_do() -> None:
+    # One event each 2 ms after 10 ms of warm-up: 10 events in 20 ms, 100 in 200 ms.
+    short = small_rack(**PERIODIC, **{"run.duration": "30 ms"}).simulate()
+    (warning,) = short.warnings
+    assert "only 10 events were built in the 20 ms counted" in warning
+    assert 'run.duration = "210 ms" counts about 100' in warning
+    longer = small_rack(**PERIODIC, **{"run.duration": "210 ms"}).simulate()
+    assert longer.warnings == []
+    assert longer.metric("events_built") == 100
+
+
+@pytest.mark.parametrize(("duration", "in_flight"), [("59.9 ms", 0), ("60.1 ms", 1)])
+def test_an_event_that_is_not_built_at_the_end_is_in_flight(duration: str, in_flight: int) -> None:
+    # One event each 2 ms; its builder's link takes 400 kB / 10 Gb/s = 320 us for it.
+    result = small_rack(**PERIODIC, **{"run.duration": duration}).simulate()
+    assert result.metric("events_in_flight") == in_flight
+    assert "events_incomplete" not in result.metrics  # all that are built are whole
+
+
 def test_links_carry_the_events_with_their_framing(periodic: Result) -> None:
     # A fragment of 100 kB is 69 full segments and one of 88 B, 90 B of headers and gap each. The
     # four access links share the events; a few more frames are acknowledgements.
@@ -78,7 +98,7 @@ def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     result = small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}).simulate()
     course = result.series["course"]
-    assert set(course) == {"time_s", *COURSES}
+    assert set(course) == {"time_s", *COURSES} - {NEEDED}
     assert {len(column) for column in course.values()} == {SLICES}
     run = result.engine["virtual_s"] - course["time_s"][0]
     assert course["time_s"][1] - course["time_s"][0] == pytest.approx(run / SLICES)
@@ -93,14 +113,56 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
 def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
     result = small_rack().simulate()
     assert 0 in result.series["course"]["event_rate_hz"]
-    assert set(result.series["course"]) == {"time_s", *COURSES} - {"collection_latency_s.mean"}
+    assert set(result.series["course"]) == {"time_s", *COURSES} - {
+        NEEDED,
+        "collection_latency_s.mean",
+    }
+
+
+SHARED_MEMORY = {
+    "event.rate": "3 kHz",
+    "network.switch.tor.model": "shared-memory",
+    "network.switch.tor.dedicated": "20 kB",
+    "run.warmup": "1 ms",
+}
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1, 8])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(
+    alpha: float, seed: int
+) -> None:
+    """Nothing is dropped in a large buffer and in one that is just large enough: it is the same
+    run. A cell less, and something is."""
+
+    def run(buffer_bytes: int) -> Result:
+        changes = SHARED_MEMORY | {
+            "network.switch.tor.alpha": alpha,
+            "network.switch.tor.buffer": f"{buffer_bytes} B",
+        }
+        return small_rack(**changes).simulate(seed=seed)
+
+    large = run(1_000_000_000)
+    needed = large.metric(NEEDED)
+    assert needed > large.metric("buffer_peak_bytes.tor")
+    just = run(int(needed))
+    assert just.metric("packets_dropped") == 0
+    assert just.metrics == large.metrics
+    assert max(large.series["course"][NEEDED]) == pytest.approx(needed, rel=1 / 256)
+    short = run(int(needed) - 256)
+    assert short.metric("packets_dropped") > 0
+    assert "buffer_needed_bytes" not in short.metrics
+
+
+def test_only_shared_memory_tells_what_it_needed() -> None:
+    assert "buffer_needed_bytes" not in small_rack().simulate().metrics
 
 
 def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
     result = small_rack(
         **{
-            "switch.tor.model": "drop-tail",
-            "switch.tor.queue_packets": 8,
+            "network.switch.tor.model": "drop-tail",
+            "network.switch.tor.queue_packets": 8,
             "transport.tail_loss_probe": False,
             "transport.rack": False,
             "run.duration": "1 s",
@@ -116,20 +178,3 @@ def test_the_same_seed_gives_the_same_numbers_in_another_process() -> None:
     here = json.loads(small_rack().simulate(seed=7).to_json())["metrics"]
     assert in_another_process("--seed", "7") == here
     assert in_another_process("--seed", "8") != here
-
-
-def test_an_interrupt_leaves_no_file_behind(tmp_path: Any) -> None:
-    with subprocess.Popen(
-        command("--set", "run.duration=1000 s", "--figure", str(tmp_path / "figure.png")),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("simulating small-rack: ")
-        process.send_signal(signal.SIGINT)
-        output, log = process.communicate()
-    assert process.returncode == 130
-    assert output == ""
-    assert log.splitlines()[-1] == "daqloom: interrupted; nothing was saved"
-    assert list(tmp_path.iterdir()) == []

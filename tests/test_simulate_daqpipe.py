@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_fabrics import daqpipe, metrics, ring, way_s
 
-from daqloom.scenario import ScenarioError, load_system
+from daqloom.scenario import ScenarioError, load
 from daqloom.simulate import SimulationError
 from daqloom.topology.system import fabric_system
 
@@ -24,7 +24,7 @@ def message_s(switches: int, wire_bytes: int) -> float:
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     # One node of a leaf reads out, its neighbour builds.
-    found = metrics(daqpipe(nodes__count=2).simulate(seed=1))
+    found = metrics(daqpipe(readout__units=1).simulate(seed=1))
     told = message_s(1, 32 + 26 + 16 + 4)
     asked = message_s(1, 32 + 8 + 26 + 16 + 4)
     written = message_s(1, WIRE_BYTES)
@@ -43,8 +43,13 @@ def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
     # Nodes 0 and 2 read out; node 1 builds.
     rates = [
         metrics(
-            daqpipe(nodes__count=3, daqpipe__credits=credits, daqpipe__parallel_sends=2).simulate()
-        )["throughput_bps"]
+            daqpipe(
+                readout__units=2,
+                builders__units=1,
+                building__credits=credits,
+                building__parallel_sends=2,
+            ).simulate()
+        )["written_throughput_bps"]
         for credits in (1, 2, 8)
     ]
     most = 200e9 * PAYLOAD_BYTES / WIRE_BYTES
@@ -59,13 +64,13 @@ def test_every_variant_builds_events_of_all_their_fragments(
     mode: str, slot: str, folded: bool
 ) -> None:
     scenario = daqpipe(
-        daqpipe__mode=mode,
-        daqpipe__slot=slot,
-        nodes__folded=folded,
-        daqpipe__credits=2,
-        fragments__sizes="poisson",
-        nodes__latency="exponential",
-        nodes__latency_mean="500 ns",
+        building__mode=mode,
+        building__slot=slot,
+        builders__folded=folded,
+        building__credits=2,
+        event__fragment_sizes="poisson",
+        hosts__latency__kind="exponential",
+        hosts__latency__mean="500 ns",
     )
     first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
     found = metrics(first)  # a run whose books do not balance is refused
@@ -75,14 +80,14 @@ def test_every_variant_builds_events_of_all_their_fragments(
     assert found["throughput_bps"] == pytest.approx(
         8 * 100 * found["event_rate_hz"] * readouts, rel=1e-3
     )
-    assert found["node_throughput_bps"] == pytest.approx(found["throughput_bps"] / readouts)
+    assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)
     assert first.metrics == again.metrics
     assert first.metrics != other.metrics
 
 
 def test_all_streams_of_a_node_are_one_fragment() -> None:
     groups = [{"sources": 2, "share": 0.5}, {"sources": 6, "share": 0.5}]
-    together = daqpipe(nodes__streams=4, fragments__groups=groups, fragments__size="25 B")
+    together = daqpipe(readout__streams=4, event__groups=groups, event__fragment_size="25 B")
     sizes = fabric_system(together).mfp_bytes
     assert len(sizes) == 2 * 4  # two of the four nodes read out
     found = metrics(together.simulate(seed=1))
@@ -92,7 +97,7 @@ def test_all_streams_of_a_node_are_one_fragment() -> None:
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(daqpipe(fragments__rate="100 MHz", daqpipe__credits=2).simulate(seed=1))
+    found = metrics(daqpipe(event__rate="100 MHz", building__credits=2).simulate(seed=1))
     assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
 
 
@@ -113,7 +118,7 @@ def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
 @pytest.mark.parametrize("slot", ["0 s", "10 us"])
 def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, slot: str) -> None:
     scenario = ring(tmp_path).with_overrides(
-        {"nodes.protocol": "daqpipe", "daqpipe.credits": 8, "daqpipe.slot": slot}
+        {"building.protocol": "daqpipe", "building.credits": 8, "building.slot": slot}
     )
     with pytest.raises(SimulationError, match=r"deadlock: .*sw1 port 2 → sw2 port 2"):
         scenario.simulate(seed=1)
@@ -122,7 +127,7 @@ def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, s
 def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
     brief = {"run.duration": "4 ms", "run.warmup": "2 ms"}
     clean, cluster = (
-        metrics(load_system(name).with_overrides(brief).simulate())
+        metrics(load(name).with_overrides(brief).simulate())
         for name in ("daqpipe-fattree72", "daqpipe-cluster64")
     )
     most = 100e9 * 4096 / (4096 + 26)
@@ -132,13 +137,13 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        ({"daqpipe.credits": 0}, "daqpipe.credits = 0 is too small"),
-        ({"daqpipe.parallel_sends": "four"}, "is no whole number"),
-        ({"daqpipe.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
-        ({"daqpipe.slots": "1 us"}, 'did you mean "daqpipe.slot"'),
-        ({"nodes.folded": 1}, "is neither true nor false"),
-        ({"nodes.protocol": "barrel"}, "expected 'shift', 'daqpipe' or 'flows'"),
-        ({"nodes.clock_drift": 0.5}, "is too large"),
+        ({"building.credits": 0}, "building.credits = 0 is too small"),
+        ({"building.parallel_sends": "four"}, "is not a whole number"),
+        ({"building.mode": "pul"}, "is not known; expected 'pull' or 'push'"),
+        ({"daqpipe.slots": "1 us"}, 'did you mean "building.slot"'),
+        ({"builders.folded": 1}, "is neither true nor false"),
+        ({"building.protocol": "barrel"}, "expected 'pull', 'shift', 'daqpipe' or 'none'"),
+        ({"hosts.clock_drift": 0.5}, "is too large"),
     ],
 )
 def test_what_is_no_daqpipe_is_refused_in_one_sentence(
@@ -149,17 +154,21 @@ def test_what_is_no_daqpipe_is_refused_in_one_sentence(
     assert said in str(refused.value)
 
 
-def test_its_table_alone_does_not_choose_it(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text("[daqpipe]\ncredits = 2\n")
-    with pytest.raises(ScenarioError, match=r"nodes\.protocol is not given"):
-        load_system(file)
-    file.write_text('[daqpipe]\ncredits = 2\n[nodes]\nprotocol = "daqpipe"\n')
-    assert load_system(file).nodes.protocol == "daqpipe"
+def test_its_keys_alone_do_not_choose_it(tmp_path: Path) -> None:
+    file, network = tmp_path / "mine.toml", '[network]\ntechnology = "infiniband"\n'
+    file.write_text(network + "[building]\ncredits = 2\n")
+    with pytest.raises(
+        ScenarioError,
+        match=r'building.credits means nothing with building.protocol = "shift"; leave it out, or '
+        r'set building.protocol to "daqpipe"$',
+    ):
+        load(file)
+    file.write_text(network + '[building]\ncredits = 2\nprotocol = "daqpipe"\n')
+    assert load(file).building.protocol == "daqpipe"
 
 
 def test_what_cannot_be_built_is_refused_in_one_sentence() -> None:
-    with pytest.raises(SimulationError, match=r"1 readout units, 0 builder units"):
-        daqpipe(nodes__count=1).simulate()
-    with pytest.raises(ScenarioError, match=r"groups have 4 sources; expected .* of 2 nodes, 2"):
-        daqpipe(fragments__groups=[{"sources": 4, "share": 1}]).simulate()
+    with pytest.raises(
+        ScenarioError, match=r"groups have 4 sources; expected .* of 2 readout units, 2"
+    ):
+        daqpipe(event__groups=[{"sources": 4, "share": 1}]).simulate()

@@ -1,4 +1,4 @@
-"""The share of packets that found no room, by counts made by hand and in a run that drops."""
+"""The share of packets dropped, by counts made by hand and in a run that drops."""
 
 import pytest
 
@@ -18,16 +18,15 @@ def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:
         "access.0.down": 810,
         "access.0.up": 3000,  # from a host
     }
-    links = {name: {"frames": count} for name, count in frames.items()}
     # Forwarded: 20 + 900 + 30 + 810 = 1760; with 240 dropped, 2000 arrived.
-    assert _drop_fraction(240, links) == {"drop_fraction": 0.12}
-    assert _drop_fraction(0, links) == {"drop_fraction": 0.0}
+    assert _drop_fraction(240, frames) == {"drop_fraction": 0.12}
+    assert _drop_fraction(0, frames) == {"drop_fraction": 0.0}
 
 
 def test_without_packets_there_is_no_share() -> None:
-    links = {"access.0.up": {"frames": 5}, "access.0.down": {"frames": 0}}
-    assert _drop_fraction(0, links) == {}
-    assert _drop_fraction(3, links) == {"drop_fraction": 1.0}
+    frames = {"access.0.up": 5, "access.0.down": 0}
+    assert _drop_fraction(0, frames) == {}
+    assert _drop_fraction(3, frames) == {"drop_fraction": 1.0}
 
 
 def test_a_run_agrees_with_its_own_counts() -> None:
@@ -38,8 +37,8 @@ def test_a_run_agrees_with_its_own_counts() -> None:
     a host and two from switches, so about two thirds of the hops are the switches'.
     """
     overrides = {
-        "switch.tor.model": "drop-tail",
-        "switch.tor.queue_packets": 8,
+        "network.switch.tor.model": "drop-tail",
+        "network.switch.tor.queue_packets": 8,
         "run.duration": "200 ms",
         "run.warmup": "0 s",
     }

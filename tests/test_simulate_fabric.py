@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from small_fabrics import metrics, ring, small, way_s
+from small_fabrics import INFINIBAND, metrics, ring, small, way_s
 
-from daqloom.scenario import FabricScenario, ScenarioError
+from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -18,7 +18,7 @@ def wire_s() -> float:
 
 
 def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
-    found = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    found = metrics(small(building__barrier="ideal").simulate(seed=1))
     # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
     # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
     there = wire_s() + way_s(3, 64)
@@ -32,9 +32,11 @@ def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowle
 
 
 def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
-    free = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    free = metrics(small(building__barrier="ideal").simulate(seed=1))
     cost_s = 2e-6
-    paid = metrics(small(shift__barrier="centralised", nodes__message_cost="2 us").simulate(seed=1))
+    paid = metrics(
+        small(building__barrier="centralised", hosts__message_cost="2 us").simulate(seed=1)
+    )
     # Three arrive at the master, who takes them in one after the other and releases as many.
     assert paid["barrier_s.releasing"] > 3 * cost_s
     assert paid["phase_s"] > free["phase_s"] + 8 * cost_s
@@ -45,8 +47,8 @@ def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
 
 
 def test_dummies_cost_their_share_of_the_phases() -> None:
-    full = metrics(small(shift__barrier="ideal").simulate(seed=1))
-    lacking = small(shift__barrier="ideal", nodes__count=3)
+    full = metrics(small(building__barrier="ideal").simulate(seed=1))
+    lacking = small(building__barrier="ideal", readout__units=3)
     assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
     found = metrics(lacking.simulate(seed=1))
     assert found["dummy_share"] == 1 / 4
@@ -54,16 +56,25 @@ def test_dummies_cost_their_share_of_the_phases() -> None:
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
 
 
+def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
+    mep = 4 * 100 * 4096  # an MFP of 100 × 4096 B of each of the four nodes
+    refused = small(event__fragment_sizes="fixed", builders__buffer=f"{mep - 1} B")
+    with pytest.raises(ScenarioError, match=rf"of {mep - 1} bytes; .* takes about {mep}: give"):
+        refused.simulate()
+    found = small(event__fragment_sizes="fixed", builders__buffer=f"{mep} B").simulate()
+    assert found.metric("events_built")
+
+
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(small(fragments__rate="20 MHz").simulate(seed=1))
-    assert found["event_rate_hz"] == pytest.approx(20e6, rel=0.06)
+    found = metrics(small(event__rate="20 MHz").simulate(seed=1))
+    assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
-def carded(spike: str, **changes: object) -> FabricScenario:
+def carded(spike: str, **changes: object) -> Scenario:
     """20 MHz: 409.6 kB of each stream in 204.8 us, for half of which a card has room."""
-    card = {"buffer": "204800 B", "spike_probability": 1.0, "spike_mean": spike}
-    keys = {f"nodes__card__{key}": value for key, value in card.items()}
-    return small(fragments__rate="20 MHz", **keys, **changes)
+    card = {"buffer": "204800 B", "spike_probability": 1.0, "spike__mean": spike}
+    keys = {f"readout__card__{key}": value for key, value in card.items()}
+    return small(event__rate="20 MHz", **keys, **changes)
 
 
 def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
@@ -80,39 +91,48 @@ def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_h
 
 
 def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
-    scenario = carded("150 us", nodes__card__spike_kind="exponential")
+    scenario = carded("150 us", readout__card__spike__kind="exponential")
     one, again, other = (scenario.simulate(seed=seed).metrics for seed in (1, 1, 2))
     assert one == again
     assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
 
 
 def test_a_run_too_short_for_its_rate_says_so() -> None:
-    short = small(fragments__rate="5 MHz")
+    short = small(event__rate="5 MHz")
     result = short.simulate(seed=1)
     (warning,) = result.warnings
-    assert "after 0.00328 s only" in warning
-    rates = {"event_rate_hz", "throughput_bps", "node_throughput_bps", "phase_s"}
+    assert "are ready only after 0.00328 s" in warning
+    rates = {
+        "event_rate_hz",
+        "written_event_rate_hz",
+        "throughput_bps",
+        "node_throughput_bps",
+        "phase_s",
+    }
     assert not rates & result.metrics.keys()
-    long_enough = small(fragments__rate="20 MHz").simulate(seed=1)
+    # 31 rounds of 205 us.
+    long_enough = small(event__rate="20 MHz", run__duration="7 ms").simulate(seed=1)
     assert long_enough.warnings == []
     assert rates <= long_enough.metrics.keys()
 
 
 def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
-    full = metrics(small(shift__barrier="ideal").simulate(seed=1))
+    full = metrics(small(building__barrier="ideal").simulate(seed=1))
     # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
     # all data of a node cross four times.
-    for limit in ({"nodes__pcie_rate": "50 Gb/s"}, {"nodes__memory_rate": "200 Gb/s"}):
-        found = metrics(small(shift__barrier="ideal", **limit).simulate(seed=1))
+    for limit in ({"hosts__pcie_rate": "50 Gb/s"}, {"hosts__memory_rate": "200 Gb/s"}):
+        found = metrics(small(building__barrier="ideal", **limit).simulate(seed=1))
         assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
         assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
-    once = small(shift__barrier="ideal", nodes__memory_rate="200 Gb/s", nodes__memory_passes=1)
+    once = small(building__barrier="ideal", hosts__memory_rate="200 Gb/s", hosts__memory_passes=1)
     assert metrics(once.simulate(seed=1))["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
 
 
 def test_the_same_seed_gives_the_same_metrics() -> None:
     scenario = small(
-        fragments__sizes="poisson", shift__jitter="exponential", shift__jitter_mean="1 us"
+        event__fragment_sizes="poisson",
+        building__jitter__kind="exponential",
+        building__jitter__mean="1 us",
     )
     first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
     assert first.metrics == again.metrics
@@ -120,33 +140,33 @@ def test_the_same_seed_gives_the_same_metrics() -> None:
 
 
 def test_groups_share_the_event() -> None:
-    scenario = small(fragments__groups=[{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}])
+    scenario = small(event__groups=[{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}])
     sizes = fabric_system(scenario).mfp_bytes
     assert sizes == [round(4 * 409_600 * 0.4), *[round(4 * 409_600 * 0.2)] * 3]
     with pytest.raises(ScenarioError, match=r"groups have 3 sources; expected .* 4"):
-        small(fragments__groups=[{"sources": 3, "share": 1}]).simulate()
+        small(event__groups=[{"sources": 3, "share": 1}]).simulate()
 
 
 @pytest.mark.parametrize(
     ("changes", "slots", "dummies"),
     [
         ({}, 321 + 19, 19),  # 16 leaves of 20 and one node on the 17th
-        ({"nodes.placement": "spread"}, 324, 3),
-        ({"nodes.placement": "spread", "nodes.dummies": "all-ports"}, 360, 39),
-        ({"nodes.dummies": "none"}, 321, 0),
-        ({"fabric.hosts_per_leaf": 18}, 324, 3),
+        ({"hosts.placement": "spread"}, 324, 3),
+        ({"hosts.placement": "spread", "building.dummies": "all-ports"}, 360, 39),
+        ({"building.dummies": "none"}, 321, 0),
+        ({"network.hosts_per_leaf": 18}, 324, 3),
     ],
 )
 def test_the_placement_decides_the_dummies(
     changes: dict[str, object], slots: int, dummies: int
 ) -> None:
-    system = fabric_system(FabricScenario().with_overrides({"nodes.count": 321} | changes))
+    system = fabric_system(INFINIBAND.with_overrides({"readout.units": 321} | changes))
     assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
     assert system.nodes == 321
 
 
 def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
-    result = small(shift__barrier="ideal").simulate(seed=1)
+    result = small(building__barrier="ideal").simulate(seed=1)
     found = metrics(result)
     # To the neighbour on the leaf over one switch, to the others over three.
     near, far = (
@@ -164,8 +184,13 @@ def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
 def test_a_write_crosses_three_levels() -> None:
     # Two pods of two leaves and two spines, two cores of two cables above each spine: eight hosts,
     # of which one is the neighbour, two are in the same pod and four in the other.
-    pods = {"fabric.pods": 2, "fabric.cores": 2, "fabric.core_links": 2, "fabric.radix": 6}
-    scenario = small(shift__barrier="ideal").with_overrides(pods)
+    pods = {
+        "network.pods": 2,
+        "network.cores": 2,
+        "network.core_links": 2,
+        "network.switch.radix": 6,
+    }
+    scenario = small(building__barrier="ideal").with_overrides(pods)
     fabric = fabric_system(scenario).fabric
     assert len(fabric.switches) == 4 + 4 + 2 * 2
     assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
@@ -181,11 +206,11 @@ def test_a_write_crosses_three_levels() -> None:
 
 
 def test_ports_count_lane_by_lane() -> None:
-    lanes = {"fabric.lanes.count": 3, "fabric.lanes.service_levels": [1, 2]}
-    tables = {"fabric.lanes.high": [[2, 64]], "fabric.lanes.low": [[1, 64]]}
-    scenario = small(nodes__control_service_level=1).with_overrides(lanes | tables)
+    lanes = {"network.lanes.count": 3, "network.lanes.service_levels": [1, 2]}
+    tables = {"network.lanes.high": [[2, 64]], "network.lanes.low": [[1, 64]]}
+    scenario = small(transport__control_service_level=1).with_overrides(lanes | tables)
     # Credits of one packet at a time: outputs wait, and mostly with data.
-    result = scenario.with_overrides({"fabric.buffer": "4160 B"}).simulate(seed=1)
+    result = scenario.with_overrides({"network.switch.buffer": "4160 B"}).simulate(seed=1)
     ports = result.series["ports"]
     assert [sum(of_lane) for of_lane in ports["lane_bytes"]] == ports["bytes"]
     unused, data, control = (sum(of_lane) for of_lane in zip(*ports["lane_bytes"], strict=True))
@@ -202,15 +227,15 @@ def test_ports_count_lane_by_lane() -> None:
 
 def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
     file = tmp_path / "latencies.txt"
-    changes = {"nodes__latency": "histogram", "nodes__latency_file": str(file)}
+    changes = {"hosts__latency__kind": "histogram", "hosts__latency__file": str(file)}
 
     file.write_text("1.5\n")
-    drawn = small(**changes, nodes__latency_less="500 ns").simulate(seed=1)
-    fixed = small(nodes__latency="fixed", nodes__latency_mean="1 us").simulate(seed=1)
+    drawn = small(**changes, hosts__latency__less="500 ns").simulate(seed=1)
+    fixed = small(hosts__latency__kind="fixed", hosts__latency__mean="1 us").simulate(seed=1)
     assert drawn.metrics == fixed.metrics
 
     file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
-    scenario = small(**changes, shift__barrier="ideal", run__duration="20 ms")
+    scenario = small(**changes, building__barrier="ideal", run__duration="20 ms")
     first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
     assert first.metrics == again.metrics != other.metrics
     # Of the writes a quarter waits for 100 us more.
@@ -240,22 +265,22 @@ def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
 
 
 def test_an_imported_fabric_runs_by_its_own_tables() -> None:
-    scenario = FabricScenario().with_overrides(
+    scenario = INFINIBAND.with_overrides(
         {
-            "fabric.shape": "imported",
-            "fabric.dumps": "cluster64",
-            "fabric.rate": "100 Gb/s",
-            "fragments.packing": 5000,
-            "nodes.streams": 1,
-            "nodes.dummies": "none",
-            "shift.barrier": "ideal",
+            "network.shape": "imported",
+            "network.dumps": "cluster64",
+            "network.links.rate": "100 Gb/s",
+            "event.packing": 5000,
+            "readout.streams": 1,
+            "building.dummies": "none",
+            "building.barrier": "ideal",
             "run.duration": "2 ms",
             "run.warmup": "0.2 ms",
         }
     )
     assert fabric_system(scenario).nodes == 64
     imported = metrics(scenario.simulate(seed=1))
-    clean = metrics(scenario.with_overrides({"fabric.dumps": "fattree72"}).simulate(seed=1))
+    clean = metrics(scenario.with_overrides({"network.dumps": "fattree72"}).simulate(seed=1))
     assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
     assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
 
@@ -265,9 +290,9 @@ def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
     tmp_path: Path, speed: str, rate_bps: float
 ) -> None:
     flow = {
-        "nodes.protocol": "flows",
-        "nodes.connection": "unreliable",
-        "fabric.buffer": "64 KiB",
+        "building.protocol": "none",
+        "transport.connection": "unreliable",
+        "network.switch.buffer": "64 KiB",
         "flows.a.source": "h0",
         "flows.a.destination": "h1",
         "flows.a.size": "4 MB",
@@ -280,14 +305,16 @@ def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
     result = scenario.simulate(seed=1)
     payload_bps = rate_bps * 4096 / (4096 + 26)
     assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
-    said = [] if speed == "HDR" else ["tell different speeds; the slower counts"]
+    said = [] if speed == "HDR" else ["have different speeds; the slower one is used"]
     assert len(result.warnings) == len(said)
     assert all(each in result.warnings[0] for each in said)
 
 
 def test_more_nodes_than_hosts_are_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"nodes.count = 5 is more than the 4 hosts"):
-        small(nodes__count=5).simulate()
+    with pytest.raises(
+        ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
+    ):
+        small(readout__units=5).simulate()
 
 
 LOST = (
@@ -299,7 +326,7 @@ LOST = (
         "0x000b 003 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
         "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
         2,
-        "packets to h0 go in a circle: sw1 port 2, sw2 port 3",
+        "packets to h0 loop: sw1 port 2, sw2 port 3",
     ),
 )
 
@@ -314,11 +341,11 @@ def test_tables_that_lead_nowhere_are_refused_at_once(
     tables.write_text(tables.read_text().replace(old, new, 1))
     for protocol in ("shift", "daqpipe"):
         with pytest.raises(ScenarioError, match=said):
-            scenario.with_overrides({"nodes.protocol": protocol}).simulate(seed=1)
+            scenario.with_overrides({"building.protocol": protocol}).simulate(seed=1)
     # A flow only asks for its own way, and for that of its acknowledges.
     changes = {
-        "nodes.connection": "unreliable",
-        "nodes.protocol": "flows",
+        "transport.connection": "unreliable",
+        "building.protocol": "none",
         "flows.a.source": "every",
         "flows.a.destination": destination,
         "flows.a.messages": 1,
@@ -330,7 +357,7 @@ def test_tables_that_lead_nowhere_are_refused_at_once(
         scenario.with_overrides(changes | {"flows.a.destination": "random"}).simulate(seed=1)
     if destination == 0:
         with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
-            scenario.with_overrides(changes | {"nodes.connection": "reliable"}).simulate(seed=1)
+            scenario.with_overrides(changes | {"transport.connection": "reliable"}).simulate(seed=1)
 
 
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
@@ -341,8 +368,8 @@ def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
 def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
     scenario = ring(tmp_path).with_overrides(
         {
-            "fabric.head_of_queue_lifetime": "5 us",
-            "nodes.retry_timeout": "100 us",
+            "network.switch.head_of_queue_lifetime": "5 us",
+            "transport.retry_timeout": "100 us",
         }
     )
     result = scenario.simulate(seed=1)
@@ -356,20 +383,20 @@ def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
 
 
 def test_losses_without_retries_are_said(tmp_path: Path) -> None:
-    scenario = ring(tmp_path).with_overrides({"fabric.head_of_queue_lifetime": "20 us"})
+    scenario = ring(tmp_path).with_overrides({"network.switch.head_of_queue_lifetime": "20 us"})
     result = scenario.simulate(seed=1)
     assert metrics(result)["packets_discarded"] > 0
     said = " ".join(result.warnings)
-    assert "packets were discarded and nothing is sent again" in said
-    assert "the event builder stands still in the end" in said
+    assert "packets were discarded and none is retransmitted" in said
+    assert "the event builder has stalled at the end" in said
 
 
 def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
     scenario = ring(tmp_path).with_overrides(
         {
-            "fabric.head_of_queue_lifetime": "1 us",
-            "nodes.retry_timeout": "20 us",
-            "nodes.retry_count": 0,
+            "network.switch.head_of_queue_lifetime": "1 us",
+            "transport.retry_timeout": "20 us",
+            "transport.retry_count": 0,
         }
     )
     result = scenario.simulate(seed=1)
@@ -381,15 +408,15 @@ def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
 def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() -> None:
     def node_bps(nodes: int, dummies: str) -> float:
         scenario = small(
-            fabric__hosts_per_leaf=4,
-            fabric__spines=4,
-            fabric__radix=8,
-            nodes__count=nodes,
-            nodes__dummies="all-ports",
-            nodes__local_rate="200 Gb/s",  # its own builder takes a phase as others do
-            shift__barrier="ideal",
-            shift__phases_per_barrier=8,
-            shift__dummy_phases=dummies,
+            network__hosts_per_leaf=4,
+            network__spines=4,
+            network__switch__radix=8,
+            readout__units=nodes,
+            building__dummies="all-ports",
+            hosts__local_rate="200 Gb/s",  # its own builder takes a phase as others do
+            building__barrier="ideal",
+            building__phases_per_barrier=8,
+            building__dummy_phases=dummies,
             run__duration="20 ms",
         )
         return metrics(scenario.simulate())["node_throughput_bps"]
@@ -404,13 +431,13 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
 def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
     # Two leaves of two hosts; every phase but the local one crosses the spines, and its writes
     # follow each other on the wire.
-    costs = {"nodes__message_cost": "1 us", "fabric__crossbar_speedup": 2}
+    costs = {"hosts__message_cost": "1 us", "network__switch__crossbar_speedup": 2}
     for meps in (1, 2, 4):
         runs = {
             barrier: metrics(
                 small(
-                    shift__barrier=barrier,
-                    shift__meps_per_phase=meps,
+                    building__barrier=barrier,
+                    building__meps_per_phase=meps,
                     run__duration="6 ms",
                     **(costs if barrier == "centralised" else {}),
                 ).simulate(seed=1)
@@ -432,19 +459,22 @@ def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
 
 
 def test_a_window_has_no_number_of_multi_event_packets() -> None:
-    with pytest.raises(ScenarioError, match=r"meps_per_phase above 1 needs change = \"count\""):
-        small(shift__change="window", shift__meps_per_phase=2)
-    with pytest.raises(SimulationError, match=r"a round takes 12 MFPs, and room for 13"):
-        small(shift__meps_per_phase=3, nodes__source_buffer="4 MB").simulate()
+    with pytest.raises(
+        ScenarioError,
+        match=r"building.meps_per_phase means nothing with building.change = .window.",
+    ):
+        small(building__change="window", building__meps_per_phase=2)
+    with pytest.raises(ScenarioError, match=r"a round takes 12 MFPs, and room for 13"):
+        small(building__meps_per_phase=3, readout__buffer="4 MB").simulate()
 
 
 def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
     scenario = small(
-        fabric__hosts_per_leaf=4,
-        fabric__spines=4,
-        fabric__radix=8,
-        shift__barrier="ideal",
-        nodes__folded=False,
+        network__hosts_per_leaf=4,
+        network__spines=4,
+        network__switch__radix=8,
+        building__barrier="ideal",
+        builders__folded=False,
         run__duration="6 ms",
     )
     result = scenario.simulate(seed=1, timeline=True)  # books that do not balance are refused
@@ -457,9 +487,11 @@ def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None
     assert found["phase_s"] == pytest.approx(sum(ways) / 4, rel=0.01)
     payload = 8 * 100 * 4096
     assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=0.01)
-    assert found["throughput_bps"] == pytest.approx(4 * found["node_throughput_bps"])
-    assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.01)
-    assert found["events_built"] == pytest.approx(found["event_rate_hz"] * 5.5e-3, abs=4 * 4096)
+    assert found["throughput_bps"] == pytest.approx(4 * found["node_throughput_bps"], rel=0.02)
+    assert found["written_event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.01)
+    assert found["events_built"] == pytest.approx(
+        found["written_event_rate_hz"] * 5.5e-3, abs=4 * 4096
+    )
     assert found["dummy_share"] == 0
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
     ports = result.series["ports"]
@@ -487,12 +519,12 @@ def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None
 def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> None:
     def in_step(**changes: object) -> float:
         scenario = small(
-            fabric__leaves=4,
-            fabric__spines=4,
-            fabric__hosts_per_leaf=4,
-            fabric__radix=8,
-            nodes__folded=False,
-            shift__barrier="ideal",
+            network__leaves=4,
+            network__spines=4,
+            network__hosts_per_leaf=4,
+            network__switch__radix=8,
+            builders__folded=False,
+            building__barrier="ideal",
             run__duration="4 ms",
             **changes,
         )
@@ -501,35 +533,39 @@ def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> No
     far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
     assert in_step() == pytest.approx(far, rel=0.02)
     # Three nodes of each leaf: every second pair of slots lacks one, but no phase has a conflict.
-    assert in_step(nodes__count=12, nodes__placement="spread") < 1.02 * far
-    assert in_step(nodes__count=15) < 1.02 * far
-    assert in_step(nodes__order="shuffled") > 1.3 * far
+    assert in_step(readout__units=6, hosts__placement="spread") < 1.02 * far
+    assert in_step(readout__units=8, builders__units=7) < 1.02 * far
+    assert in_step(hosts__order="shuffled") > 1.3 * far
+
+
+WINDOWS = {"building__window": "50 us", "building__grace": "5 us"}
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 7])
 @pytest.mark.parametrize("change", ["count", "window"])
 def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: str) -> None:
     scenario = small(
-        fabric__hosts_per_leaf=4,
-        fabric__spines=4,
-        fabric__radix=8,
-        nodes__count=nodes,
-        nodes__folded=False,
-        shift__change=change,
-        shift__window="50 us",
-        shift__grace="5 us",
+        network__hosts_per_leaf=4,
+        network__spines=4,
+        network__switch__radix=8,
+        readout__units=(nodes + 1) // 2,
+        builders__units=nodes // 2,
+        builders__folded=False,
+        **({"building__change": change} | (WINDOWS if change == "window" else {})),
     )
     found = metrics(scenario.simulate(seed=1))
     readouts, builders = (nodes + 1) // 2, nodes // 2
     assert found["events_built"] > 0
-    assert found["node_throughput_bps"] == pytest.approx(found["throughput_bps"] / readouts)
+    assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)
     system = fabric_system(scenario)
     assert len(system.mfp_bytes) == readouts
     assert found["dummy_share"] == pytest.approx(1 - builders / len(system.builders))
 
 
-def test_unfolded_needs_a_node_to_build() -> None:
-    with pytest.raises(SimulationError, match=r"no builder unit; give at least one"):
-        small(nodes__count=1, nodes__folded=False).simulate()
-    with pytest.raises(ScenarioError, match=r"nodes.folded = false has no closed form"):
-        small(nodes__folded=False).analyse()
+def test_unfolded_units_are_as_many_as_one_another() -> None:
+    with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; unfolded"):
+        small(readout__units=3, builders__units=1, builders__folded=False)
+    with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
+        small(readout__units=3, builders__units=1)
+    with pytest.raises(ScenarioError, match=r"builders.folded = false has no closed form"):
+        small(builders__folded=False).analyse()

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from small_fabrics import metrics, small, way_s
 
-from daqloom.scenario import FabricScenario, ScenarioError, load_system, to_toml
+from daqloom.scenario import Scenario, ScenarioError, load, to_toml
 
 RATE_BPS = 200e9
 
 
-def flows(**changes: object) -> FabricScenario:
+def flows(**changes: object) -> Scenario:
     """From host 0 to its neighbour on the leaf, unless told otherwise."""
     fixed: dict[str, object] = {
-        "nodes__protocol": "flows",
+        "building__protocol": "none",
         "flows__a__source": 0,
         "flows__a__destination": 1,
         "run__duration": "500 us",
@@ -28,12 +28,12 @@ def wire_bytes(size: int) -> int:
     return size + -(-size // 4096) * 26 + 16 + 4
 
 
-def found(scenario: FabricScenario, seed: int = 1) -> dict[str, float]:
+def found(scenario: Scenario, seed: int = 1) -> dict[str, float]:
     return metrics(scenario.simulate(seed=seed))
 
 
 def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
-    one = found(flows(flows__a__size="8 B", flows__a__outstanding=1, nodes__message_cost="50 ns"))
+    one = found(flows(flows__a__size="8 B", flows__a__outstanding=1, hosts__message_cost="50 ns"))
     wire = wire_bytes(8)
     expected = 2 * 50e-9 + wire * 8 / RATE_BPS + way_s(1, wire)
     assert one["flow_latency_s.a.min"] == pytest.approx(expected, abs=2e-12)
@@ -81,7 +81,7 @@ def test_a_load_at_random_is_delivered() -> None:
     mean = 4 * 0.3 * 450e-6 / (wire_bytes(256) * 8 / RATE_BPS)
     assert one["flow_messages.a"] == pytest.approx(mean, abs=5 * mean**0.5)
     assert one["link_utilisation.host.up"] > 0.3  # acknowledges besides
-    unreliable = found(scenario.with_overrides({"nodes.connection": "unreliable"}))
+    unreliable = found(scenario.with_overrides({"transport.connection": "unreliable"}))
     assert unreliable["link_utilisation.host.up"] == pytest.approx(0.3, rel=0.03)
     assert found(scenario) == one
     assert found(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
@@ -98,7 +98,7 @@ def test_hosts_have_names() -> None:
     named = flows(flows__a__source="h0", flows__a__destination="h1")
     with pytest.raises(ScenarioError) as refused:
         named.simulate()
-    [first, _, last] = str(refused.value).split("a name of ")[1].split()
+    [first, _, last] = str(refused.value).split("a name from ")[1].split()
     assert found(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
 
 
@@ -122,11 +122,11 @@ def test_what_never_arrives_is_said() -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("flows.a.source=1", "both 1; a host does not send to itself"),
-        ("flows.a.source=-1", "is no host; give its place in the order of ports"),
-        ("flows.a.source=true", "is no host"),
+        ("flows.a.source=1", "both 1; a host cannot send to itself"),
+        ("flows.a.source=-1", "is not a host; give its place in the order of ports"),
+        ("flows.a.source=true", "is not a host"),
         ("flows.a.load=1.5", "must be at most 1"),
-        ("flows.a.arrivals=poisson", "needs a mean"),
+        ("flows.a.arrivals=poisson", "requires a mean"),
         ("flows.a.outstanding=0", "must be at least 1"),
         ("flows.a.service_level=16", "must be at most 15"),
         ("flows.a.start=1 ms", r"flows\.a\.start = 1 ms is not before the end of the run"),
@@ -146,9 +146,12 @@ def test_what_cannot_be_is_said(override: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"flows__a__source": 4}, r"flows\.a\.source = 4 is no node; expected 0 to 3, or a name"),
-        ({"flows__a__destination": "x"}, r"flows\.a\.destination = x is no node"),
-        ({"nodes__count": 1, "flows__a__destination": "random"}, "would send to itself|alone"),
+        (
+            {"flows__a__source": 4},
+            r"flows\.a\.source = 4 is not a node; expected 0 to 3, or a name",
+        ),
+        ({"flows__a__destination": "x"}, r"flows\.a\.destination = x is not a node"),
+        ({"hosts__count": 1, "flows__a__destination": "random"}, "would send to itself|alone"),
     ],
 )
 def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: str) -> None:
@@ -159,55 +162,60 @@ def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: st
 
 
 def test_protocol_and_flows_go_together() -> None:
-    with pytest.raises(ScenarioError, match="needs a flow"):
-        small(nodes__protocol="flows")
-    with pytest.raises(ScenarioError, match=r"nodes\.protocol is not given"):
-        small(flows__a__source=0, flows__a__destination=1)
+    with pytest.raises(ScenarioError, match="requires a flow"):
+        small(building__protocol="none")
+    beside = small(flows__a__source=0, flows__a__destination=1)
+    with pytest.raises(
+        ScenarioError, match=r'\[flows\] beside building.protocol = "shift" is not possible yet'
+    ):
+        beside.simulate()
 
 
 def test_a_flow_without_a_weight_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"flows\.a\.service_level = 1 is on lane 1"):
         flows(
-            flows__a__service_level=1, fabric__lanes__count=2, fabric__lanes__service_levels=[0, 1]
+            flows__a__service_level=1,
+            network__lanes__count=2,
+            network__lanes__service_levels=[0, 1],
         )
 
 
 def test_what_is_not_acknowledged_is_not_sent_again() -> None:
-    with pytest.raises(ScenarioError, match="needs a reliable connection"):
-        flows(nodes__connection="unreliable", nodes__retry_timeout="1 ms")
+    with pytest.raises(ScenarioError, match=r"transport.retry_timeout means nothing with"):
+        flows(transport__connection="unreliable", transport__retry_timeout="1 ms")
 
 
 def test_flows_read_back_as_shown(tmp_path: Path) -> None:
     shown = tmp_path / "shown.toml"
     scenario = flows(flows__b__source="every", flows__b__destination="random")
     shown.write_text(to_toml(scenario))
-    assert load_system(shown).hash() == scenario.hash()
+    assert load(shown).hash() == scenario.hash()
 
 
 def test_the_wire_of_a_write_is_the_engines() -> None:
     for size in (1, 16, 255, 256, 257, 4096, 4097, 70_001):
         scenario = flows(
-            flows__a__size=f"{size} B", flows__a__messages=3, nodes__connection="unreliable"
-        ).with_overrides({"fabric.mtu": "1 KiB"})
+            flows__a__size=f"{size} B", flows__a__messages=3, transport__connection="unreliable"
+        ).with_overrides({"transport.mtu": "1 KiB"})
         # Up to the leaf and down to the neighbour, with updates of credit counted apart.
         carried = [size for size in scenario.simulate().series["ports"]["bytes"] if size > 0]
-        assert carried == [3 * scenario.fabric.wire_bytes(size)] * 2
+        assert carried == [3 * scenario.transport.wire_bytes(size)] * 2
 
 
 def test_measured_latencies_less_the_network_come_out_as_they_were_measured(tmp_path: Path) -> None:
     """The way of `docs/how-to/use-measured-latencies.md`."""
-    alone = found(load_system("ib-write-lat"))["flow_latency_s.ping.mean"]
+    alone = found(load("ib-write-lat"))["flow_latency_s.ping.mean"]
     seen_us = [1.21, 1.22, 1.22, 1.25, 1.61]
     measured = tmp_path / "latencies.txt"
     lines = [f"{number}, {value}" for number, value in enumerate(seen_us, 1)]
     measured.write_text("\n".join(["#, usec", *lines]))
     drawn = found(
-        load_system(
+        load(
             "ib-write-lat",
             {
-                "nodes.latency": "histogram",
-                "nodes.latency_file": str(measured),
-                "nodes.latency_less": f"{alone * 1e9:.3f} ns",
+                "hosts.latency.kind": "histogram",
+                "hosts.latency.file": str(measured),
+                "hosts.latency.less": f"{alone * 1e9:.3f} ns",
                 "run.duration": "4 ms",
             },
         )

@@ -3,20 +3,20 @@
 import pytest
 from small_fabrics import metrics
 
-from daqloom.scenario import FabricScenario, load_system
+from daqloom.scenario import Scenario, load
 from daqloom.simulate.port_wait import Probe, probe_of
 
 BLOCK = 64
 
 
 def probed(**changes: object) -> dict[str, float]:
-    scenario = load_system("ib-buffer-probe", {k.replace("__", "."): v for k, v in changes.items()})
+    scenario = load("ib-buffer-probe", {k.replace("__", "."): v for k, v in changes.items()})
     return metrics(scenario.simulate())
 
 
 @pytest.mark.parametrize("blocks", [256, 300, 511, 1024, 2048])
 def test_packets_of_a_block_tell_it_to_the_block(blocks: int) -> None:
-    found = probed(fabric__buffer=f"{blocks * BLOCK} B", flows__burst__size="160 KiB")
+    found = probed(network__switch__buffer=f"{blocks * BLOCK} B", flows__burst__size="160 KiB")
     assert found["inferred_buffer_bytes.least"] == blocks * BLOCK
     assert found["inferred_buffer_bytes.most"] == blocks * BLOCK
 
@@ -25,7 +25,7 @@ def test_packets_of_a_block_tell_it_to_the_block(blocks: int) -> None:
 @pytest.mark.parametrize("blocks", [389, 390, 1024])
 def test_larger_packets_tell_it_to_a_packet(size: int, blocks: int) -> None:
     found = probed(
-        fabric__buffer=f"{blocks * BLOCK} B",
+        network__switch__buffer=f"{blocks * BLOCK} B",
         flows__stream__size=f"{size} B",
         flows__burst__size="160 KiB",
     )
@@ -54,11 +54,11 @@ def test_how_the_burst_is_cut_does_not_matter(messages: int) -> None:
 @pytest.mark.parametrize(
     "override",
     [
-        {"fabric__credit_release": "per-block"},
-        {"fabric__rate": "200 Gb/s"},
-        {"fabric__delay": "500 ns"},
-        {"fabric__mtu": "256 B"},
-        {"fabric__input_queue": "fifo"},
+        {"network__switch__credit_release": "per-block"},
+        {"network__links__rate": "200 Gb/s"},
+        {"network__links__delay": "500 ns"},
+        {"transport__mtu": "256 B"},
+        {"network__switch__input_queue": "fifo"},
     ],
 )
 def test_it_holds_for_other_switches(override: dict[str, object]) -> None:
@@ -68,7 +68,7 @@ def test_it_holds_for_other_switches(override: dict[str, object]) -> None:
 
 
 def test_updates_at_intervals_leave_an_error() -> None:
-    found = probed(fabric__credit_update_interval="50 ns")
+    found = probed(network__switch__credit_update_interval="50 ns")
     assert found["inferred_buffer_bytes.least"] <= 64 * 1024 <= found["inferred_buffer_bytes.most"]
     # 50 ns either way are ten packets of 62 B, and one of a block.
     width = found["inferred_buffer_bytes.most"] - found["inferred_buffer_bytes.least"]
@@ -86,9 +86,9 @@ def test_a_burst_that_fits_gives_the_least_only() -> None:
     "override",
     [
         {"flows__stream__outstanding": 1000},  # fewer than fit: the source runs dry
-        {"fabric__buffer": "4160 B", "flows__stream__size": "4 KiB"},  # no loop is covered
+        {"network__switch__buffer": "4160 B", "flows__stream__size": "4 KiB"},  # no loop is covered
         {"flows__burst__start": "59 us"},  # not over at the end
-        {"nodes__connection": "reliable"},
+        {"transport__connection": "reliable"},
         {"flows__burst__destination": 0},
         {"flows__burst__service_level": 1},
         {"flows__stream__load": 0.5},
@@ -110,6 +110,6 @@ def test_a_person_may_use_the_formula_alone() -> None:
 
 
 def test_other_flows_are_no_probe() -> None:
-    scenario = load_system("ib-uniform-64")
-    assert isinstance(scenario, FabricScenario)
+    scenario = load("ib-uniform-64")
+    assert isinstance(scenario, Scenario)
     assert probe_of(scenario) is None

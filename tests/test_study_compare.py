@@ -79,4 +79,5 @@ def test_the_command_prints_one_object_for_programs() -> None:
         "simulated_peak_bytes": found.simulated_peak,
         "arrivals_factor": found.arrivals_factor,
         "network_factor": found.network_factor,
+        "warnings": [],
     }

@@ -29,6 +29,7 @@ from daqloom.study.scale import Load
 from daqloom.study.store import Store
 
 PEAK, COURSE = "buffer_peak_bytes.tor", "course.buffer_peak_bytes.tor"
+NEEDED = "buffer_needed_bytes.tor"
 RATES = np.array([2e3, 6e3, 12e3, 18e3])
 SIZES = np.array([1e6, 2e6, 4e6, 5e6])
 TRUE = Gev(50e6, 4e6, 0.0)
@@ -92,6 +93,51 @@ def test_seeds_are_pooled_and_the_level_is_that_of_the_distribution() -> None:
     assert level.value == pytest.approx(true, rel=0.2)
 
 
+def with_needed(dataset: xarray.Dataset, slices: np.ndarray) -> xarray.Dataset:
+    """As `with_course`, of what a shared-memory switch needed."""
+    held = dataset[COURSE]
+    needed = held.copy(data=np.broadcast_to(slices, held.shape).copy())
+    needed[{"by": 0}] = math.nan
+    peak = dataset[PEAK].copy()
+    return dataset.assign({f"course.{NEEDED}": needed, NEEDED: peak})
+
+
+def test_levels_are_of_the_buffer_that_the_switch_needed_where_that_is_known() -> None:
+    held = gumbel()
+    dataset = with_course(study([12e3], [5e6]), held)
+    ideal = levels(dataset, [period("hour")])
+    assert ideal.metric == PEAK
+    [answer, meant] = study_levels.sentences(dataset, ideal, ideal.points[0])[:2]
+    assert " an ideal buffer of " in answer
+    assert "A shared-memory switch needs more" in meant
+
+    # 7 cells of 256 B for a frame of 1518 B, and half as much free as is used.
+    factor = 1.5 * 7 * 256 / 1518
+    dataset = with_needed(dataset, factor * held)
+    nominal = levels(dataset, [period("hour")])
+    assert nominal.metric == NEEDED
+    [one], [other] = ideal.points[0].levels, nominal.points[0].levels
+    assert other.value == pytest.approx(factor * one.value, rel=1e-3)
+    [answer, meant] = study_levels.sentences(dataset, nominal, nominal.points[0])[:2]
+    assert " a buffer of " in answer
+    assert "the total buffer of the simulated switch" in meant
+    assert "buffer needed by the top-of-rack switch (MB)" in study_levels.head(dataset, nominal)
+
+
+def test_levels_are_not_of_two_kinds_of_buffer() -> None:
+    """A study of two switches, of which one tells what it needed: both are of what was held."""
+    dataset = with_course(study([6e3, 12e3], [5e6]), gumbel())
+    dataset = with_needed(dataset, gumbel())
+    assert levels(dataset, [period("hour")], replicas=0).metric == NEEDED
+    dataset[f"course.{NEEDED}"][{"event.rate": 0}] = math.nan
+    assert levels(dataset, [period("hour")], replicas=0).metric == PEAK
+    # But a point that dropped packets has no level, and need not tell.
+    lossy = xarray.zeros_like(dataset[PEAK])
+    lossy[{"event.rate": 0}] = 3
+    dataset["packets_dropped"] = lossy
+    assert levels(dataset, [period("hour")], replicas=0).metric == NEEDED
+
+
 def test_slices_that_are_alike_are_merged() -> None:
     # Every value four times in a row: blocks of four slices are the first without likeness.
     own = draw(TRUE, 60, np.random.default_rng(3)).reshape(3, 20)
@@ -106,7 +152,7 @@ def test_never_fewer_than_twenty_blocks_and_then_a_warning() -> None:
     rising = gumbel(1) + np.linspace(0, 60e6, 80)  # neighbours are alike at any length
     fit, block_s = fit_blocks(rising, np.array([8.0]), replicas=19)
     assert (fit.maxima.size, block_s) == (20, pytest.approx(0.4))
-    assert any("alike" in warning for warning in fit.warnings)
+    assert any("correlated" in warning for warning in fit.warnings)
 
 
 def test_runs_of_different_length_give_blocks_of_one_length() -> None:
@@ -144,7 +190,7 @@ def test_levels_at_chosen_steps_only() -> None:
         *((2e3, size) for size in SIZES),
         *((rate, 1e6) for rate in RATES),
     }
-    with pytest.raises(StudyError, match=r"event\.rate = 5 kHz is no step.*2 kHz, 6 kHz"):
+    with pytest.raises(StudyError, match=r"event\.rate = 5 kHz is not a step.*2 kHz, 6 kHz"):
         levels(dataset, at={"event.rate": [5e3]})
 
 
@@ -155,7 +201,7 @@ def test_a_peak_that_a_limit_sets_is_told_as_that_limit() -> None:
     [point] = found.points
     assert point.limit == pytest.approx(52e6, rel=0.01)
     [answer, *_] = study_levels.sentences(dataset, found, point)
-    assert answer.startswith("At 12 kHz × 5 MB the peaks crowd against 52")
+    assert answer.startswith("At 12 kHz × 5 MB peaks saturate near 52")
     assert study_levels.rows(dataset, found)[0][4].endswith("(limit)")
 
 
@@ -183,7 +229,7 @@ def test_periods_are_read_as_people_say_them(text: str, length_s: float, often: 
 
 @pytest.mark.parametrize("text", ["", "fortnight", "0 h", "-1 h", "3", "1e3 h", "h"])
 def test_what_is_no_period_is_refused(text: str) -> None:
-    with pytest.raises(StudyError, match="is no period"):
+    with pytest.raises(StudyError, match="is not a period"):
         period(text)
 
 
@@ -234,7 +280,12 @@ def test_a_search_is_fitted_where_it_found_a_boundary() -> None:
     status = np.where(boundary.notnull(), "found", "").astype("<U8")
     status[1, 0, 0, :] = "never"
     status[1, 0, 1, 0] = "above"  # the other seeds found theirs
-    about = {"units": "B", "key": "switch.tor.buffer", "find": "smallest", "bounds": [0, 1e9]}
+    about = {
+        "units": "B",
+        "key": "network.switch.tor.buffer",
+        "find": "smallest",
+        "bounds": [0, 1e9],
+    }
     searched = dataset.assign(
         boundary=boundary.assign_attrs(about), boundary_status=(boundary.dims, status)
     )
@@ -261,7 +312,7 @@ def test_further_axes_have_a_surface_for_each_step() -> None:
 
 
 def test_a_study_of_one_axis_has_no_surface() -> None:
-    with pytest.raises(StudyError, match="two axes of numbers"):
+    with pytest.raises(StudyError, match="two numeric axes"):
         fits(study().isel({"event.rate": [0]}))
     assert study_surface.finding(study().isel({"event.rate": [0]})) is None
 
@@ -272,8 +323,8 @@ def test_a_point_outside_of_the_interval_is_told() -> None:
     formula, _ = fits(dataset, terms="plane", below=10e6)
     [answer, *others] = study_surface.sentences(dataset, [formula], point, 10e6)
     assert "by extrapolation; the formula itself gives 35 MB there, outside of" in answer
-    assert "Fitted are only points of at most 10 MB." in others
-    assert any(sentence.startswith("Extrapolation trusts the shape") for sentence in others)
+    assert "Only points of at most 10 MB are fitted." in others
+    assert any(sentence.startswith("Extrapolation relies on the shape") for sentence in others)
 
 
 def test_a_surface_that_rests_on_single_points_is_told_without_leaving_them_out() -> None:
@@ -299,7 +350,7 @@ def test_one_factor_between_two_methods() -> None:
     assert pair.left_out == {"saturated": 1}
     assert pair.parting == 0
     [_, within, *_] = study_methods.sentences(pair)
-    assert within == "All points are within 10 % of that: one factor does it."
+    assert within == "All points are within 10 % of that: one factor describes them."
 
 
 def test_one_factor_through_some_points() -> None:
@@ -311,7 +362,7 @@ def test_one_factor_through_some_points() -> None:
     assert len(pair.at) == 15 - int(left.sum())
     [pair] = agreements(at_steps(dataset, {"event.rate": 6e3}))
     assert {point["event.rate"] for point in pair.at} == {6e3}
-    with pytest.raises(StudyError, match="7 kHz is no step of this study; its steps are 2 kHz,"):
+    with pytest.raises(StudyError, match="7 kHz is not a step of this study; its steps are 2 kHz,"):
         at_steps(dataset, {"event.rate": 7e3})
 
 
@@ -352,7 +403,7 @@ def test_every_finding_is_drawn() -> None:
 def test_the_figure_of_levels_has_the_maxima_at_their_plotting_positions() -> None:
     dataset = with_course(study([12e3], [5e6]), gumbel())
     found = levels(dataset, replicas=0)
-    [axes] = study_levels.figure(dataset, found.points[0], found.periods).axes
+    [axes] = study_levels.figure(dataset, found, found.points[0]).axes
     dots = next(line for line in axes.lines if line.get_marker() == "o")
     times, values = dots.get_data()
     assert times[-1] == pytest.approx(0.1 * 241)  # the highest of 240
@@ -374,7 +425,7 @@ methods = ["analyse", "simulate"]
 [set]
 "run.duration" = "0.1 s"
 "run.warmup" = "10 ms"
-"switch.tor.model" = "infinite"
+"network.switch.tor.model" = "infinite"
 [grid]
 "event.rate" = ["1 kHz", "2 kHz", "4 kHz"]
 "event.size" = ["100 kB", "200 kB", "300 kB", "400 kB"]
@@ -412,7 +463,7 @@ def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_pa
     for name, words in (
         ("levels", "At 2 kHz × 400 kB"),
         ("fit", "At 2 kHz × 400 kB the surface through the simulation gives"),
-        ("compare", "times what the formula gives"),
+        ("compare", "times the value of the formula"),
     ):
         drawn = tmp_path / f"{name}.png"
         few = ["--at", "event.size=400 kB"] if name == "levels" else []
@@ -425,11 +476,11 @@ def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["levels", "--period", "fortnight"], '"fortnight" is no period'),
+        (["levels", "--period", "fortnight"], '"fortnight" is not a period'),
         (["levels", "--at", "rate=1"], "the axes of this study are event.rate, event.size"),
         (["levels", "--at", "event.rate=1 MB"], '--at event.rate: "1 MB" is not in Hz'),
-        (["levels", "--at", "event.rate=3 kHz"], "is no step of this study"),
-        (["levels", "--period", "1 s", "--fill", "x"], '"x" is no period'),
+        (["levels", "--at", "event.rate=3 kHz"], "is not a step of this study"),
+        (["levels", "--period", "1 s", "--fill", "x"], '"x" is not a period'),
         (["fit", "--terms", "1 + z"], 'cannot read "z"'),
         (["fit", "--below", "1 Hz"], '--below "1 Hz" is not in B'),
         (["fit", "--below", "1 B"], "0 points are too few"),

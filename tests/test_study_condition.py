@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.metrics import Systems
 from daqloom.result import Result
 from daqloom.scenario.quantities import format_quantity
 from daqloom.study import StudyError
@@ -105,19 +106,23 @@ def test_spaces_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("text", "method", "sentence"),
     [
-        ("packets_droped == 0", "simulate", 'no metric; did you mean "packets_dropped"?'),
+        ("packets_droped == 0", "simulate", 'not a metric; did you mean "packets_dropped"?'),
         ("collection_latency_s.p98 < 1", "simulate", 'did you mean "collection_latency_s.p9'),
         ("xyzzy == 0", "simulate", "docs/reference/metrics.md lists them"),
-        ("drops_by_port.* == 0", "simulate", "is no condition"),
-        ("packets_dropped == 0", "analyse", "not given by analyse, only by simulate, measure"),
+        ("drops_by_port.* == 0", "simulate", "is not a condition"),
+        (
+            "packets_dropped == 0",
+            "analyse",
+            "is not given by analyse, only by simulate (rack); use",
+        ),
         ("packets_dropped == 0", "guess", "known are analyse, simulate, measure"),
         ("packets_dropped", "simulate", "write METRIC COMPARISON NUMBER"),
         ("packets_dropped = 0", "simulate", "write METRIC COMPARISON NUMBER"),
-        ("0 == packets_dropped", "simulate", "is no metric"),
-        ("0 < packets_dropped < 5", "simulate", "is no condition"),
-        ("", "simulate", "is no condition"),
-        ("packets_dropped == 0 and ", "simulate", "is no condition"),
-        ("packets_dropped == 0 or event_rate_hz > 1", "simulate", "is no condition"),
+        ("0 == packets_dropped", "simulate", "is not a metric"),
+        ("0 < packets_dropped < 5", "simulate", "is not a condition"),
+        ("", "simulate", "is not a condition"),
+        ("packets_dropped == 0 and ", "simulate", "is not a condition"),
+        ("packets_dropped == 0 or event_rate_hz > 1", "simulate", "is not a condition"),
         ("packets_dropped == zero", "simulate", "a number of packets, 0 or more"),
         ("packets_dropped == -1", "simulate", "a number of packets, 0 or more"),
         ("packets_dropped == nan", "simulate", "a number of packets, 0 or more"),
@@ -134,6 +139,16 @@ def test_a_mistake_is_one_sentence(text: str, method: str, sentence: str) -> Non
     with pytest.raises(StudyError) as caught:
         Condition.parse(text, method)
     assert sentence in str(caught.value)
+
+
+def test_a_method_is_asked_for_what_it_gives_for_the_kind_of_system() -> None:
+    text = "barrier_share < 0.5 and control_messages > 0"
+    assert str(Condition.parse(text, "measure", Systems.SHIFT)) == text
+    # A study that varies the protocol has points of several kinds: one that has it is enough.
+    assert str(Condition.parse(text, "simulate", Systems.FABRIC)) == text
+    told = r"barrier_share is not given by measure for this kind of system \(DAQPIPE\), only by "
+    with pytest.raises(StudyError, match=told):
+        Condition.parse(text, "measure", Systems.DAQPIPE)
 
 
 @given(st.text(max_size=80))

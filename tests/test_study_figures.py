@@ -42,7 +42,9 @@ def test_lines_show_means_with_standard_errors():
     [bars] = axes.containers[1].lines[2]
     low, high = np.array(bars.get_segments())[0, :, 1]
     assert (high - low) / 2 == pytest.approx(1.2)
-    assert {"event rate (kHz)", "most held by the top-of-rack switch (MB)"} <= set(texts(figure))
+    assert {"event rate (kHz)", "peak occupancy of the top-of-rack switch (MB)"} <= set(
+        texts(figure)
+    )
     caption = study_figures.lines_caption(study(RATES), PEAK)
     assert "3 seeds" in caption
     assert "standard deviation" in caption
@@ -54,7 +56,7 @@ def test_saturated_points_are_hollow_and_not_joined():
     assert np.isnan(curve(axes, 1)[3, 1])
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     assert [np.nansum(line.get_ydata()) for line in hollow] == pytest.approx([40, 48])
-    assert "links are full" in figure.legends[0].get_texts()[2].get_text()
+    assert "links saturated" in figure.legends[0].get_texts()[2].get_text()
 
 
 def test_the_operating_point_is_marked_where_it_lies_on_the_axis():
@@ -110,7 +112,7 @@ def test_many_steps_are_thinned_and_the_caption_says_so():
 
 def test_the_bound_of_the_links_stands_beside_a_searched_rate():
     assert "bound of the links" in texts(study_figures.lines(searched(SIZES, MODELS)))
-    assert "Searched: the largest event.rate with drop_fraction < 0.001." in (
+    assert "Search for the largest event.rate with drop_fraction < 0.001." in (
         study_figures.search_caption(searched(SIZES, MODELS))
     )
 
@@ -120,7 +122,7 @@ def test_searches_that_found_nothing_are_counted():
     dataset["boundary_status"][1, 0, :2] = "above"
     assert study_figures.search_caption(dataset).endswith(
         "2 of 9 searches found no boundary within 500 Hz to 60 kHz: at 2 it holds even at 60 kHz. "
-        "They are kept and flagged; wider bounds may find one."
+        "They are kept and flagged; use wider bounds to find one."
     )
 
 
@@ -146,15 +148,34 @@ def test_a_heat_map_has_a_panel_for_each_method_and_their_ratio():
 
 
 def test_few_steps_of_a_map_are_its_ticks():
-    builders = ("builders.count", [1, 2, 4], "")
+    builders = ("builders.units", [1, 2, 4], "")
     rates = ("event.rate", np.arange(1, 21) * 1e3, "Hz")
     axes = study_figures.heat_map(study(rates, builders)).axes[0]
     assert list(axes.get_yticks()) == [1, 2, 4]
     assert len(axes.get_xticks()) < 20
 
 
+def test_the_cells_of_a_small_map_hold_their_values():
+    dataset = study(RATES, SIZES, operating_point=POINT)
+    formula, simulation, ratio, *_ = study_figures.heat_map(dataset).axes
+    for axes, by in ((formula, "analyse"), (simulation, "simulate")):
+        mean = dataset["buffer_peak_bytes.tor"].sel({"by": by}).mean("seed") / 1e6
+        written = {text.xy: float(text.get_text().replace(",", "")) for text in axes.texts}
+        assert len(written) == mean.size
+        for (rate, size), number in written.items():
+            at = mean.sel({"event.rate": rate * 1e3, "event.size": size * 1e6})
+            assert number == pytest.approx(float(at), rel=5e-3)
+    assert {text.get_text() for text in ratio.texts} == {"1.2"}
+
+
+def test_the_cells_of_a_large_map_have_no_room_for_values():
+    rates = ("event.rate", [1e3 * n for n in range(1, 21)], "Hz")
+    sizes = ("event.size", [1e6 * n for n in range(1, 17)], "B")
+    assert not study_figures.heat_map(study(rates, sizes)).axes[0].texts
+
+
 def test_a_heat_map_needs_two_axes_of_numbers():
-    with pytest.raises(StudyError, match="two axes of numbers"):
+    with pytest.raises(StudyError, match="two numeric axes"):
         study_figures.heat_map(study(RATES, MODELS))
 
 
@@ -275,16 +296,16 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     assert shown_variables(dataset) == [LATENCY, PEAK]
     assert shown_variables(dataset, PEAK) == [PEAK]
     left, right = {name: figure for name, _, _, figure in figures(dataset)}["lines"].axes
-    assert left.get_ylabel() == "collection latency, mean (ms)"
-    assert right.get_ylabel() == "most held by the top-of-rack switch (MB)"
+    assert left.get_ylabel() == "event latency, mean (ms)"
+    assert right.get_ylabel() == "peak occupancy of the top-of-rack switch (MB)"
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.
     assert curve(left, 0)[:, 1] == pytest.approx([1.2, 2.4, 3.6, 4.8])
     assert curve(right, 0)[:, 1] == pytest.approx([12, 24, 36, 48])
     page = render(dataset, [("Lines", "", b"png")])
     assert len(re.findall(r'<script type="application/json">', page)) == 2
     assert study_table.head(dataset)[3:5] == [
-        "collection latency, mean, simulation (ms)",
-        "most held by the top-of-rack switch, simulation (MB)",
+        "event latency, mean, simulation (ms)",
+        "peak occupancy of the top-of-rack switch, simulation (MB)",
     ]
 
 
@@ -293,7 +314,7 @@ def test_panels_of_a_third_axis_leave_room_for_one_variable():
     with pytest.raises(StudyError, match="one or two axes"):
         study_figures.lines_beside(dataset, [LATENCY, PEAK])
     lines = {name: figure for name, _, _, figure in figures(dataset)}["lines"]
-    assert "collection latency, mean (ms)" in texts(lines)
+    assert "event latency, mean (ms)" in texts(lines)
 
 
 def test_the_thinnest_of_named_lines_is_the_last_drawn():
@@ -306,7 +327,7 @@ def test_the_thinnest_of_named_lines_is_the_last_drawn():
 
 
 def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
-    sources = ("sources.count", [4, 8, 16, 20, 24, 28, 32, 64, 128, 240], "")
+    sources = ("readout.units", [4, 8, 16, 20, 24, 28, 32, 64, 128, 240], "")
     [axes] = study_figures.lines(study(sources)).axes
     ticks = axes.get_xticks()
     assert (ticks[0], ticks[-1]) == (4, 240)

@@ -11,12 +11,12 @@ CHOICES: dict[str, list[object]] = {
     "event.rate": ["1 kHz", "12.5 kHz", "1000 Hz"],
     "event.size": ["1 MB", "5 MB", "2500 kB"],
     "event.arrivals": ["poisson", "deterministic"],
-    "builders.count": [2, 16, 32],
-    "builders.assignment": ["round-robin", "random"],
-    "links.access.rate": ["25 Gb/s", "100 Gb/s"],
-    "switch.tor.model": ["infinite", "qfx5120-48y", "acx7100-48l"],
-    "switch.tor.buffer": ["16 MB", "64 MB"],
-    "switch.tor.alpha": [1, 1.0, 0.5],
+    "builders.units": [2, 16, 32],
+    "building.assignment": ["round-robin", "random"],
+    "network.links.access.rate": ["25 Gb/s", "100 Gb/s"],
+    "network.switch.tor.model": ["infinite", "qfx5120-48y", "acx7100-48l"],
+    "network.switch.tor.buffer": ["16 MB", "64 MB"],
+    "network.switch.tor.alpha": [1, 1.0, 0.5],
     "transport.congestion": ["cubic", "newreno"],
     "run.duration": ["2 s", "3 s"],
     "title": ["another"],
@@ -40,3 +40,15 @@ def test_the_quick_way_and_the_slow_way_agree(keys: list[set[str]], random: obje
         except ScenarioError:
             continue  # no valid system; whoever computes it will say so
         assert hasher.hash(changes) == slow, changes
+
+
+def test_a_choice_that_brings_or_takes_keys_is_hashed_as_the_system_that_it_makes() -> None:
+    laptop, rack = daqloom.load("laptop"), daqloom.load("small-rack")
+    lhc = {"event.arrivals": "lhc", "event.lhc.simple_dead_time": 3, "event.rate": "1 kHz"}
+    memory: list[dict[str, object]] = [
+        {"hosts.memory_rate": rate} for rate in ("0 b/s", "100 Gb/s", "0 b/s", "200 Gb/s")
+    ]
+    for base, changes in ((laptop, memory), (rack, [lhc, {"event.arrivals": "poisson"}, lhc])):
+        hasher = ScenarioHasher(base)
+        for change in changes:
+            assert hasher.hash(change) == base.with_overrides(change).hash(), change

@@ -1,6 +1,7 @@
 """Study files that nobody means: each is refused in one sentence, soon, and without much memory."""
 
 import json
+import os
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +19,11 @@ LONGEST_SENTENCE = 600
 MOST_BYTES = 50_000_000
 
 HEAD = 'scenario = "small-rack"\n'
-GRID = HEAD + '[grid]\n"builders.count" = '
+GRID = HEAD + '[grid]\n"builders.units" = '
 THOUSAND = '{{ from = "1 {unit}", to = "2 {unit}", count = 1000 }}\n'
 SEARCH = """
 [search]
-key = "builders.count"
+key = "builders.units"
 find = "smallest"
 where = "packets_dropped == 0"
 """
@@ -53,13 +54,16 @@ HOSTILE = [
     (GRID + "{ from = 1, to = inf, step = 1 }", "up to 1e+15, found inf"),
     (GRID + "{ from = nan, to = 2, step = 1 }", "found nan"),
     (GRID + "{ from = 1, to = 2, step = nan }", "found nan"),
-    (GRID + "{ from = 1, to = 1e15, step = 1 }", "at most 100000 are meant"),
+    (GRID + "{ from = 1, to = 1e15, step = 1 }", "at most 100000 are allowed"),
     (GRID + "{ from = 1, to = 2, count = 1_000_000_000_000 }", "expected 2 to 100000"),
-    (GRID + "1" + "0" * 5000, "no valid TOML"),
-    (GRID + "[1" + "0" * 400 + "]", "builders.count"),
+    (GRID + "1" + "0" * 5000, "more than 64 bits"),
+    (GRID + "0x" + "f" * 4000, "grid.builders.units a whole number of more than 64 bits"),
+    (GRID + "[1" + "0" * 400 + "]", "builders.units a whole number of more than 64 bits"),
     (GRID + "[" * 5000 + "]" * 5000, "nested too deeply"),
     (GRID + "{a=" * 2000 + "1" + "}" * 2000, "nested too deeply"),
-    (HEAD + "[grid]\n" + ".".join("a" * 3000) + " = 1", "nested too deeply"),
+    (HEAD + "[grid]\n" + ".".join("a" * 20_000) + " = 1", "dotted key of more than 16 parts"),
+    (HEAD + "[" + ".".join("a" * 100_000) + "]", "has a dotted key of more than 16 parts"),
+    (HEAD + '"a" . ' * 17 + "a = 1", "has a dotted key of more than 16 parts"),
     (HEAD + '[grid]\n"event.rate" = ["' + "9" * 100_000 + ' kHz"]', "event.rate"),
     (HEAD + '[grid]\n"' + "x" * 100_000 + '" = [1]', "unknown key"),
     (
@@ -69,7 +73,7 @@ HOSTILE = [
         + THOUSAND.format(unit="kHz")
         + '"event.size" = '
         + THOUSAND.format(unit="MB")
-        + '"links.access.rate" = '
+        + '"network.links.access.rate" = '
         + THOUSAND.format(unit="Gb/s"),
         "1000 × 1000 × 1000 points",
     ),
@@ -90,6 +94,12 @@ def test_a_quick_form_cannot_be_nested_without_end_either(tmp_path: Path) -> Non
     assert "nested too deeply" in refused(tmp_path / "s.toml", text, quick=True)
 
 
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s.toml")
+    with pytest.raises(StudyError, match="not a regular file"):
+        load_study(tmp_path / "s.toml")
+
+
 def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     assert "larger than" in refused(tmp_path / "s.toml", HEAD + "#" * (1 << 20))
 
@@ -106,11 +116,12 @@ def toml(value: Any) -> str:
 TEXTS = st.text(st.characters(codec="ascii", exclude_characters="\x7f"), max_size=20)
 WORDS = st.sampled_from(
     ["1 kHz", "2 MB", "0 B", "-1 kHz", "1e300 s", "inf", "nan", "log", "linear", "smallest",
-     "packets_dropped == 0", "event.rate", "switch.tor.buffer", "analyse", "small-rack", ""]
+     "packets_dropped == 0", "event.rate", "network.switch.tor.buffer", "analyse", "small-rack", ""]
 )  # fmt: skip
 SCALARS = WORDS | TEXTS | st.integers() | st.floats() | st.booleans()
 KEYS = st.sampled_from(
-    ["event.rate", "event.size", "event", "builders.count", "switch.tor.model", "run.duration",
+    ["event.rate", "event.size", "event", "builders.units", "run.duration",
+     "network.switch.tor.model",
      "from", "to", "step", "count", "spacing", "key", "find", "where", "bounds", "tolerance",
      "votes", "seeds", "metric", "longest", "set", "grid"]
 )  # fmt: skip

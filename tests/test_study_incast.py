@@ -35,10 +35,10 @@ CREDITS = "8 fragments requested at a time"
 def rack(variant: str, sources: int, **more: Any) -> Scenario:
     """A point of the study, with two builders, run for 0.8 s after 0.7 s of warm-up."""
     counts, variants = MITIGATIONS.axes
-    place = counts.coordinates("sources.count", MITIGATIONS.base).index(sources)
+    place = counts.coordinates("readout.units", MITIGATIONS.base).index(sources)
     point = MITIGATIONS.scenario((place, variants.labels.index(variant)))
     few = {
-        "builders.count": 2,
+        "builders.units": 2,
         "event.rate": f"{point.event.rate / 6} Hz",
         "run.warmup": "0.7 s",
         "run.duration": "1.5 s",
@@ -68,10 +68,13 @@ def test_every_point_of_the_studies_can_be_planned(name: str) -> None:
 def test_the_fragment_and_the_rates_are_those_of_this_page() -> None:
     point = rack(AS_IS, 64)
     assert point.analyse().analysis["overhead"]["packets"] == 64 * FRAGMENT
-    assert (point.links.uplink.rate, point.links.access.rate) == (UPLINK, ACCESS)
-    assert point.switch.tor.queue_packets == RING
+    assert (point.network.links.uplink.rate, point.network.links.access.rate) == (
+        UPLINK,
+        ACCESS,
+    )
+    assert point.network.switch.tor.queue_packets == RING
     assert point.transport.initial_window == FIRST_WINDOW
-    marks = rack(DCTCP, 64).switch.tor.ecn_threshold
+    marks = rack(DCTCP, 64).network.switch.tor.ecn_threshold
     assert marks == THRESHOLD * (1500 + 18)
 
 
@@ -131,9 +134,9 @@ def test_the_smallest_ring_without_a_loss_is_the_derived_one(variant: str) -> No
     pipe = rack(STATIC, sources).analyse().analysis["incast"]["bdp_bytes"] / 1518
     burst = sources * FRAGMENT * (1 - ACCESS / UPLINK)
     needed = burst if variant == AS_IS else sources * 2 - pipe
-    enough = rack(variant, sources, switch__tor__queue_packets=round(1.04 * needed))
+    enough = rack(variant, sources, network__switch__tor__queue_packets=round(1.04 * needed))
     assert keeps_up(enough.simulate(seed=1))
-    less = rack(variant, sources, switch__tor__queue_packets=round(0.96 * needed))
+    less = rack(variant, sources, network__switch__tor__queue_packets=round(0.96 * needed))
     assert (less.simulate(seed=1).metric("packets_dropped") or 0) > 0
 
 
@@ -149,7 +152,7 @@ def test_recovery_by_time_repairs_some_losses_and_prevents_none() -> None:
 def test_dctcp_that_has_learned_keeps_the_queue_small_where_other_windows_overflow() -> None:
     sources = 16
     assert sources * FRAGMENT * (1 - ACCESS / UPLINK) > RING
-    one = {"builders__count": 1, "event__rate": "1.25 kHz"}
+    one = {"builders__units": 1, "event__rate": "1.25 kHz"}
     result = rack(DCTCP, sources, **one).simulate(seed=1)
     assert keeps_up(result)
     # Marked from 65 packets on, all windows together hold those, the pipe's, and two for each
@@ -164,7 +167,7 @@ def test_dctcp_that_has_learned_keeps_the_queue_small_where_other_windows_overfl
 
 def first_event(variant: str, sources: int, **more: Any) -> Result:
     """One event of new connections."""
-    alone = {"builders__count": 1, "event__arrivals": "deterministic", "event__rate": "1 Hz"}
+    alone = {"builders__units": 1, "event__arrivals": "deterministic", "event__rate": "1 Hz"}
     whole = {"run__warmup": "0 s", "run__duration": "1.9 s"}
     return rack(variant, sources, **alone, **whole, **more).simulate(seed=1)
 
@@ -202,9 +205,9 @@ def requested(fragments: int, variant: str = "rings of 512 packets") -> Result:
     """A point of the study with one builder, whose connections have had an event before."""
     (variants,) = FRAGMENTS.axes[1:]
     point = FRAGMENTS.scenario((0, variants.labels.index(variant)))
-    few = {"builders.count": 1, "event.rate": "5 Hz", "event.arrivals": "deterministic"}
+    few = {"builders.units": 1, "event.rate": "5 Hz", "event.arrivals": "deterministic"}
     run = {"run.warmup": "1 s", "run.duration": "3 s"}
-    return point.with_overrides(few | run | {"builders.outstanding_fragments": fragments}).simulate(
+    return point.with_overrides(few | run | {"building.outstanding_fragments": fragments}).simulate(
         seed=1
     )
 

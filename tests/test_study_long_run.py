@@ -12,11 +12,11 @@ LONG_S, FITTED_S = 20.0, 2.0
 
 def test_the_rest_of_a_run_peaks_where_its_start_says() -> None:
     rack = {
-        "builders.count": 16,
-        "links.source.rate": "40 Gb/s",
-        "links.uplink.rate": "160 Gb/s",
+        "builders.units": 16,
+        "network.links.source.rate": "40 Gb/s",
+        "network.links.uplink.rate": "160 Gb/s",
         "event.rate": "4 kHz",
-        "switch.tor.model": "infinite",
+        "network.switch.tor.model": "infinite",
         "run.warmup": "1 s",
         "run.duration": f"{1 + LONG_S:g} s",
     }

@@ -25,9 +25,9 @@ scenario = "daqpipe-laptop"
 methods = ["simulate", "measure"]
 
 [set]
-"fragments.size" = "200 B"
-"fragments.packing" = 20
-"nodes.count" = 2
+"event.fragment_size" = "200 B"
+"event.packing" = 20
+"readout.units" = 2
 "run.duration" = "1 ms"
 "run.warmup" = "0.1 ms"
 "measure.warmup" = "10 ms"
@@ -37,7 +37,7 @@ methods = ["simulate", "measure"]
 "measure.output_buffer" = "1 MB"
 
 [grid]
-"daqpipe.credits" = [1, 2]
+"building.credits" = [1, 2]
 
 [repeat]
 seeds = 2
@@ -136,7 +136,7 @@ def test_jobs_of_an_array_measure_nothing(tmp_path: Path) -> None:
 
 def test_a_rack_is_not_measured(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('scenario = "small-rack"\nmethods = ["measure"]\n')
-    with pytest.raises(StudyError, match="describes no event builder that can be run"):
+    with pytest.raises(StudyError, match="does not describe an event builder that can be measured"):
         load_study(tmp_path / "mine.toml")
 
 
@@ -144,7 +144,7 @@ def test_the_shipped_study_is_the_grid_of_both_methods_in_both_modes() -> None:
     grid = load_study("daqpipe-laptop-grid")
     assert grid.methods == ("simulate", "measure")
     assert [axis.name for axis in grid.axes] == [
-        "daqpipe.credits",
-        "daqpipe.parallel_sends",
+        "building.credits",
+        "building.parallel_sends",
         "variant",
     ]

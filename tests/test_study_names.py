@@ -82,7 +82,12 @@ def test_a_search_without_a_boundary_says_so_in_its_row() -> None:
     boundary = dataset[PEAK].where(dataset["by"] == "simulate")
     status = np.where(boundary.notnull(), "found", "").astype("<U8")
     boundary[1, 1], status[1, 1] = np.nan, "never"
-    about = {"units": "B", "key": "switch.tor.buffer", "find": "smallest", "bounds": [1e6, 50e6]}
+    about = {
+        "units": "B",
+        "key": "network.switch.tor.buffer",
+        "find": "smallest",
+        "bounds": [1e6, 50e6],
+    }
     dataset["boundary"] = boundary.assign_attrs(about)
     dataset["boundary_status"] = (boundary.dims, status)
     [axes] = study_names.names(dataset, "boundary").axes

@@ -100,12 +100,12 @@ BOUNDED = """
 scenario = "small-rack"
 methods = ["analyse"]
 [set]
-"switch.tor.model" = "drop-tail"
+"network.switch.tor.model" = "drop-tail"
 "run.warmup" = "10 ms"
 [grid]
 "event.rate" = ["0.2 kHz", "0.4 kHz"]
 "event.size" = ["500 kB", "1 MB", "2 MB"]
-"switch.tor.buffer" = ["1 MB", "2 MB"]
+"network.switch.tor.buffer" = ["1 MB", "2 MB"]
 "run.duration" = ["30 ms", "40 ms"]
 """
 

@@ -26,8 +26,8 @@ def found(tmp_path_factory):
 def test_every_point_gives_the_configured_buffer(found):
     least = found["inferred_buffer_bytes.least"]
     most = found["inferred_buffer_bytes.most"]
-    assert bool((least <= found["fabric.buffer"]).all())
-    assert bool((most >= found["fabric.buffer"]).all())
+    assert bool((least <= found["network.switch.buffer"]).all())
+    assert bool((most >= found["network.switch.buffer"]).all())
     width = (most - least).isel(by=0, seed=0)
     assert (width.sel({"flows.stream.size": 16}) == 0).all()  # packets of a block
     assert (width.sel({"flows.stream.size": 4096}) == 64 * 64).all()  # of 65
@@ -50,8 +50,8 @@ def test_the_report_sets_both_beside_each_other(found):
     finding = study_port_wait.finding(found)
     assert finding is not None
     assert finding.sentences == (
-        "PortXmitWait tells the configured buffer at 12 of 12 points: to the block of 64 B at 6, "
-        "within 4 KiB at all of them.",
+        "PortXmitWait gives the configured buffer at 12 of 12 points: exact to the block of 64 B "
+        "at 6, within 4 KiB at all of them.",
     )
     assert len(finding.rows) == 12
     assert finding.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
@@ -64,8 +64,8 @@ def test_what_is_not_as_configured_is_said(found):
     wrong["inferred_buffer_bytes.most"][0, 0, 0, 0, 0] = 20_000
     wrong["inferred_buffer_bytes.most"][0, 1, 0, 0, 0] = np.nan
     finding = study_port_wait.finding(wrong)
-    assert finding.sentences[0].startswith("PortXmitWait tells the configured buffer at 10 of 11")
-    assert finding.sentences[1].startswith("It tells nothing at 1 of the points")
+    assert finding.sentences[0].startswith("PortXmitWait gives the configured buffer at 10 of 11")
+    assert finding.sentences[1].startswith("It gives no bound at 1 of the points")
     assert finding.rows[0][-1] == "not as configured"
     assert finding.rows[4][-1] == "–"
 

@@ -254,17 +254,17 @@ def test_equal_maxima_give_themselves_and_a_warning() -> None:
 
 
 def warnings_of(maxima: np.ndarray) -> str:
-    return "; ".join(fit_gev(maxima, replicas=0).warnings)
+    return "; ".join(fit_gev(maxima, replicas=0, unit="B").warnings)
 
 
 def test_maxima_that_chance_does_not_set_are_warned_of() -> None:
     random = np.random.default_rng(14)
     spread = draw(Gev(30e6, 1e6, 0.0), 60, random)
     assert "nearly equal" in warnings_of(32e6 + 1e3 * random.random(30))
-    assert "are the same (3e+07)" in warnings_of(np.minimum(spread, 30e6))
-    assert "neighbouring blocks are alike" in warnings_of(np.sort(spread))
-    assert "crowd against an upper end" in warnings_of(-random.standard_exponential(200))  # xi = -1
-    for sentence in ("equal", "the same", "alike", "crowd"):
+    assert "are the same (30 MB)" in warnings_of(np.minimum(spread, 30e6))
+    assert "neighbouring blocks are correlated" in warnings_of(np.sort(spread))
+    assert "saturate at an upper end" in warnings_of(-random.standard_exponential(200))  # xi = -1
+    for sentence in ("equal", "the same", "correlated", "saturate"):
         assert sentence not in warnings_of(spread)
 
 
@@ -273,7 +273,9 @@ def test_a_bounded_tail_is_named_with_its_end_and_a_heavy_one_is_not() -> None:
     bounded = fit_gev(draw(Gev(100.0, 5.0, -0.3), 200, random), replicas=0)
     end = bounded.location - bounded.scale / bounded.shape
     assert bounded.warnings[0].startswith("the tail may be bounded")
-    assert bounded.warnings[0].endswith(f"at {end:.4g}")
+    assert bounded.warnings[0].endswith(f" with the fitted shape {end:.4g}")
+    of_bytes = fit_gev(1e5 * bounded.maxima, replicas=0, unit="B")
+    assert of_bytes.warnings[0].endswith(f" with the fitted shape {end / 10:.4g} MB")
     assert "bounded" not in warnings_of(draw(Gev(100.0, 5.0, 0.4), 200, random))
 
 
@@ -281,7 +283,8 @@ def test_going_beyond_a_hundred_times_the_observed_is_warned_of() -> None:
     fit = gumbel_fit(50.0, 2.0)  # 100 blocks
     assert return_level(fit, 1.0, 10_000.0).warnings == ()
     (warning,) = return_level(fit, 1.0, 20_000.0).warnings
-    assert "20000 s is 200 times the 100 s observed" in warning
+    # 20 000 s / 3600 s = 5.56 h, 100 s / 60 s = 1.67 min
+    assert "5.56 h is 200 times the 1.67 min observed" in warning
 
 
 # --- The sentence -------------------------------------------------------------------------------

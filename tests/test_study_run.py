@@ -265,7 +265,7 @@ def test_a_point_that_is_no_system_fails_alone(tmp_path: Path) -> None:
 SEARCH = """
 scenario = "small-rack"
 [search]
-key = "switch.tor.buffer"
+key = "network.switch.tor.buffer"
 find = "smallest"
 where = "packets_dropped == 0"
 bounds = ["0 B", "64 MB"]
@@ -289,7 +289,7 @@ class Known(InProcess):
 
     def answer(self, cell: Cell) -> Result:
         needed = 20_000_000 + 1_000_000 * (cell.seed or 0)
-        drops = int(cell.scenario.switch.tor.buffer < needed)
+        drops = int(cell.scenario.network.switch.tor.buffer < needed)
         return Result(
             scenario="small-rack",
             scenario_hash=cell.scenario_hash,
@@ -300,7 +300,7 @@ class Known(InProcess):
 
 
 def test_a_search_finds_the_boundary_of_every_seed(tmp_path: Path) -> None:
-    text = SEARCH.replace("[search]", '[set]\n"switch.tor.model" = "drop-tail"\n[search]')
+    text = SEARCH.replace("[search]", '[set]\n"network.switch.tor.model" = "drop-tail"\n[search]')
     text = text.replace('"0 B"', '"10 kB"')
     study = written(tmp_path, text)
     with Store.open(tmp_path / "store", create=True) as store:
@@ -342,10 +342,10 @@ methods = ["simulate"]
 "run.duration" = "20 ms"
 "run.warmup" = "5 ms"
 [variants]
-"none for ports" = { "switch.tor.model" = "shared-memory" }
-"shallow" = { "switch.tor.model" = "qfx5120-48y" }
+"none for ports" = { "network.switch.tor.model" = "shared-memory" }
+"shallow" = { "network.switch.tor.model" = "qfx5120-48y" }
 [search]
-key = "switch.tor.buffer"
+key = "network.switch.tor.buffer"
 find = "smallest"
 where = "packets_dropped == 0"
 bounds = ["6 MB", "40 MB"]

@@ -22,10 +22,10 @@ RACK = """
 scenario = "atlas-lab"
 methods = ["analyse", "simulate"]
 [set]
-"builders.count" = 2
-"builders.concurrent_events" = 10
-"sources.count" = 4
-"links.access.rate" = "10 Gb/s"
+"builders.units" = 2
+"building.concurrent_events" = 10
+"readout.units" = 4
+"network.links.access.rate" = "10 Gb/s"
 "event.size" = "100 kB"
 "run.duration" = "40 ms"
 "run.warmup" = "10 ms"
@@ -176,7 +176,10 @@ def test_a_search_extends_each_of_its_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ('longest = "70 ms"\nmetric = "packets_dropped"', "has no course; use one of buffer_peak"),
+        (
+            'longest = "70 ms"\nmetric = "packets_dropped"',
+            "is not recorded over time; use one of buffer_peak",
+        ),
         ('longest = "39 ms"', "is shorter than run.duration"),
         ('longest = "70 MB"', "equilibrium.longest"),
         ("", "equilibrium.longest is missing"),

@@ -74,8 +74,8 @@ def test_verdicts_name_the_load_at_which_methods_part() -> None:
     for verdict, why in zip(
         found,
         [
-            "At 10 % of capacity the simulation gives 3 times what the formula gives: at low load"
-            " bursts seldom meet",
+            "At 10 % of capacity the simulation gives 3 times the value of the formula: at low load"
+            " bursts seldom overlap",
             "they agree within 5 %.",
             "the load does not explain it",
             "near saturation queues grow with the length of the run",
@@ -105,9 +105,9 @@ def test_a_value_against_zero_parts_without_end() -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(StudyError, match="differ in their points"):
         fit_scale([1, 2], [1])
-    with pytest.raises(StudyError, match="two points or more"):
+    with pytest.raises(StudyError, match="at least two points"):
         fit_scale([1], [1])
-    with pytest.raises(StudyError, match="two points or more"):
+    with pytest.raises(StudyError, match="at least two points"):
         fit_scale([0, 0], [1, 2])
     with pytest.raises(StudyError, match="not finite"):
         fit_scale([1, math.nan], [1, 2])

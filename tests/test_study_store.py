@@ -19,8 +19,21 @@ from daqloom.scenario import Scenario
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.errors import StoreFailure, StudyError
 from daqloom.study.store import Store
-from daqloom.study.store_lines import DELTA, WHOLE, DamageError, framed, packed, unframed, unpacked
-from daqloom.study.store_writer import WHOLE_EVERY
+from daqloom.study.store_folder import FORMAT
+from daqloom.study.store_lines import (
+    COPIES,
+    PATTERN,
+    RESULT,
+    SESSION,
+    DamageError,
+    Line,
+    framed,
+    name_of,
+    packed,
+    unframed,
+    unpacked,
+)
+from daqloom.study.store_writer import RESULTS_OF_A_PATTERN
 
 SCENARIO = Scenario(name="small")
 
@@ -136,10 +149,9 @@ def test_records_are_small(path: Path) -> None:
     record = len(json.dumps(SCENARIO.model_dump(mode="json")) + result(1).to_json(indent=None))
     assert segment.stat().st_size < 1000 * record / 5
     lines = segment.read_bytes().splitlines()
-    assert len(lines) == 1001
-    # A record stands whole at the beginning and after each WHOLE_EVERY that build on it.
-    whole = [line for line in lines if line[9:].startswith(WHOLE)]
-    assert len(whole) == -(-1000 // (WHOLE_EVERY + 1))
+    patterns = COPIES * -(-1000 // RESULTS_OF_A_PATTERN)
+    assert len(lines) == 1 + patterns + 1000
+    assert sum(b" pattern " in line for line in lines) == patterns
 
 
 def test_a_store_that_is_only_read_is_not_written(path: Path) -> None:
@@ -243,10 +255,10 @@ def test_a_torn_end_loses_only_its_own_cell(path: Path) -> None:
     [segment] = segments(path)
     text = segment.read_bytes()
     ends = [at + 1 for at, byte in enumerate(text) if byte == ord("\n")]
-    assert len(ends) == 7  # the session and six cells
+    assert len(ends) == 1 + COPIES + 6  # the session, the pattern and six cells
     for length in range(ends[-3], len(text)):
         segment.write_bytes(text[:length])
-        whole = sum(end <= length for end in ends) - 1
+        whole = sum(end <= length for end in ends) - 1 - COPIES
         with Store.open(path, create=False) as store:
             assert right_ones(store, range(6)) == len(store) == whole
             assert store.damaged == []  # the end of a process is no damage
@@ -267,26 +279,125 @@ def test_a_line_is_seen_once_its_writer_has_ended_it(path: Path) -> None:
         assert store.damaged == []
 
 
-@pytest.mark.parametrize("to", ["bit", "newline"])
-def test_a_changed_byte_is_never_believed(path: Path, to: str) -> None:
-    """Whichever byte it is: each cell is as it was put or absent, and then that is said."""
+def changed(text: bytes, at: int, to: int) -> bytes:
+    return text[:at] + bytes([to]) + text[at + 1 :]
+
+
+def told(store: Store) -> int:
+    """How many results the store says are lost."""
+    return sum(damage.results_lost or 0 for damage in store.damages)
+
+
+def flips(text: bytes) -> list[tuple[int, int]]:
+    """Bits to flip, as (byte, bit): all around the ends of lines, a third in the frames of lines,
+    and every 61st of the rest.
+
+    3 and 61 have no factor in common with 8, so every bit of a byte is met.
+    """
+    starts = [0, *(at + 1 for at, byte in enumerate(text) if byte == ord("\n"))]
+    ends = {at for start in starts for at in (start - 1, start)}
+    frames = {at for start in starts for at in range(start, start + 80)}
+    every = ((at, bit) for at in range(len(text)) for bit in range(8))
+    return [
+        (at, bit)
+        for n, (at, bit) in enumerate(every)
+        if at in ends or n % (3 if at in frames else 61) == 0
+    ]
+
+
+def test_a_flipped_bit_costs_one_result_at_most(path: Path) -> None:
+    """Wherever it is: nothing wrong is read, and what is lost is told, with the place."""
+    count = 4
+    fill(path, range(count))
+    [segment] = segments(path)
+    text = segment.read_bytes()
+    results = [text.index(b" result " + cell(seed).key.encode()) - 26 for seed in range(count)]
+    for at, bit in flips(text):
+        segment.write_bytes(changed(text, at, text[at] ^ 1 << bit))
+        with Store.open(path, create=False) as store:
+            found = right_ones(store, range(count))
+            assert count - found == told(store)
+            # A byte of a result's line costs that result; its end, or another line, costs none.
+            assert found == count - (at >= results[0] and text[at] != ord("\n"))
+            [damage] = store.damages
+            assert damage.path == segment
+            line = text.rindex(b"\n", 0, at) + 1 if b"\n" in text[:at] else 0
+            assert damage.offset == (at if text[at] == ord("\n") else line)
+            [sentence] = store.damaged
+            assert f"at byte {damage.offset}" in sentence
+
+
+def test_a_stray_end_of_a_line_costs_one_result_at_most(path: Path) -> None:
     fill(path, range(2))
     [segment] = segments(path)
     text = segment.read_bytes()
-    for at, byte in enumerate(text):
-        other = byte ^ (1 << at % 8) if to == "bit" else ord("\n")
-        if other == byte:
+    for at in range(0, len(text), 3):
+        if text[at] == ord("\n"):
             continue
-        segment.write_bytes(text[:at] + bytes([other]) + text[at + 1 :])
+        segment.write_bytes(changed(text, at, ord("\n")))
         with Store.open(path, create=False) as store:
             found = right_ones(store, range(2))
-            if at == len(text) - 1:  # as if the writer had been killed there
-                assert (found, store.damaged) == (1, [])
-                continue
-            [sentence] = store.damaged
-            assert str(segment) in sentence
-            in_session = at < text.index(b"\n")
-            assert found == 2 if in_session else found < 2
+            assert found >= 1
+            assert told(store) == 2 - found
+            assert len(store.damages) == 1
+
+
+def test_each_of_many_flipped_bits_costs_its_own_result_only(path: Path) -> None:
+    count = RESULTS_OF_A_PATTERN + 50
+    fill(path, range(count))
+    [segment] = segments(path)
+    text = bytearray(segment.read_bytes())
+    hit = [3, 4, 100, 299]
+    for seed in hit:
+        text[text.index(b" result " + cell(seed).key.encode()) + 60] ^= 1
+    first_pattern = text.index(b" pattern ")
+    text[first_pattern + 60] ^= 1
+    segment.write_bytes(text)
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(count)) == count - len(hit)
+        assert all(cell(seed).key not in store for seed in hit)
+        assert [damage.results_lost for damage in store.damages] == [0, 2, 1, 1]  # 3 and 4 adjoin
+        [sentence] = store.damaged
+        # After seed 299 come 6 sound results, so that its number is known, not a least one.
+        assert "; 4 results are lost" in sentence
+        assert "and at 1 more" in sentence
+
+
+def test_only_both_copies_of_a_pattern_are_worth_its_results(path: Path) -> None:
+    fill(path, range(5))
+    [segment] = segments(path)
+    text = bytearray(segment.read_bytes())
+    for line in text.splitlines(keepends=True)[1 : 1 + COPIES]:
+        text[text.index(line, 1) + 60] ^= 1
+    segment.write_bytes(text)
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(5)) == 0
+        assert told(store) == 5
+
+
+def test_a_missing_stretch_is_told_by_the_numbers(path: Path) -> None:
+    fill(path, range(6))
+    [segment] = segments(path)
+    lines = segment.read_bytes().splitlines(keepends=True)
+    before = 1 + COPIES
+    segment.write_bytes(b"".join(lines[: before + 1] + lines[before + 3 :]))  # without 1 and 2
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(6)) == 4
+        [damage] = store.damages
+        assert (damage.results_lost, damage.offset) == (2, sum(map(len, lines[: before + 1])))
+
+
+def test_behind_damage_at_the_end_the_least_is_told(path: Path) -> None:
+    fill(path, range(4))
+    [segment] = segments(path)
+    text = bytearray(segment.read_bytes())
+    for seed in (2, 3):
+        text[text.index(b" result " + cell(seed).key.encode()) + 60] ^= 1
+    segment.write_bytes(text)
+    with Store.open(path, create=False) as store:
+        assert right_ones(store, range(4)) == 2
+        [sentence] = store.damaged
+        assert "at least 1 result is lost" in sentence
 
 
 def test_a_damaged_cell_can_be_put_again(path: Path) -> None:
@@ -317,7 +428,7 @@ def test_damage_that_comes_after_opening_is_found_too(path: Path) -> None:
         store.close()
         assert right_ones(store, range(4)) == 0
         [sentence] = store.damaged
-        assert "4 lines are damaged" in sentence
+        assert "4 results are lost" in sentence
 
 
 def test_a_segment_that_cannot_be_read_is_named(
@@ -345,6 +456,15 @@ def foreign(path: Path, *lines: bytes) -> Store:
 
 
 KEY = cell(1).key.encode()
+EMPTY = b"{}"
+
+
+def pattern(text: bytes, number: int = 0) -> bytes:
+    return framed(number, PATTERN, name_of(text), packed(text))
+
+
+def record(number: int, key: bytes, text: bytes, of: bytes = EMPTY) -> bytes:
+    return framed(number, RESULT, key, name_of(of), packed(text, of))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +483,7 @@ KEY = cell(1).key.encode()
     ],
 )
 def test_a_record_that_says_nothing_is_absent(path: Path, text: bytes) -> None:
-    with foreign(path, framed(WHOLE, KEY, text)) as store:
+    with foreign(path, pattern(EMPTY), record(0, KEY, text)) as store:
         assert store.get(cell(1).key) is None
         assert len(store.damaged) == 1
         assert len(store) == 0
@@ -374,14 +494,14 @@ def test_a_record_that_says_nothing_is_absent(path: Path, text: bytes) -> None:
     [
         b"\n",
         b"no line of a store\n",
-        framed(WHOLE, b"../../etc/passwd", b"{}"),
-        framed(WHOLE, KEY.upper(), b"{}"),
-        framed(DELTA, KEY, b"0", b"AAAA"),
-        framed(DELTA, KEY, b"-1", b"AAAA"),
-        framed(DELTA, KEY, "²".encode(), b"AAAA"),
-        framed(DELTA, KEY, b"9" * 6000, b"AAAA"),
-        framed(b"session", b"{}"),
-        framed(b"session", b"[" * 100_000),
+        framed(0, RESULT, b"../../etc/passwd", name_of(EMPTY), packed(EMPTY, EMPTY)),
+        framed(0, RESULT, KEY.upper(), name_of(EMPTY), packed(EMPTY, EMPTY)),
+        framed(0, RESULT, KEY, name_of(EMPTY), packed(EMPTY, EMPTY)),  # no such pattern
+        framed(0, RESULT, KEY, "²".encode(), b"AAAA"),
+        framed(0, RESULT, KEY),
+        framed(0, PATTERN, b"0", b"AAAA"),
+        framed(0, SESSION, b"{}"),
+        framed(0, SESSION, b"[" * 100_000),
     ],
 )
 def test_a_line_that_makes_no_sense_is_named(path: Path, line: bytes) -> None:
@@ -391,11 +511,17 @@ def test_a_line_that_makes_no_sense_is_named(path: Path, line: bytes) -> None:
     assert sentence.isprintable()
 
 
-def test_a_delta_is_not_unpacked_against_another_record(path: Path) -> None:
-    first, second = framed(WHOLE, KEY, b'{"a": 1}'), framed(WHOLE, KEY[::-1], b'{"b": 2}')
-    delta = framed(DELTA, cell(2).key.encode(), b"%d" % len(first), packed(b"{}", b'{"a": 1}'))
-    with foreign(path, first, second, delta) as store:
-        assert store.get(cell(2).key) is None
+def test_a_record_is_not_unpacked_against_another_pattern(path: Path) -> None:
+    one, other = b'{"a": 1}', b'{"b": 2}'
+    wrong = framed(0, PATTERN, name_of(one), packed(other))
+    with foreign(path, wrong, record(0, KEY, EMPTY, one)) as store:
+        assert store.get(cell(1).key) is None
+        assert told(store) == 1
+    with foreign(path / "more", pattern(other), record(0, KEY, EMPTY, other)) as store:
+        assert store.damaged == []
+    line = framed(0, RESULT, KEY, name_of(other), packed(b"{}", one))
+    with foreign(path / "third", pattern(other), line) as store:
+        assert store.get(cell(1).key) is None
         assert "cannot be unpacked" in store.damaged[0]
 
 
@@ -407,7 +533,7 @@ def test_a_record_does_not_unpack_without_end(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_line_of_later_versions_is_passed_over(path: Path) -> None:
-    store = foreign(path, framed(b"comment", b"from the future"))
+    store = foreign(path, framed(0, b"comment", b"from the future"))
     assert (len(store), store.damaged) == (0, [])
 
 
@@ -428,8 +554,8 @@ def test_a_line_without_end_is_not_read_into_memory(
 
 
 def test_a_checksum_covers_all_of_a_line() -> None:
-    line = framed(WHOLE, KEY, b"{}")
-    assert unframed(line) == (WHOLE, KEY + b" {}")
+    line = framed(3, RESULT, KEY, b"AAAA")
+    assert unframed(line) == Line(3, RESULT, KEY + b" AAAA")
     for wrong in (line[:-1], line[1:], line.upper(), b" " + line, line + b"\n", b"", b"\n"):
         with pytest.raises(DamageError):
             unframed(wrong)
@@ -439,18 +565,23 @@ def test_a_large_store_opens_without_reading_values(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 100_000
-    whole = b'{"of": "no use"}'
-    first = framed(WHOLE, KEY, whole)
-    lines = [framed(DELTA, b"%032x" % n, b"0", packed(b"{}", whole)) for n in range(3)]
-    tails = [line.split(b" ", 3)[3].rstrip() for line in lines]
-    deltas = (framed(DELTA, b"%032x" % n, tails[n % 3]) for n in range(count))
+    text = packed(EMPTY, EMPTY)
+    lines = (framed(n, RESULT, b"%032x" % n, name_of(EMPTY), text) for n in range(count))
     unread = pytest.fail
     monkeypatch.setattr("daqloom.study.store.read", unread)
     monkeypatch.setattr("daqloom.study.store_segment.unpacked", unread)
-    store = foreign(path, first, *deltas)
-    assert len(store) == count + 1
+    store = foreign(path, pattern(EMPTY), *lines)
+    assert len(store) == count
     assert store.damaged == []
     assert f"{count - 1:032x}" in store
+
+
+def test_lines_whose_ends_are_all_overwritten_are_read(path: Path) -> None:
+    lines = [pattern(EMPTY), *(record(n, b"%032x" % n, EMPTY) for n in range(50))]
+    with foreign(path, *(line[:-1] + b"x" for line in lines)) as store:
+        assert len(store) == 50
+        assert told(store) == 0
+        assert len(store.damages) == len(lines)
 
 
 def test_there_must_be_a_store_to_read(path: Path) -> None:
@@ -471,7 +602,7 @@ def test_a_file_is_no_store(path: Path, create: bool) -> None:
 def test_a_folder_with_other_things_is_no_store(path: Path, create: bool) -> None:
     path.mkdir()
     (path / "thesis.tex").write_text("do not touch")
-    with pytest.raises(StudyError, match="no store"):
+    with pytest.raises(StudyError, match="not a store"):
         Store.open(path, create=create)
     assert [p.name for p in path.iterdir()] == ["thesis.tex"]
 
@@ -482,7 +613,7 @@ def test_an_empty_folder_becomes_a_store_when_told(path: Path) -> None:
         Store.open(path, create=False)
     (path / ".format-left-by-a-killed-process").touch()
     fill(path, range(1))
-    assert json.loads((path / "format.json").read_text()) == {"daqloom-store": 1}
+    assert json.loads((path / "format.json").read_text()) == {"daqloom-store": FORMAT}
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 5000])
@@ -493,8 +624,15 @@ def test_a_name_that_no_folder_can_have(tmp_path: Path, name: str) -> None:
 
 def test_a_newer_store_is_not_touched(path: Path) -> None:
     fill(path, range(1))
-    (path / "format.json").write_text('{"daqloom-store": 2}')
-    with pytest.raises(StudyError, match="format 2, and this daqloom knows up to 1"):
+    (path / "format.json").write_text(json.dumps({"daqloom-store": FORMAT + 1}))
+    with pytest.raises(StudyError, match=f"format {FORMAT + 1}, and this daqloom knows {FORMAT}"):
+        Store.open(path, create=True)
+
+
+def test_an_older_store_is_not_taken_for_a_damaged_one(path: Path) -> None:
+    fill(path, range(1))
+    (path / "format.json").write_text(json.dumps({"daqloom-store": FORMAT - 1}))
+    with pytest.raises(StudyError, match=f"format {FORMAT - 1}, and this daqloom knows {FORMAT}"):
         Store.open(path, create=True)
 
 
@@ -606,6 +744,31 @@ def test_a_disk_that_fails_late_is_said(path: Path, monkeypatch: pytest.MonkeyPa
     store.close()
 
 
+def test_names_of_new_files_and_folders_are_on_the_disk_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def recorded(file: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{file}")))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    path = tmp_path / "new" / "store"
+    with Store.open(path, create=True) as store:
+        # The folder that has the name `new`, the one that has `store`, and the one with the mark.
+        assert {tmp_path, path.parent, path} <= set(synced)
+        synced.clear()
+        store.put(cell(0), result(0))
+        store.sync()
+        (segment,) = segments(path)
+        assert synced == [segment, segment.parent, path]
+        store.put(cell(1), result(1))
+        store.sync()
+        assert synced[3:] == [segment]
+
+
 def test_an_interrupted_put_does_no_harm(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
 
@@ -623,3 +786,11 @@ def test_an_interrupted_put_does_no_harm(path: Path, monkeypatch: pytest.MonkeyP
         assert right_ones(store, range(3)) == 2
         store.refresh()
         assert right_ones(store, range(3)) == 3
+
+
+def test_a_store_keeps_nothing_of_what_one_scenario_left_out(path: Path) -> None:
+    assumed = {"network.links.uplink.rate": "800 Gb/s"}
+    with Store.open(path, create=True) as store:
+        store.put(cell(1), result(1, assumed=assumed))
+    with Store.open(path, create=False) as store:
+        assert store.get(cell(1).key) == result(1)

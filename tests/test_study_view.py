@@ -122,13 +122,17 @@ def test_a_metric_that_nobody_gave_is_not_shown():
 
 def test_a_place_names_the_numbers_that_have_no_unit():
     dataset = study(RATES, UPLINKS, MODELS)
-    place = {"event.rate": 12e3, "links.uplink.count": 4, "switch.tor.model": "qfx5120-48y"}
+    place = {
+        "event.rate": 12e3,
+        "network.links.uplink.count": 4,
+        "network.switch.tor.model": "qfx5120-48y",
+    }
     assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
 
 
 def test_sizes_that_are_round_in_kib_are_told_so():
-    buffers = ("fabric.buffer", np.array([8192, 65536]), "B")
+    buffers = ("network.switch.buffer", np.array([8192, 65536]), "B")
     dataset = study(buffers)
-    assert axis_quantity(dataset, "fabric.buffer").label == "input buffer (KiB)"
-    assert step_text(dataset, "fabric.buffer", 65536) == "64 KiB"
+    assert axis_quantity(dataset, "network.switch.buffer").label == "input buffer (KiB)"
+    assert step_text(dataset, "network.switch.buffer", 65536) == "64 KiB"
     assert axis_quantity(study(SIZES), "event.size").unit == "MB"

@@ -323,8 +323,8 @@ def test_hosts_at_unusual_places_are_named():
     cabling.at("leaf03", 14)["to"] = ["other", 1]
     cabling.cables.append({"from": ["server", 1], "to": ["spine01", 14], "rate_bps": EDR})
     assert [found.sentence for found in anomalies(cabling.fabric())] == [
-        "leaf03 port 14 holds host other, where the other switches have an uplink",
-        "spine01 port 14 holds host server, above the leaves",
+        "leaf03 port 14 is connected to host other, where the other switches have an uplink",
+        "spine01 port 14 is connected to host server, above the leaves",
     ]
 
 

@@ -161,7 +161,7 @@ def test_a_server_at_a_spine_makes_no_leaf_of_it():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"radix": 39}, "a leaf needs 40 ports, its radix is 39"),
+        ({"radix": 39}, "a leaf needs 40 ports, and its radix is 39"),
         ({"leaves": 21}, "a spine needs 42 ports"),
         ({"hosts": 361}, "cannot hold 361 hosts"),
         ({"spines": 0}, "0 spines"),
@@ -169,8 +169,8 @@ def test_a_server_at_a_spine_makes_no_leaf_of_it():
         ({"radix": 2000}, "at most 1023"),
         ({"leaves": 10**9}, "49151"),
         ({"leaves": 1000, "spines": 1000}, "262144 cables"),
-        ({"pods": 2}, "three levels need both pods and cores"),
-        ({"core_links": 2}, "three levels need both pods and cores"),
+        ({"pods": 2}, "three levels require both pods and cores"),
+        ({"core_links": 2}, "three levels require both pods and cores"),
         ({"pods": 0, "cores": 1}, "0 leaves"),
         ({"pods": 1, "cores": 0}, "0 cores"),
         ({"pods": 3, "cores": 1, "core_links": 20}, "a spine needs 56 ports"),
@@ -253,11 +253,11 @@ SWITCH = (Node("s", 4, 3, 3),)
         ),
         (
             Fabric("f", TWO, SWITCH, tuple(Cable(End(h, 1), End(2, 1), 1) for h in (0, 1))),
-            "s port 1 holds two cables",
+            "s port 1 has two cables",
         ),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 5), 1),)), "it has ports 1 to 4"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(3, 1), 1),)), "node 3"),
-        (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 1), 0),)), "no rate"),
+        (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 1), 0),)), "not the rate of a link"),
     ],
 )
 def test_fabrics_that_contradict_themselves_are_refused(fabric, words):

@@ -139,5 +139,5 @@ def test_a_fabric_without_anything_is_an_empty_picture(tmp_path):
 
 def test_what_nobody_could_see_is_refused():
     wide = Fabric("wide", (), tuple(Node(f"s{place}", 1) for place in range(1001)), ())
-    with pytest.raises(TopologyError, match=r"too large for a picture .* write \.dot or \.json"):
+    with pytest.raises(TopologyError, match=r"too large for a figure .* write \.dot or \.json"):
         lay_out(wide, ())

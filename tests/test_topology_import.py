@@ -148,12 +148,12 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
     [
         # An unknown vendor's lines, marks of a chassis.
         ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line of an unknown kind"),
-        ("4xEDR", "4x???", "the speed of 1 cable has no name there; taken for 4xHDR"),
-        ("4xEDR", "??EDR", "taken for 4xHDR"),
+        ("4xEDR", "4x???", "the speed of 1 cable has no name there; assumed to be 4xHDR"),
+        ("4xEDR", "??EDR", "assumed to be 4xHDR"),
         (
             '21) 		# "other HCA-1" lid 6 4xEDR',
             '21) 		# "other HCA-1" lid 6 4xDDR',
-            "the ends of 1 cable tell different speeds; the slower counts",
+            "the ends of 1 cable have different speeds; the slower one is used",
         ),
         ('"other HCA-1"', '"Mellanox Technologies Aggregation Node"', "internal adapter"),
         ('"leaf1"', '"leaf0"', "1 name is not unique"),
@@ -198,7 +198,7 @@ def test_routers_are_left_out(dump):
          'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, but line 15 says that '
          'this leads to switch "leaf1" port 3'),
         ('[1]	"S-0000000000000a01"[3]		# "leaf0" lid 1 4xHDR\n', "",
-         'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, which tells of no cable'),
+         'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, which has no cable'),
         ("[2]	\"S-0000000000000a02\"[3]", "[1]	\"S-0000000000000a02\"[3]",
          'line 16: switch "spine0" port 1 appears again; line 15 told it'),
         ("[2]	\"S-0000000000000a02\"[3]", "[5]	\"S-0000000000000a02\"[3]",
@@ -208,7 +208,7 @@ def test_routers_are_left_out(dump):
         ("lid 3 4xHDR", "lid 3", 'line 7: switch "leaf0": cannot read'),
         ("Switch	4 ", "Switch	four ", "line 5: cannot read"),
         ("Switch	4 ", "Switch	2000 ", "2000 ports; expected 1 to 1023"),
-        ("lid 6", "lid 65000", "LID 65000 is no unicast address"),
+        ("lid 6", "lid 65000", "LID 65000 is not a unicast address"),
         ("[1](c11) ", "[1]", "expected its GUID"),
         ("enhanced port 0 lid 1 lmc 0", "", "base port 0 lid"),
         ('Switch	4 "S-0000000000000a01"', "[1]", "line 5: a port before any Switch"),
@@ -381,7 +381,7 @@ def test_files_of_another_kind_are_refused(tmp_path, name, content):
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(TopologyError, match=r"holds none of ibnetdiscover\.txt"):
+    with pytest.raises(TopologyError, match=r"has none of ibnetdiscover\.txt"):
         load_fabric(tmp_path)
     with pytest.raises(TopologyError, match=r"gone\.txt cannot be read"):
         load_fabric(tmp_path / "gone.txt")

@@ -129,13 +129,13 @@ def test_a_route_is_told_node_by_node_with_its_ports():
             ([1, 2, 3], [3, 3, 1], [1, 1, 4]),
             "uncabled port",
             2,
-            "S sends to C by port 4, where no cable is",
+            "S sends to C by port 4, which has no cable",
         ),
         (
             ([1, 2, 3], [3, 3, 1], [1, 1, 99]),
             "uncabled port",
             2,
-            "S sends to C by port 99, where no cable is",
+            "S sends to C by port 99, which has no cable",
         ),
         # L0 sends C to its own host A, and that is not C.
         (
@@ -149,7 +149,7 @@ def test_a_route_is_told_node_by_node_with_its_ports():
             ([1, 2, 3], [3, 3, 1], [2, 2, 2]),
             "loop",
             2,
-            "packets to A and 1 other host go in a circle: L1 port 3, S port 2",
+            "packets to A and 1 other host loop: L1 port 3, S port 2",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_host_without_cable_loses_all_its_pairs():
     # A reaches neither B nor C; B and C reach no A, for L0's port 1 leads nowhere.
     assert sentences == {
         "A is not cabled to a switch": 2,
-        "L0 sends to A by port 1, where no cable is": 2,
+        "L0 sends to A by port 1, which has no cable": 2,
     }
     with pytest.raises(TopologyError, match="A is not cabled to a switch"):
         route(cut, tables(cut, *GOOD), 0, 1)

@@ -1,6 +1,7 @@
 """The schedule check: flows per link in each phase of linear shift, and what mends conflicts."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -74,6 +75,45 @@ def test_flows_of_each_phase_are_counted():
     assert between[found.worst_link[2]]
 
 
+@pytest.mark.parametrize(
+    ("host_bps", "uplink_bps", "transfers"),
+    [
+        # Flows by phase, as above: 0, 1, 2, 1 between the leaves, 0, 1, 1, 1 on hosts' cables.
+        ([100, 100, 100, 100], 100, [0, 1, 2, 1]),
+        ([100, 100, 100, 100], 25, [0, 4, 8, 4]),  # a flow takes 100 / 25 times as long
+        ([100, 100, 100, 100], 200, [0, 1, 1, 1]),  # two flows fit, the hosts' cables are full
+        ([100, 100, 100, 50], 100, [0, 1, 1, 1]),  # host 3 sends and receives in each phase
+        ([100, 100, 100, 50], 25, [0, 2, 4, 2]),
+    ],
+)
+def test_a_flow_takes_the_longer_the_slower_a_cable_is(host_bps, uplink_bps, transfers):
+    fabric = two_by_two()
+    rates = host_bps + [uplink_bps] * (len(fabric.cables) - 4)
+    cables = tuple(
+        replace(cable, rate_bps=rate * 10**9)
+        for cable, rate in zip(fabric.cables, rates, strict=True)
+    )
+    fabric = replace(fabric, cables=cables)
+    paths = trace(fabric, d_mod_k(fabric))
+    found = check_order("given", paths, slots_of(range(4)))
+    assert found.check.worst.tolist() == [0, 1, 2, 1]
+    assert found.check.transfers.tolist() == transfers
+    # Phase 0 lasts as long as a transfer within a host, at most 1. All four hosts build.
+    assert found.rate_share == pytest.approx(4 / (1 + sum(transfers)))
+    if uplink_bps < min(host_bps):
+        slowest = found.check.slowest_link[2]
+        assert paths.wiring.rate_bps[slowest] == uplink_bps * 10**9
+
+
+def test_links_that_no_flow_uses_are_told_apart():
+    fabric = two_by_two()
+    paths = trace(fabric, d_mod_k(fabric))
+    # Hosts 0 and 1 of one leaf: their 2 cables, 4 links, carry a flow each in phase 1.
+    found = check_shift(paths, slots_of([0, 1]))
+    assert found.histogram.tolist() == [4, 4]
+    assert found.links_unused == 12 - 4
+
+
 def by_hand(fabric: Fabric, routes: Routes, slots: list[int]) -> list[int]:
     """The most flows on a link in each phase, pair by pair."""
     worst = []
@@ -112,7 +152,7 @@ def test_phases_of_any_kind_can_be_checked():
     # All to host 3, then a pair within a leaf and one across, others idle.
     senders = np.array([[0, 1, 2], [0, 2, DUMMY]], np.int32)
     receivers = np.array([[3, 3, 3], [1, 1, 3]], np.int32)
-    found = check(paths, [(senders, receivers)])
+    found = check(paths, [0, 1, 2, 3], [(senders, receivers)])
     assert found.worst.tolist() == [3, 2]
     assert paths.wiring.head[found.worst_link].tolist() == [3, 1]
 
@@ -320,13 +360,22 @@ def test_opensms_own_order_can_be_read(tmp_path):
     assert read_order(file, fabric, paths.wiring).tolist() == [0, DUMMY, 1]
 
 
+def test_an_order_names_hosts_in_latin_1_as_a_dump_does(tmp_path):
+    fabric, _, paths = imported("cluster64")
+    hosts = (replace(fabric.hosts[0], name="Zürich"), *fabric.hosts[1:])
+    file = tmp_path / "opensm-ftree-ca-order.dump"
+    file.write_bytes("0x0001\tH00-01\n0x0012\tZürich\n".encode("latin-1"))
+    slots = read_order(file, replace(fabric, hosts=hosts), paths.wiring)
+    assert slots.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("H00-00\nH0-01\n", 'line 2: there is no host "H0-01" in cluster64; did you mean "H'),
-        ("H00-00\ndummy\nH00-00\n", "line 3: H00-00 has a slot already, by line 1"),
-        ("# nothing\n\n", "names no host"),
-        ("dummy\n", "names no host"),
+        ("H00-00\ndummy\nH00-00\n", "line 3: H00-00 already has a slot, from line 1"),
+        ("# nothing\n\n", "has no hosts"),
+        ("dummy\n", "has no hosts"),
         ("\0", "is a binary file"),
     ],
 )

@@ -4,9 +4,10 @@ import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from daqloom.measure.messages import Message, Prepare, Start
+from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
 from daqloom.measure.outputs import Drop, Kill, Launch, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.run_control import BUILDING, RunControl
@@ -19,15 +20,50 @@ ORDER_S = 0.05
 TICK_S = 0.1
 
 
+class Building:
+    """What the members of an epoch build together: a MEP a millisecond, while all of them take part
+    and have a lease."""
+
+    def __init__(self, world: "World", members: tuple[int, ...], first_mep: int) -> None:
+        self.world, self.members = world, members
+        self.nodes: dict[int, VirtualNode] = {}
+        self.active: set[int] = set()
+        self.exact = float(first_mep)
+        self.since = world.now
+
+    def change(self, unit: int, active: bool) -> None:
+        self.advance()
+        (self.active.add if active else self.active.discard)(unit)
+
+    def advance(self) -> int:
+        now, nodes = self.world.now, self.nodes.values()
+        if self.active == set(self.members):
+            until_s = min(now, *(node.until_s for node in nodes))
+            done = self.exact + 1000 * max(0.0, until_s - self.since)
+            self.exact = max(self.exact, min(done, *(node.mep_end for node in nodes)))
+        self.since = now
+        return int(self.exact)
+
+    def answer_one_more(self) -> None:
+        """Who was stopped between looking at its lease and answering."""
+        if self.active == set(self.members) and all(
+            self.exact + 1 <= node.mep_end for node in self.nodes.values()
+        ):
+            self.exact += 1
+
+
 class VirtualNode:
-    """Builds a MEP a millisecond, with those it can reach."""
+    """Builds with the members of its epoch."""
 
     def __init__(self, world: "World", number: int) -> None:
         self.world, self.number = world, number
         self.epoch, self.members = 0, ()
-        self.first_mep, self.since = 0, None
+        self.building: Building | None = None
+        self.mep_end, self.until_s = 0, 0.0
+        self.is_paused = False
 
     def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
+        self.shut()
         self.epoch, self.members = epoch, tuple(members)
         return f"{self.number}@{epoch}".encode()
 
@@ -39,18 +75,28 @@ class VirtualNode:
         return self.suspects()
 
     def start(self, first_mep: int) -> None:
-        self.first_mep, self.since = first_mep, self.world.now
+        self.building = self.world.built.setdefault(
+            self.epoch, Building(self.world, self.members, first_mep)
+        )
+        self.building.advance()
+        self.building.nodes[self.number] = self
+        self.building.change(self.number, active=True)
 
-    def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
+    def halt(self, lost: Sequence[int], timeout_s: float) -> SimpleNamespace:
         assert self.number not in lost
-        self.first_mep, self.since = self.next_mep(), None
-        return {"next_mep": self.first_mep, "missing": []}
+        self.shut()
+        return SimpleNamespace(next_mep=self.next_mep(), missing=[])
+
+    def lease(self, mep_end: int, until_s: float) -> None:
+        if self.building:
+            self.building.advance()
+        self.mep_end, self.until_s = mep_end, until_s
 
     def counters(self) -> Mapping[str, int | float]:
         process = self.world.processes[self.number]
         return {
             "beats": 0 if process and process.stuck else round(1e6 * self.world.now),
-            "steps": 0 if self.suspects() else self.next_mep(),
+            "steps": 0 if self.suspects() or self.world.stalled else self.next_mep(),
             "next_mep": self.next_mep(),
             "streams_broken": 1 if process and process.broken else 0,
         }
@@ -58,13 +104,23 @@ class VirtualNode:
     def suspects(self) -> list[int]:
         return [unit for unit in self.members if not self.world.reaches(self.number, unit)]
 
+    def pause(self) -> None:
+        if self.building and self.number in self.building.active:
+            self.building.change(self.number, active=False)
+            self.is_paused = True
+
+    def go_on(self) -> None:
+        if self.building and self.is_paused:
+            self.building.change(self.number, active=True)
+            self.building.answer_one_more()
+        self.is_paused = False
+
     def shut(self) -> None:
-        self.since = None
+        if self.building:
+            self.building.change(self.number, active=False)
 
     def next_mep(self) -> int:
-        if self.since is None:
-            return self.first_mep
-        return self.first_mep + round(1000 * (self.world.now - self.since))
+        return self.building.advance() if self.building else 0
 
 
 @dataclass
@@ -78,20 +134,40 @@ class Process:
     """Its data thread stands still."""
     broken: bool = False
     """A stream of it brings nothing any more."""
+    cut_off: bool = False
+    """From the run control."""
     inbox: list[Message] = field(default_factory=list)
+    outbox: list[tuple[int, Any]] = field(default_factory=list)
+    """Sessions and reports."""
+
+    @property
+    def node(self) -> VirtualNode | None:
+        """What its unit holds."""
+        held = self.unit._node
+        return held.node if held else None
 
 
 class World:
-    """`after(seconds, something)` schedules; `run(seconds)` lets time pass."""
+    """`after(seconds, something)` schedules; `run(seconds)` lets time pass.
 
-    def __init__(self, units: int = 4, **changes: Any) -> None:
+    `here`: units are on the machine of the run control, which sees what they counted when they end.
+    """
+
+    def __init__(self, units: int = 4, *, here: bool = True, **changes: Any) -> None:
         given: dict[str, Any] = {"run": "virtual", "units": units, "scenario": {}}
         self.now = 0.0
+        self.here = here
+        self.stalled = False
+        """Nothing is built, and nobody knows why."""
+        self.built: dict[int, Building] = {}
+        """By epoch."""
         self.control = RunControl(Plan(**(given | changes)), 0.0)
         self.processes: list[Process | None] = [None] * units
         self.cuts: set[frozenset[int]] = set()
         self.epochs: dict[int, tuple[int, ...]] = {}
         self.first_meps: list[int] = []
+        self.first_meps_of: dict[int, int] = {}
+        """By epoch."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self._sessions = itertools.count(1)
@@ -116,18 +192,37 @@ class World:
     def kill(self, number: int) -> None:
         process, self.processes[number] = self.processes[number], None
         if process:
+            if process.node:
+                process.node.shut()
+                if self.here:
+                    counters = process.node.counters()
+                    self.control.counted(number, counters, final=True)
             self._close(number, process)
             self.control.exited(self.now, number, "SIGKILL")
             self.act()
 
     def stop(self, number: int) -> None:
-        if process := self.processes[number]:
+        if (process := self.processes[number]) and not process.stopped:
             process.stopped = True
+            if process.node:
+                process.node.pause()
 
     def go_on(self, number: int) -> None:
         if (process := self.processes[number]) and process.stopped:
             process.stopped = False
+            if process.node:
+                process.node.go_on()
             self._deliver(number, process)
+
+    def cut_off(self, number: int) -> None:
+        """From the run control, which it does not notice; what was said meanwhile comes late."""
+        if process := self.processes[number]:
+            process.cut_off = True
+
+    def all(self, fault: str) -> None:
+        """To all units at the same time."""
+        for number in range(len(self.processes)):
+            getattr(self, fault)(number)
 
     def hang(self, number: int) -> None:
         if process := self.processes[number]:
@@ -155,6 +250,10 @@ class World:
         self.cuts.clear()
         for number in range(len(self.processes)):
             self.go_on(number)
+            if (process := self.processes[number]) and process.cut_off:
+                process.cut_off = False
+                self._hear(number, process)
+                self._deliver(number, process)
 
     def reaches(self, a: int, b: int) -> bool:
         mine, other = self.processes[a], self.processes[b]
@@ -191,6 +290,15 @@ class World:
             assert control.units[number].standing is Standing.AVAILABLE
         if control.phase in BUILDING:
             assert control.members
+        self._look_for_repeated()
+
+    def _look_for_repeated(self) -> None:
+        """No epoch has answered a MEP that a later one begins with, nor ever will."""
+        later = None
+        for epoch in sorted(self.built, reverse=True):
+            building = self.built[epoch]
+            assert later is None or building.advance() <= later, f"of epoch {epoch}"
+            later = self.first_meps_of[epoch]
 
     def _look(self, unit: int, message: Message) -> None:
         if isinstance(message, Prepare):
@@ -201,6 +309,7 @@ class World:
         elif isinstance(message, Start):
             assert message.first_mep >= max(self.first_meps, default=0)
             self.first_meps.append(message.first_mep)
+            self.first_meps_of[max(self.epochs)] = message.first_mep
 
     def _tick(self) -> None:
         self.control.tick(self.now)
@@ -209,7 +318,13 @@ class World:
 
     def _boot(self, number: int) -> None:
         assert self.processes[number] is None
-        process = Process(Unit(bytes(16), lambda document, unit, run: VirtualNode(self, unit)))
+        process = Process(
+            Unit(
+                bytes(16),
+                lambda document, unit, run: VirtualNode(self, unit),
+                clock=lambda: self.now,
+            )
+        )
         self.processes[number] = process
         self._join(number, process)
         self._beat(number, process)
@@ -217,13 +332,14 @@ class World:
     def _join(self, number: int, process: Process) -> None:
         if self.processes[number] is not process or process.session:
             return
-        if process.stopped or not self.control.is_free(number):
+        if process.stopped or process.cut_off or not self.control.is_free(number):
             self.after(0.2, lambda: self._join(number, process))
             return
         process.session = next(self._sessions)
         process.unit.shut()
         self.control.joined(self.now, number, process.session)
         self.act()
+        self._say_last(number, process)
 
     def _close(self, number: int, process: Process) -> None:
         session, process.session = process.session, 0
@@ -237,9 +353,12 @@ class World:
         self._deliver(number, process)
 
     def _deliver(self, number: int, process: Process) -> None:
-        if self.processes[number] is not process or process.stopped or process.hung:
+        if self.processes[number] is not process or process.stopped or process.cut_off:
             return
-        while process.inbox:
+        for order in [order for order in process.inbox if isinstance(order, Renew)]:
+            process.inbox.remove(order)
+            process.unit.renew(order)
+        while process.inbox and not process.hung:
             session, order = process.session, process.inbox.pop(0)
             if order.kind in ("reset", "configure"):
                 process.stuck = process.broken = False
@@ -248,10 +367,18 @@ class World:
                 self.after(3 * ORDER_S, lambda: self._exit(number, process))
             self.after(
                 ORDER_S,
-                lambda session=session, answer=answer: self._say(
-                    number, session, process.unit.with_counters(answer)
+                lambda session=session, answer=answer: self._answer(
+                    number, process, session, answer
                 ),
             )
+
+    def _answer(self, number: int, process: Process, session: int, answer: Answer) -> None:
+        self._say_last(number, process)
+        self._say(number, session, process.unit.with_counters(answer))
+
+    def _say_last(self, number: int, process: Process) -> None:
+        for words in process.unit.last_words():
+            self._say(number, process.session, words)
 
     def _exit(self, number: int, process: Process) -> None:
         if self.processes[number] is process:
@@ -260,6 +387,14 @@ class World:
     def _say(self, number: int, session: int, report: Any) -> None:
         process = self.processes[number]
         if process and process.session == session and not process.stopped:
+            process.outbox.append((session, process.unit.sending(report)))
+            self._hear(number, process)
+
+    def _hear(self, number: int, process: Process) -> None:
+        while process.outbox and not process.cut_off:
+            session, report = process.outbox.pop(0)
+            if session != process.session:
+                continue
             refusal = self.control.reported(self.now, number, session, report)
             assert refusal is None or self.control.units[number].standing is Standing.LOST
             self.act()

@@ -134,13 +134,13 @@ class EventBuilder:
     ) -> dict[str, float]:
         """`sets`: further keys, with __ for a dot. Returns metrics, flat, and `bytes_per_s`,
         `bytes_per_cpu_s` of fragments built."""
-        phase = int(str(sets.get("shift__meps_per_phase", 1)))
+        phase = int(str(sets.get("building__meps_per_phase", 1)))
         two_rounds = 2 * phase * (units + 1) * fragments * (fragment_bytes + HEADER_BYTES)
         keys = {
-            "nodes.count": units,
-            "fabric.hosts_per_leaf": units,
-            "fragments.size": f'"{fragment_bytes} B"',
-            "fragments.packing": fragments,
+            "readout.units": units,
+            "network.hosts_per_leaf": units,
+            "event.fragment_size": f'"{fragment_bytes} B"',
+            "event.packing": fragments,
             "measure.content": '"once"',
             "measure.sink": '"discard"',
             "measure.when_full": '"wait"',

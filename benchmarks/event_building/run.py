@@ -36,9 +36,9 @@ QUICK_POINTS = [Load(2, MB), Load(8, MB)]
 PACKINGS = [1, 10, 100, 1000, 10_000, 30_000]
 SMALL_FRAGMENT_BYTES = 100
 BARRIERS = ["centralised", "tournament", "dissemination"]
-FREE = {"shift__barrier": '"none"', "shift__meps_per_phase": 4}
+FREE = {"building__barrier": '"none"', "building__meps_per_phase": 4}
 """No barrier, and four packets of lead."""
-LOCKSTEP = {"shift__barrier": '"tournament"', "shift__meps_per_phase": 4}
+LOCKSTEP = {"building__barrier": '"tournament"', "building__meps_per_phase": 4}
 PARTS = ["shm", "tcp", "cubic", "idle", "barriers", "warm_up", "small_packets"]
 NAMESPACE = "DAQLOOM_BENCH_CUBIC"
 
@@ -184,7 +184,7 @@ class Bench:
         runs = self.interleave(
             {
                 "idle": lambda: self.builder.run(
-                    4, 1, 1000, fragments__rate='"1 Hz"', measure__duration='"6 s"',
+                    4, 1, 1000, event__rate='"1 Hz"', measure__duration='"6 s"',
                     measure__warmup='"1 s"',
                 )
             }

@@ -1,7 +1,8 @@
 """The same incast in ns-3 and in daqloom, in one run: packet-hops per CPU second of each.
 
 Sets ns-3 up in an environment of its own, builds `incast/` against it, runs both sides in turn on
-`incast.toml` and prints one JSON object on standard output; progress goes to standard error.
+`incast.toml` and prints one JSON object on standard output; progress goes to standard error. With
+`--marks` it compares what DCTCP loses and repairs on `marks.toml` instead of speed.
 """
 
 from __future__ import annotations
@@ -25,13 +26,20 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SCENARIO = HERE / "incast.toml"
+SPEED = HERE / "incast.toml"
+MARKS = HERE / "marks.toml"
 REQUIREMENTS = HERE / "requirements.txt"
 PROGRAM = HERE / "incast" / "incast.cpp"
-NS3_MODULES = ("nix-vector-routing", "internet", "point-to-point", "network", "core")
+NS3_MODULES = (
+    *("nix-vector-routing", "internet", "point-to-point"),
+    *("traffic-control", "network", "core"),
+)
 RUN_LIMIT_S = 1800
 # Links, ToR models and first acknowledgements differ in detail; the work may not.
 SAME_WORK_TOLERANCE = 0.02
+FULL_FRAME_BYTES = 1518
+# Above a limited queue's disc, ns-3's device keeps one packet and sends another.
+NS3_DEVICE_PACKETS = 2
 
 Json = dict[str, Any]
 
@@ -42,6 +50,9 @@ class BenchmarkError(Exception):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--marks", action="store_true", help="DCTCP in a shallow buffer instead of the speed"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="runs of each side (default 3)")
     parser.add_argument(
         "--build", type=Path, default=ROOT / "build" / "ns3", help="where ns-3 and the program go"
@@ -51,7 +62,8 @@ def main() -> int:
     if options.repeats < 1:
         parser.error("--repeats must be 1 or more")
     try:
-        print(json.dumps(compare(options), indent=2))
+        result = compare_marks(options) if options.marks else compare(options)
+        print(json.dumps(result, indent=2))
     except (BenchmarkError, OSError) as error:
         print(f"ns-3 benchmark: {error}", file=sys.stderr)
         return 1
@@ -62,7 +74,7 @@ def main() -> int:
 
 
 def compare(options: argparse.Namespace) -> Json:
-    problem = tomllib.loads(SCENARIO.read_text())
+    problem = tomllib.loads(SPEED.read_text())
     daqloom = find_daqloom(options.daqloom)
     ns3 = install_ns3(options.build.resolve())
     program = build_program(ns3)
@@ -70,7 +82,7 @@ def compare(options: argparse.Namespace) -> Json:
     runs: dict[str, list[Json]] = {"ns3": [], "daqloom": []}
     for repeat in range(1, options.repeats + 1):
         for side, run in (
-            ("daqloom", run_daqloom(daqloom)),
+            ("daqloom", run_daqloom(daqloom, SPEED)),
             ("ns3", run_ns3(program, problem)),
         ):
             runs[side].append(run)
@@ -97,23 +109,45 @@ def compare(options: argparse.Namespace) -> Json:
     }
 
 
+def compare_marks(options: argparse.Namespace) -> Json:
+    """Both sides once on `marks.toml`: what they drop, mark and repair, and how long it takes."""
+    problem = tomllib.loads(MARKS.read_text())
+    daqloom = find_daqloom(options.daqloom)
+    ns3 = install_ns3(options.build.resolve())
+    sides = {
+        "ns3": run_ns3(build_program(ns3), problem),
+        "daqloom": run_daqloom(daqloom, MARKS),
+    }
+    keys = (
+        *("packet_hops", "packets_dropped", "packets_marked", "timeouts"),
+        *("events_measured", "mean_completion_s", "max_completion_s"),
+    )
+    return {
+        "benchmark": "the same incast in ns-3 and in daqloom, with DCTCP in a shallow buffer",
+        "problem": problem,
+        "ns3_version": ns3.requirement,
+    } | {side: {key: run[key] for key in keys} for side, run in sides.items()}
+
+
 # ---- the two sides ------------------------------------------------------------------------------
 
 
 def run_ns3(program: Path, problem: Json) -> Json:
     """One run of the ns-3 program on the scenario's numbers."""
-    links, transport = problem["links"], problem["transport"]
-    sources = problem["sources"]["count"]
+    links, transport = problem["network"]["links"], problem["transport"]
+    sources = problem["readout"]["units"]
     arguments = {
         "sources": sources,
         "fragmentBytes": whole_bytes(problem["event"]["size"]) // sources,
         "eventRateHz": plain(problem["event"]["rate"], "Hz"),
-        "requestBytes": whole_bytes(problem["builders"]["request_size"]),
+        "requestBytes": whole_bytes(problem["building"]["request_size"]),
         "mtuBytes": whole_bytes(problem["network"]["mtu"]),
         "segmentBytes": whole_bytes(problem["network"]["mtu"]) - 52,  # IP, TCP, timestamps
-        "congestion": {"newreno": "ns3::TcpNewReno", "cubic": "ns3::TcpCubic"}[
-            transport["congestion"]
-        ],
+        "congestion": {
+            "newreno": "ns3::TcpNewReno",
+            "cubic": "ns3::TcpCubic",
+            "dctcp": "ns3::TcpDctcp",
+        }[transport["congestion"]],
         "initialWindowSegments": transport["initial_window"],
         "receiveWindowBytes": whole_bytes(transport["receive_window"]),
         "delayedAckSeconds": plain(transport["delayed_ack"], "s"),
@@ -122,6 +156,10 @@ def run_ns3(program: Path, problem: Json) -> Json:
         "durationSeconds": plain(problem["run"]["duration"], "s"),
         "warmupSeconds": plain(problem["run"]["warmup"], "s"),
     }
+    tor = problem["network"]["switch"]["tor"]
+    if "queue_packets" in tor:
+        arguments["queuePackets"] = tor["queue_packets"] - NS3_DEVICE_PACKETS
+        arguments["markPackets"] = whole_bytes(tor["ecn_threshold"]) // FULL_FRAME_BYTES
     for link in ("source", "uplink", "access"):
         for key in ("rate", "delay"):
             arguments[link + key.title()] = links[link][key].replace(" ", "")
@@ -129,14 +167,16 @@ def run_ns3(program: Path, problem: Json) -> Json:
     return run | {"ack_share": run["ack_hops"] / run["packet_hops"]}
 
 
-def run_daqloom(daqloom: str) -> Json:
+def run_daqloom(daqloom: str, scenario: Path) -> Json:
     """One run of `daqloom simulate`, in the terms of the ns-3 program's answer."""
-    run = timed([daqloom, "simulate", str(SCENARIO), "--json"])
+    run = timed([daqloom, "simulate", str(scenario), "--json"])
     metrics, engine = run["metrics"], run["engine"]
     return {
         "packet_hops": engine["packet_hops"],
         "ack_share": metrics["ack_hops"] / metrics["packet_hops"],  # both after the warm-up
         "packets_dropped": metrics["packets_dropped"],
+        "packets_marked": metrics["packets_marked"],
+        "timeouts": metrics["retransmission_timeouts"],
         "cpu_s": engine["cpu_s"],
         "hops_per_cpu_s": engine["packet_hops"] / engine["cpu_s"],
         "process_cpu_s": run["process_cpu_s"],

@@ -1,10 +1,14 @@
 #include "base/atomic_file.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 namespace daqloom::base {
@@ -13,6 +17,24 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string reason(int error) { return std::generic_category().message(error); }
+
+/// An open file of this name that was not there before, nor any link; null: see errno.
+std::FILE* create_new(const std::string& path) {
+    const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    std::FILE* file = handle < 0 ? nullptr : ::fdopen(handle, "wb");
+    if (handle >= 0 && file == nullptr) {
+        ::close(handle);
+    }
+    return file;
+}
+
+/// A name beside `path` that nobody can foresee, in this process, on this machine or on another.
+std::string part_of(const std::string& path) {
+    std::uint64_t number = 0;
+    while (::getrandom(&number, sizeof number, 0) != sizeof number) {
+    }
+    return fmt::format("{}.{:016x}.part", path, number);
+}
 
 }  // namespace
 
@@ -23,12 +45,11 @@ expected<AtomicFile> AtomicFile::create(std::string path) {
         return failure("cannot write " + path +
                        ": it exists and is no regular file; give the name of a file");
     }
-    // The process id keeps two runs with the same output apart.
-    auto part_path = path + "." + std::to_string(::getpid()) + ".part";
-    std::FILE* file = std::fopen(part_path.c_str(), "wb");
+    auto part_path = part_of(path);
+    std::FILE* file = create_new(part_path);
     if (file == nullptr) {
-        return failure("cannot write " + path + ": " + reason(errno) +
-                       "; give a name in a folder that exists and may be written");
+        return system_failure("cannot write " + path + ": " + reason(errno) +
+                              "; give a name in a folder that exists and may be written");
     }
     return AtomicFile(std::move(path), std::move(part_path), file);
 }
@@ -75,8 +96,8 @@ void AtomicFile::discard() noexcept {
 }
 
 tl::unexpected<Error> AtomicFile::cannot_write(int error) const {
-    return failure("cannot write " + path_ + ": " + reason(error) +
-                   "; nothing is left of it under that name");
+    return system_failure("cannot write " + path_ + ": " + reason(error) +
+                          "; nothing is left of it under that name");
 }
 
 }  // namespace daqloom::base

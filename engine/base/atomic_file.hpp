@@ -10,15 +10,16 @@
 
 namespace daqloom::base {
 
-/// Collects what is written in a file beside `path` and renames it to `path` on commit. Without a
-/// commit the destructor removes it, and whatever lay under `path` stays as it was.
+/// Writes to a temporary file in the folder of `path` and renames it to `path` on commit. Without a
+/// /// commit the destructor removes the temporary file, and an existing file `path` stays
+/// unchanged.
 ///
 /// A failed write (a full disk) is remembered: later writes do nothing and commit reports it, so
 /// that a writer need not check each call.
 class AtomicFile {
   public:
-    /// Fails when no file can be made beside `path`, or when `path` is something that a rename
-    /// must not replace: a directory or a device.
+    /// Fails if no temporary file can be made in the folder of `path`, or if `path` is a directory
+    /// or a device, which a rename must not replace.
     static expected<AtomicFile> create(std::string path);
 
     AtomicFile(AtomicFile&&) noexcept = default;

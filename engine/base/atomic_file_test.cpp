@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -66,6 +67,29 @@ TEST_F(AtomicFileTest, ReplacesAnOlderFileOnCommit) {
     out->write("new");
     ASSERT_TRUE(out->commit());
     EXPECT_EQ(content(file("a")), "new");
+}
+
+TEST_F(AtomicFileTest, AWriterOfTheSameNameAndALinkAtAnOldOneAreLeftAlone) {
+    std::ofstream(file("victim")) << "untouched";
+    fs::create_symlink(file("victim"), file("a." + std::to_string(::getpid()) + ".part"));
+    auto first = AtomicFile::create(file("a"));
+    auto second = AtomicFile::create(file("a"));
+    ASSERT_TRUE(first && second);
+    first->write("first");
+    second->write("second");
+    ASSERT_TRUE(first->commit());
+    EXPECT_EQ(content(file("a")), "first");
+    ASSERT_TRUE(second->commit());
+    EXPECT_EQ(content(file("a")), "second");
+    EXPECT_EQ(content(file("victim")), "untouched");
+}
+
+TEST_F(AtomicFileTest, HasThePermissionsThatTheUserGivesToFiles) {
+    const mode_t before = ::umask(0027);
+    auto out = AtomicFile::create(file("a"));
+    ::umask(before);
+    ASSERT_TRUE(out && out->commit());
+    EXPECT_EQ(static_cast<unsigned>(fs::status(file("a")).permissions()), 0640U);
 }
 
 TEST_F(AtomicFileTest, MovesWithItsFile) {

@@ -1,4 +1,4 @@
-// For tests and fuzzing: any string of bytes as a sequence of choices.
+// For tests and fuzzing: a sequence of choices taken from arbitrary bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace daqloom::base {
 
-/// Numbers from a string of bytes; zeros after its end.
+/// Reads numbers from a string of bytes; returns zeros after its end.
 class ByteSource {
   public:
     explicit ByteSource(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}

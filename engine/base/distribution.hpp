@@ -1,4 +1,4 @@
-// How long something takes that is not modelled further: a response, a processing step.
+// Random delays: of a response, a processing step, an acknowledge.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct DelayDistribution {
     Kind kind = Kind::fixed;
     Time mean = Time::zero();
     Time spread = Time::zero();
-    /// Of measured delays; without any, the mean. `seen_up_to[i]` counts the first i + 1 of them,
-    /// whole or not, and rises.
+    /// A distribution of measured delays; without any, the mean. `seen_up_to[i]` is the cumulative
+    /// weight of the first i + 1 values (an integer or not), and increases.
     std::vector<Time> values = {};
     std::vector<double> seen_up_to = {};
 

@@ -1,4 +1,4 @@
-// expected<T>: a value or the one sentence that says why there is none.
+// expected<T>: a value, or an error: a message of one sentence and its cause.
 #pragma once
 
 #include <string>
@@ -7,16 +7,30 @@
 
 namespace daqloom::base {
 
-/// What went wrong, in one sentence fit for a person: what, where, what was expected, what to do.
+enum class Cause {
+    input,   ///< the caller's: a value, a file or a combination that cannot be used
+    system,  ///< of this machine or another: a resource, device, file or process that refuses or
+             ///< fails
+    defect,  ///< in this program: a law that has to hold does not
+};
+
+/// The message is one sentence: what failed, where, what was expected, what to do.
 struct Error {
     std::string message;
+    Cause cause = Cause::input;
 };
 
 template <class T>
 using expected = tl::expected<T, Error>;
 
-inline tl::unexpected<Error> failure(std::string message) {
-    return tl::unexpected<Error>(Error{std::move(message)});
+inline tl::unexpected<Error> failure(std::string message, Cause cause = Cause::input) {
+    return tl::unexpected<Error>(Error{std::move(message), cause});
+}
+inline tl::unexpected<Error> system_failure(std::string message) {
+    return failure(std::move(message), Cause::system);
+}
+inline tl::unexpected<Error> defect(std::string message) {
+    return failure(std::move(message), Cause::defect);
 }
 
 }  // namespace daqloom::base

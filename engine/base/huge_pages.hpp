@@ -1,5 +1,5 @@
-// Memory in huge pages, for arrays that are touched at random: with 4 KiB pages, thousands of
-// endpoints are beyond the reach of the processor's table of translations.
+// Memory in huge pages, for large arrays with random access: with 4 KiB pages, thousands of
+// endpoints exceed the processor's TLB.
 #pragma once
 
 #include <sys/mman.h>

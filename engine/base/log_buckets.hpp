@@ -1,4 +1,4 @@
-// Buckets for numbers over all magnitudes.
+// Logarithmic buckets for histograms over all magnitudes.
 #pragma once
 
 #include <algorithm>

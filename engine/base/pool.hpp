@@ -1,4 +1,4 @@
-// Values that live for a while, each known by the number of its slot.
+// A pool of values, each identified by the number of its slot.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace daqloom::base {
 
-/// Slots are used again, the latest freed first; allocates only when more are in use than ever.
+/// Freed slots are reused, the latest first; allocates only if more slots are in use than ever
+/// before.
 template <class T>
 class Pool {
   public:

@@ -1,4 +1,4 @@
-// Named random streams: every stochastic process of a run draws from its own.
+// Named random streams: every stochastic process of a run has its own stream.
 #pragma once
 
 #include <cmath>

@@ -38,7 +38,7 @@ class Ring {
 
     void push(const T& value) { append() = value; }
 
-    /// A new last element, to be filled in: its slot holds anything.
+    /// Appends an element and returns it; its value is unspecified until the caller fills it in.
     T& append() {
         if (size() == capacity_) [[unlikely]] {
             grow();
@@ -52,14 +52,14 @@ class Ring {
             head_ = tail_ = 0;  // begin anew with slots that are still in the cache
         }
     }
-    /// Fetches the cache line some elements behind the head: queues are many, and no processor
-    /// recognises that each of them is read in order.
+    /// Prefetches the cache line some elements behind the head: with many queues, the processor
+    /// does not detect that each of them is read in order.
     void prefetch() const { __builtin_prefetch(&slots()[(head_ + 4) & mask_]); }
 
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
 
-    /// Makes room at `place` and puts `value` there; the elements from `place` on move back by one.
+    /// Inserts `value` at `place`; the elements from `place` on move back by one.
     void insert(std::uint32_t place, const T& value) {
         push(value);
         for (std::uint32_t i = size() - 1; i > place; --i) {

@@ -1,7 +1,7 @@
 // Units of the engine: integer picoseconds, integer bytes, integer bits per second.
 //
-// Simulated and real time are counted in the same unit, so that a state machine of protocol/ never
-// knows which of the two drives it. 2^63 ps are 106 days.
+// Simulated and real time have the same unit, so that the state machines of protocol/ do not depend
+// on which of the two drives them. 2^63 ps are 106 days.
 #pragma once
 
 #include <compare>
@@ -27,7 +27,7 @@ struct Time {
     [[nodiscard]] constexpr double seconds() const { return static_cast<double>(ps) * 1e-12; }
 
     static constexpr Time zero() { return {0}; }
-    /// Later than every instant of a run: the deadline of a timer that is not set.
+    /// Later than every time of a run; the deadline of a timer that is not set.
     static constexpr Time never() { return {std::numeric_limits<std::int64_t>::max()}; }
     /// Rounded to the nearest picosecond; `s` within ±9.2e6 s.
     static constexpr Time from_seconds(double s) {

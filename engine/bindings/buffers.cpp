@@ -2,15 +2,19 @@
 // with the other side ConnectionError, with one sentence.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "bindings/errors.hpp"
 #include "bindings/systems.hpp"
 #include "live/buffer_client.hpp"
 #include "live/buffer_server.hpp"
@@ -75,13 +79,13 @@ class Writer {
     Writer(const std::string& name, double timeout_s)
         : unit_(attached(name, live::BufferSide::writer, timeout_s)), writer_(unit_.buffer()) {}
 
-    static nb::object reserve(nb::pointer_and_handle<Writer> self, std::int64_t bytes) {
+    static std::optional<Bytes> reserve(nb::pointer_and_handle<Writer> self, std::int64_t bytes) {
         if (bytes < 0) {
             throw nb::value_error("a negative number of bytes; give 0 or more");
         }
         self.p->seen_ = self.p->writer_.acknowledged();
         const auto room = self.p->writer_.reserve(bytes);
-        return room ? nb::cast(Bytes(room->data(), {room->size()}, self.h)) : nb::none();
+        return room ? std::optional(Bytes(room->data(), {room->size()}, self.h)) : std::nullopt;
     }
     void commit(std::uint64_t tag, std::int64_t bytes) { writer_.commit(tag, bytes); }
     void close() { writer_.close(); }
@@ -107,16 +111,16 @@ class Reader {
     Reader(const std::string& name, double timeout_s)
         : unit_(attached(name, live::BufferSide::reader, timeout_s)), reader_(unit_.buffer()) {}
 
-    static nb::object next(nb::pointer_and_handle<Reader> self) {
+    static std::optional<std::pair<std::uint64_t, Bytes>> next(
+        nb::pointer_and_handle<Reader> self) {
         const auto piece = self.p->reader_.next();
         if (self.p->reader_.is_broken()) {
             fail("the buffer's writer has damaged it; end both sides and start again");
         }
         if (!piece) {
-            return nb::none();
+            return std::nullopt;
         }
-        return nb::make_tuple(piece->tag,
-                              Bytes(piece->bytes.data(), {piece->bytes.size()}, self.h));
+        return std::pair(piece->tag, Bytes(piece->bytes.data(), {piece->bytes.size()}, self.h));
     }
     bool acknowledge() { return reader_.acknowledge(); }
     bool wait_for_piece(double timeout_s) {
@@ -137,18 +141,11 @@ class Reader {
 class Served {
   public:
     Served(const std::string& name, std::int64_t bytes, std::uint32_t pieces) {
-        auto buffer = live::Buffer::create({.name = "daqloom", .bytes = bytes, .pieces = pieces});
-        if (!buffer) {
-            throw nb::value_error(buffer.error().message.c_str());
-        }
-        buffer_ = std::make_unique<live::Buffer>(std::move(*buffer));
-        auto server = live::BufferServer::serve(
+        buffer_ = std::make_unique<live::Buffer>(
+            value_of(live::Buffer::create({.name = "daqloom", .bytes = bytes, .pieces = pieces})));
+        server_ = value_of(live::BufferServer::serve(
             {{.name = name, .buffer = buffer_.get(), .side = live::BufferSide::writer},
-             {.name = name, .buffer = buffer_.get(), .side = live::BufferSide::reader}});
-        if (!server) {
-            throw nb::value_error(server.error().message.c_str());
-        }
-        server_ = std::move(*server);
+             {.name = name, .buffer = buffer_.get(), .side = live::BufferSide::reader}}));
     }
     void close() { server_.reset(); }
 

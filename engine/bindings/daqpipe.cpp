@@ -6,11 +6,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdint>
-
 #include "bindings/attributes.hpp"
 #include "bindings/fabric.hpp"
-#include "bindings/latency.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/daqpipe_system.hpp"
 
@@ -37,43 +34,29 @@ void bind_config(nb::module_& module) {
     seconds(cls, "event_interval_s", &Config::event_interval);
 }
 
-nb::dict report(const DaqpipeSystem& system) {
-    nb::dict all = report_of_fabric(system);
-    add_counted(all, system.report());
-    all["latency_s"] = latency_numbers(system.latency());
-    return all;
-}
-
-/// (assigned in seconds, built in seconds, builder, event) since `record_events`.
-nb::list events_built(const DaqpipeSystem& system) {
-    nb::list all;
-    for (const auto& each : system.events_built()) {
-        all.append(nb::make_tuple(each.assigned.seconds(), each.built.seconds(), each.builder,
-                                  static_cast<std::uint64_t>(each.event)));
-    }
-    return all;
-}
-
-/// (assigned in seconds, builder, event) of those not yet built.
-nb::list events_under_way(const DaqpipeSystem& system) {
-    nb::list all;
-    for (const auto& each : system.events_under_way()) {
-        all.append(nb::make_tuple(each.at.seconds(), each.builder,
-                                  static_cast<std::uint64_t>(each.event)));
-    }
-    return all;
-}
-
 }  // namespace
 
 void bind_daqpipe(nb::module_& module) {
     bind_config(module);
+    using Built = DaqpipeSystem::Built;
+    using Assigned = DaqpipeSystem::Assigned;
+    bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");
+    bind_columns<Assigned>(module, "EventsUnderWay", "Events not yet built, by number.");
+    bind_system_report<DaqpipeReport>(module, "DaqpipeReport");
     auto cls = nb::class_<DaqpipeSystem>(module, "DaqpipeSystem");
     cls.def(nb::new_(&make_system<DaqpipeSystem, DaqpipeSystemConfig>), nb::arg("config"))
         .def("record_events", &DaqpipeSystem::record_events, "Keeps the events built from here.")
-        .def("events_built", &events_built)
-        .def("events_under_way", &events_under_way)
-        .def("report", &report, "What was counted, as a dictionary; times in seconds.");
+        .def(
+            "events_built",
+            [](const DaqpipeSystem& self) { return Columns<Built>{self.events_built()}; },
+            "All events built since `record_events`.")
+        .def(
+            "events_under_way",
+            [](const DaqpipeSystem& self) { return Columns<Assigned>{self.events_under_way()}; },
+            "The events that are assigned and not yet built.")
+        .def_prop_ro("latency", &DaqpipeSystem::latency,
+                     "From the assignment of an event until it is built, after the warm-up.")
+        .def("report", &report_of<DaqpipeSystem>, "What was counted.");
     run_and_check(cls);
 }
 

@@ -1,5 +1,6 @@
 // Packets, generated data and their files, for Python. Errors are ValueError with one sentence.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -9,13 +10,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "bindings/errors.hpp"
 #include "bindings/systems.hpp"
 #include "live/packet_file.hpp"
 #include "protocol/mep.hpp"
@@ -32,20 +36,16 @@ using base::Bytes;
 
 namespace {
 
-template <class T>
-T value_of(base::expected<T>&& result) {
-    if (!result) {
-        throw nb::value_error(result.error().message.c_str());
-    }
-    if constexpr (!std::is_void_v<T>) {
-        return std::move(*result);
-    }
-}
+/// An object with the buffer protocol.
+class Buffer : public nb::object {
+  public:
+    NB_OBJECT(Buffer, nb::object, "typing_extensions.Buffer", PyObject_CheckBuffer)
+};
 
-/// The bytes of anything with the buffer protocol, while this lives.
+/// The bytes of a buffer, while this lives.
 class BytesOf {
   public:
-    explicit BytesOf(nb::handle object) {
+    explicit BytesOf(const Buffer& object) {
         if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
             throw nb::python_error();
         }
@@ -67,9 +67,9 @@ class BytesOf {
 
 /// Bytes of this size, of which `write` fills what it returns the size of.
 template <class Write>
-nb::object new_bytes(Bytes size, const Write& write) {
-    auto object = nb::steal<nb::object>(PyBytes_FromStringAndSize(nullptr, size));
-    if (!object) {
+nb::bytes new_bytes(Bytes size, const Write& write) {
+    auto object = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, size));
+    if (!object.is_valid()) {
         throw nb::python_error();
     }
     auto* data = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr()));
@@ -77,24 +77,28 @@ nb::object new_bytes(Bytes size, const Write& write) {
     return object;
 }
 
-nb::object new_bytes(std::span<const std::uint8_t> bytes) {
-    return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+nb::bytes new_bytes(std::span<const std::uint8_t> bytes) {
+    return nb::bytes(bytes.data(), bytes.size());
 }
 
 // ---- packets ---------------------------------------------------------------------------------
 
-/// (event id, source id, align, version, count, bytes)
-nb::tuple decode_mfp_of(nb::handle data) {
+/// What the front of an MFP says, and where it ends.
+struct MfpFront {
+    MfpHeader header;
+    std::uint32_t count = 0;
+    Bytes bytes = 0;
+};
+
+MfpFront decode_mfp_of(const Buffer& data) {
     const BytesOf bytes(data);
     const MfpView view = value_of(MfpView::decode(bytes()));
-    const MfpHeader& header = view.header();
-    return nb::make_tuple(header.event_id, header.source_id, header.align, header.version,
-                          view.count(), view.bytes());
+    return {view.header(), view.count(), view.bytes()};
 }
 
-nb::object encode_mfp_of(std::uint64_t event_id, std::uint16_t source_id, std::uint8_t align,
-                         std::uint8_t version,
-                         const std::vector<std::pair<std::uint8_t, nb::object>>& given) {
+nb::bytes encode_mfp_of(std::uint64_t event_id, std::uint16_t source_id, std::uint8_t align,
+                        std::uint8_t version,
+                        const std::vector<std::pair<std::uint8_t, Buffer>>& given) {
     std::vector<BytesOf> payloads;
     std::vector<MfpFragment> fragments;
     payloads.reserve(given.size());
@@ -114,29 +118,31 @@ nb::object encode_mfp_of(std::uint64_t event_id, std::uint16_t source_id, std::u
     return new_bytes(out.first(static_cast<std::size_t>(written)));
 }
 
-/// (MEP number, first event id, events, [(offset, bytes, source id, state), …])
-nb::tuple decode_mep_of(nb::handle data) {
+/// The front of a MEP: its header and its table.
+struct MepFront {
+    MepHeader header;
+    std::vector<MepEntry> entries;
+};
+
+MepFront decode_mep_of(const Buffer& data) {
     const BytesOf bytes(data);
     const MepView view = value_of(MepView::decode(bytes()));
-    nb::list entries;
+    MepFront front{.header = view.header(), .entries = {}};
+    front.entries.reserve(view.sources());
     for (std::uint32_t source = 0; source < view.sources(); ++source) {
-        const MepEntry entry = view.entry(source);
-        entries.append(nb::make_tuple(entry.offset, entry.bytes, entry.source_id,
-                                      static_cast<std::uint16_t>(entry.state)));
+        front.entries.push_back(view.entry(source));
     }
-    return nb::make_tuple(static_cast<std::uint64_t>(view.header().mep), view.header().event_id,
-                          view.header().events, entries);
+    return front;
 }
 
 /// `given`: (source id, state, MFP) each.
-nb::object encode_mep_of(
-    std::uint64_t mep, std::uint64_t event_id, std::uint32_t events,
-    const std::vector<std::tuple<std::uint16_t, std::uint16_t, nb::object>>& given) {
+nb::bytes encode_mep_of(std::uint64_t mep, std::uint64_t event_id, std::uint32_t events,
+                        const std::vector<std::tuple<std::uint16_t, MepState, Buffer>>& given) {
     std::vector<BytesOf> mfps;
     std::vector<Bytes> sizes;
     mfps.reserve(given.size());
     for (const auto& each : given) {
-        mfps.emplace_back(std::get<nb::object>(each));
+        mfps.emplace_back(std::get<Buffer>(each));
         sizes.push_back(static_cast<Bytes>(mfps.back()().size()));
     }
     std::vector<Bytes> offsets(sizes.size());
@@ -147,7 +153,7 @@ nb::object encode_mep_of(
         entries.push_back({.offset = offsets[i],
                            .bytes = sizes[i],
                            .source_id = std::get<0>(given[i]),
-                           .state = static_cast<MepState>(std::get<1>(given[i]))});
+                           .state = std::get<1>(given[i])});
     }
     return new_bytes(size, [&](std::span<std::uint8_t> memory) {
         std::ranges::fill(memory, std::uint8_t{0});
@@ -159,13 +165,59 @@ nb::object encode_mep_of(
     });
 }
 
-void bind_packets(nb::module_& module) {
-    module.def("decode_mfp", &decode_mfp_of, nb::arg("data"));
+void bind_mfp(nb::module_& module) {
+    nb::class_<MfpFront>(module, "MfpHeader", "What the front of an MFP says.")
+        .def_prop_ro(
+            "event_id", [](const MfpFront& self) { return self.header.event_id; },
+            "Number of the event of the first fragment.")
+        .def_prop_ro(
+            "source_id", [](const MfpFront& self) { return self.header.source_id; },
+            "Number of the source of all fragments.")
+        .def_prop_ro(
+            "align", [](const MfpFront& self) { return self.header.align; },
+            "Base-2 logarithm of what each fragment is padded to.")
+        .def_prop_ro("version", [](const MfpFront& self) { return self.header.version; })
+        .def_ro("count", &MfpFront::count, "Number of fragments.")
+        .def_ro("nbytes", &MfpFront::bytes, "Size of the packet (B).");
+    module.def("decode_mfp", &decode_mfp_of, nb::arg("data"),
+               "The header of the MFP at the front of `data`. Raises ValueError unless all of the "
+               "MFP is there and well-formed.");
     module.def("encode_mfp", &encode_mfp_of, nb::arg("event_id"), nb::arg("source_id"),
-               nb::arg("align"), nb::arg("version"), nb::arg("fragments"));
-    module.def("decode_mep", &decode_mep_of, nb::arg("data"));
+               nb::arg("align"), nb::arg("version"), nb::arg("fragments"),
+               "An MFP of these fragments: (type, payload) each. Raises ValueError for what an MFP "
+               "cannot say.");
+}
+
+void bind_mep(nb::module_& module) {
+    nb::enum_<MepState>(module, "MepState", nb::is_arithmetic(), "What a MEP has of a source.")
+        .value("COMPLETE", MepState::complete, "The MFP.")
+        .value("MISSING", MepState::missing,
+               "Nothing: its readout unit was lost before it had written the MFP.")
+        .value("EMPTY", MepState::empty, "Nothing: the source had no MFP for these events.");
+    nb::class_<MepEntry>(module, "MepEntry", "A source's line in the table of a MEP.")
+        .def_ro("offset", &MepEntry::offset, "Of the MFP, from the MEP's first byte (B).")
+        .def_ro("nbytes", &MepEntry::bytes, "Size of the MFP (B).")
+        .def_ro("source_id", &MepEntry::source_id, "Number of the source.")
+        .def_ro("state", &MepEntry::state, "Whether the MFP is there.");
+    nb::class_<MepFront>(module, "MepHeader", "What the front of a MEP says.")
+        .def_prop_ro(
+            "number",
+            [](const MepFront& self) { return static_cast<std::uint64_t>(self.header.mep); },
+            "Number of the MEP in its run.")
+        .def_prop_ro(
+            "event_id", [](const MepFront& self) { return self.header.event_id; },
+            "Number of its first event.")
+        .def_prop_ro(
+            "events", [](const MepFront& self) { return self.header.events; },
+            "How many events it has.")
+        .def_ro("entries", &MepFront::entries, "Its table: a line for each source.");
+    module.def("decode_mep", &decode_mep_of, nb::arg("data"),
+               "Header and table of the MEP that `data` is. Raises ValueError unless every MFP "
+               "lies within it, apart from the others.");
     module.def("encode_mep", &encode_mep_of, nb::arg("mep"), nb::arg("event_id"), nb::arg("events"),
-               nb::arg("mfps"));
+               nb::arg("mfps"),
+               "A MEP of these MFPs: (source id, state, MFP) each, with no bytes where there is "
+               "none. Raises ValueError for what a MEP cannot say.");
 }
 
 // ---- generated data --------------------------------------------------------------------------
@@ -186,7 +238,7 @@ Sizes make_sizes(bool is_poissonian, Bytes mean, std::uint64_t seed) {
     return std::make_shared<PatternSizes>(kind, mean, seed);
 }
 
-nb::object generate(const MfpGenerator& self, std::uint64_t event) {
+nb::bytes generate(const MfpGenerator& self, std::uint64_t event) {
     return new_bytes(self.bytes_of(event), [&](std::span<std::uint8_t> memory) {
         value_of(self.generate(event, memory));
     });
@@ -219,39 +271,49 @@ void bind_generator(nb::module_& module) {
         .def("generate", &generate, nb::arg("event"));
 }
 
-nb::object in_words(DataFault fault) {
-    return fault == DataFault::none ? nb::object(nb::none()) : nb::cast(name_of(fault));
+std::optional<std::string_view> in_words(DataFault fault) {
+    return fault == DataFault::none ? std::nullopt : std::optional(name_of(fault));
 }
 
 void bind_check(nb::module_& module) {
-    nb::class_<DataCheck>(module, "DataCheck")
-        .def_prop_ro("fault", [](const DataCheck& self) { return in_words(self.fault); })
-        .def_ro("source", &DataCheck::source)
-        .def_ro("event", &DataCheck::event)
-        .def_ro("offset", &DataCheck::offset)
-        .def_ro("mfps", &DataCheck::mfps)
-        .def_ro("absent", &DataCheck::absent)
-        .def_ro("fragments", &DataCheck::fragments)
-        .def_ro("fragment_bytes", &DataCheck::fragment_bytes);
+    nb::class_<DataCheck>(module, "DataCheck", "Whether data is what was generated.")
+        .def_prop_ro(
+            "fault", [](const DataCheck& self) { return in_words(self.fault); },
+            "The first fault, in words; what follows was not looked at.")
+        .def_ro("source", &DataCheck::source, "Number of the source with the fault.")
+        .def_ro("event", &DataCheck::event,
+                "Number of the event with the fault, or of the first event of its MFP.")
+        .def_ro("offset", &DataCheck::offset,
+                "Of the fault, from the first byte of what was checked (B).")
+        .def_ro("mfps", &DataCheck::mfps, "MFPs that are right.")
+        .def_ro("absent", &DataCheck::absent, "MFPs missing, empty, or not in the table.")
+        .def_ro("fragments", &DataCheck::fragments,
+                "Fragments that are right, without those behind a fault.")
+        .def_ro("fragment_bytes", &DataCheck::fragment_bytes,
+                "Bytes of these, without headers and padding.");
     module.def(
         "check_mfp",
-        [](const MfpGenerator& source, std::uint64_t event, nb::handle data) {
+        [](const MfpGenerator& source, std::uint64_t event, const Buffer& data) {
             return check_mfp(source, event, BytesOf(data)());
         },
         nb::arg("source"), nb::arg("event"), nb::arg("data"));
     module.def(
         "check_mep",
-        [](const std::vector<MfpGenerator>& sources, nb::handle data) {
+        [](const std::vector<MfpGenerator>& sources, const Buffer& data) {
             return check_mep(sources, BytesOf(data)());
         },
         nb::arg("sources"), nb::arg("data"));
-    nb::class_<PatternScan>(module, "PatternScan")
-        .def_prop_ro("fault", [](const PatternScan& self) { return in_words(self.fault); })
-        .def_ro("event", &PatternScan::event)
-        .def_ro("offset", &PatternScan::offset)
-        .def_ro("recognised", &PatternScan::recognised);
+    nb::class_<PatternScan>(module, "PatternScan",
+                            "What there is of generated data in an MFP of unknown origin.")
+        .def_prop_ro(
+            "fault", [](const PatternScan& self) { return in_words(self.fault); },
+            "The first fault, in words.")
+        .def_ro("event", &PatternScan::event, "Number of the event with the fault.")
+        .def_ro("offset", &PatternScan::offset, "Of the fault, from the MFP's first byte (B).")
+        .def_ro("recognised", &PatternScan::recognised,
+                "Fragments of 8 bytes or more that are generated data.");
     module.def(
-        "scan_pattern", [](nb::handle data) { return scan_pattern(BytesOf(data)()); },
+        "scan_pattern", [](const Buffer& data) { return scan_pattern(BytesOf(data)()); },
         nb::arg("data"));
 }
 
@@ -259,9 +321,9 @@ void bind_check(nb::module_& module) {
 
 /// The next packet as bytes; None at the end of the file.
 template <class File>
-nb::object next_packet(File& file) {
+std::optional<nb::bytes> next_packet(File& file) {
     if (!value_of(file.next())) {
-        return nb::none();
+        return std::nullopt;
     }
     return new_bytes(file.packet());
 }
@@ -282,7 +344,8 @@ void bind_file(nb::module_& module, const char* name) {
 }  // namespace
 
 void bind_data(nb::module_& module) {
-    bind_packets(module);
+    bind_mfp(module);
+    bind_mep(module);
     bind_generator(module);
     bind_check(module);
     bind_file<live::MfpFile>(module, "MfpFile");

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "bindings/attributes.hpp"
+#include "bindings/report.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/cluster.hpp"
+#include "infiniband/fabric_report.hpp"
 
 namespace daqloom::bindings {
 
@@ -44,12 +46,6 @@ void lane_table(nb::class_<FabricConfig>& cls, const char* name) {
 }
 
 void bind_fabric_config(nb::module_& module) {
-    nb::enum_<CreditRelease>(module, "CreditRelease")
-        .value("per_block", CreditRelease::per_block)
-        .value("at_tail", CreditRelease::at_tail);
-    nb::enum_<InputQueue>(module, "InputQueue")
-        .value("fifo", InputQueue::fifo)
-        .value("virtual_output", InputQueue::virtual_output);
     auto cls = nb::class_<FabricConfig>(module, "FabricConfig");
     cls.def(nb::init<>())
         .def_rw("hosts", &FabricConfig::hosts)
@@ -116,9 +112,31 @@ void bind_cluster_config(nb::module_& module) {
     seconds(cls, "warmup_s", &Config::warmup);
 }
 
+void bind_fabric_report(nb::module_& module) {
+    bind_report<RetryCounters>(module, "RetryCounters",
+                               "Losses and retransmissions over the whole run.");
+    bind_columns<PortReport>(module, "Ports",
+                             "The outputs at both ends of each cable, over the whole run.");
+    using Lanes = Columns<LaneCounters, 2>;
+    bind_columns<LaneCounters, 2>(
+        module, "Lanes", "The virtual lanes of the outputs at both ends of each cable, likewise.");
+    bind_report<FabricReport>(module, "FabricReport",
+                              "What every run on a fabric counts, over the whole run.")
+        .def_prop_ro(
+            "ports", [](const FabricReport& self) { return Columns<PortReport>{self.ports}; },
+            "What each output has counted.")
+        .def_prop_ro(
+            "lanes",
+            [](const FabricReport& self) {
+                return Lanes{self.lanes, self.lanes_of_port};
+            },
+            "What each virtual lane of these outputs has counted.");
+}
+
 }  // namespace
 
 void bind_fabric(nb::module_& module) {
+    bind_fabric_report(module);
     bind_fabric_config(module);
     bind_hosts(module);
     bind_cluster_config(module);

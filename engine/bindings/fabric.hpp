@@ -1,95 +1,55 @@
-// What the systems on a simulated fabric tell Python, all in the same way.
+// Systems on a simulated fabric, for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "base/units.hpp"
-#include "bindings/latency.hpp"
+#include "bindings/errors.hpp"
+#include "bindings/report.hpp"
 #include "bindings/run.hpp"
-#include "infiniband/network.hpp"
+#include "infiniband/fabric_report.hpp"
 
 namespace daqloom::bindings {
 
 template <class System, class Config>
 std::unique_ptr<System> make_system(const Config& config) {
-    auto system = System::make(config);
-    if (!system) {
-        throw nanobind::value_error(system.error().message.c_str());
-    }
-    return std::move(*system);
+    return value_of(System::make(config));
 }
 
-/// What the outputs at both ends of each cable have counted, over the whole run.
+/// The report of a protocol behind that of the fabric; Python sees it as one.
+template <class Counted>
+struct SystemReport : infiniband::FabricReport {
+    Counted counted;
+};
+
 template <class System>
-nanobind::list ports(const System& system) {
-    nanobind::list all;
-    for (const infiniband::Cable& cable : system.config().fabric.cables) {
-        for (const infiniband::End end : {cable.a, cable.b}) {
-            const infiniband::OutputCounters& counted = system.network().counters(end);
-            nanobind::dict port;
-            port["node"] = end.node;
-            port["port"] = end.port;
-            port["packets"] = counted.packets;
-            port["bytes"] = counted.bytes;
-            port["wait_credits_s"] = counted.wait_credits.seconds();
-            port["wait_crossbar_s"] = counted.wait_crossbar.seconds();
-            port["discards"] = counted.discards;
-            nanobind::list bytes;
-            nanobind::list wait_s;
-            for (infiniband::VirtualLane lane = 0; lane < system.config().fabric.lanes; ++lane) {
-                const infiniband::LaneCounters& of_lane = system.network().counters(end, lane);
-                bytes.append(of_lane.bytes);
-                wait_s.append(of_lane.wait.seconds());
-            }
-            port["lane_bytes"] = bytes;
-            port["lane_wait_s"] = wait_s;
-            all.append(port);
-        }
-    }
-    return all;
+auto report_of(const System& system) {
+    using Counted = decltype(system.report());
+    return SystemReport<Counted>{system.fabric_report(), system.report()};
 }
 
-/// What every report says, of the fabric and of what the run cost.
-template <class System>
-nanobind::dict report_of_fabric(const System& system) {
-    nanobind::dict all;
-    all["ports"] = ports(system);
-    all["sim_events"] = system.sim_events();
-    all["packet_hops"] = system.network().packet_hops();
-    all["pending_peak"] = system.pending_peak();
-    all["stalled"] = system.stalled();
-    all["resent_for_nak"] = system.retries().resent_for_nak;
-    all["resent_for_timeout"] = system.retries().resent_for_timeout;
-    all["retry_timeouts"] = system.retries().timeouts;
-    all["writes_failed"] = system.retries().writes_failed;
-    all["write_latency_s"] = latency_numbers(system.write_latency());
-    all["write_latency_histogram"] = latency_histogram(system.write_latency());
-    return all;
-}
-
-/// What a report counts, by its names; times in seconds (`_s`).
-template <class Report>
-void add_counted(nanobind::dict& all, const Report& report) {
-    Report::each([&](const char* name, auto member) {
-        const auto value = report.*member;
-        if constexpr (std::is_same_v<decltype(value), const base::Time>) {
-            all[(std::string(name) + "_s").c_str()] = value.seconds();
-        } else {
-            all[name] = value;
-        }
-    });
+/// A class with the fields of FabricReport and of `Counted`.
+template <class Counted>
+auto bind_system_report(nanobind::module_& module, const char* name) {
+    using Report = SystemReport<Counted>;
+    auto cls = nanobind::class_<Report, infiniband::FabricReport>(
+        module, name, "What was counted after the warm-up, by all nodes together.");
+    bind_fields<Counted>(cls, [](const Report& self) -> const Counted& { return self.counted; });
+    return cls;
 }
 
 template <class System>
-nanobind::list deadlock(const System& system) {
-    nanobind::list circle;
+std::vector<std::pair<infiniband::NodeIndex, infiniband::PortIndex>> deadlock(
+    const System& system) {
+    std::vector<std::pair<infiniband::NodeIndex, infiniband::PortIndex>> circle;
     for (const infiniband::End end : system.network().deadlock()) {
-        circle.append(nanobind::make_tuple(end.node, end.port));
+        circle.emplace_back(end.node, end.port);
     }
     return circle;
 }
@@ -100,12 +60,16 @@ std::string broken_conservation(const System& system) {
     return conserved ? std::string() : conserved.error().message;
 }
 
-/// What every system has: run, deadlock, broken_conservation.
+/// What every system has: run, now_s, deadlock, broken_conservation.
 template <class System>
 void run_and_check(nanobind::class_<System>& cls) {
     namespace nb = nanobind;
     cls.def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
-            "Simulates to the end of the run; returns the processor seconds it took.")
+            "Simulates to the end of the run, or to Ctrl-C between two slices: then the system can "
+            "be asked as at the end.")
+        .def_prop_ro(
+            "now_s", [](const System& self) { return self.now().seconds(); },
+            "Virtual time up to which was simulated.")
         .def("deadlock", &deadlock<System>,
              "Outputs (node, port) that wait for one another in a circle.")
         .def("broken_conservation", &broken_conservation<System>,

@@ -6,10 +6,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "bindings/attributes.hpp"
 #include "bindings/fabric.hpp"
-#include "bindings/latency.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/flow_system.hpp"
 
@@ -26,13 +26,13 @@ void bind_flow(nb::module_& module) {
         .def_rw("name", &Flow::name)
         .def_rw("sources", &Flow::sources)
         .def_rw("destination", &Flow::destination)
-        .def_ro_static("ANY_OTHER", &Flow::kAnyOther)
         .def_rw("service_level", &Flow::service_level)
         .def_rw("bytes", &Flow::bytes)
         .def_rw("messages", &Flow::messages)
         .def_rw("load", &Flow::load)
         .def_rw("is_poissonian", &Flow::is_poissonian)
         .def_rw("outstanding", &Flow::outstanding);
+    cls.attr("ANY_OTHER") = Flow::kAnyOther;
     seconds(cls, "start_s", &Flow::start);
     seconds(cls, "interval_s", &Flow::interval);
 }
@@ -45,32 +45,12 @@ void bind_config(nb::module_& module) {
         .def("add", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
 }
 
-/// Messages and latencies by flow, in the order of the configuration.
-nb::dict report(const FlowSystem& system) {
-    const FlowReport counted = system.report();
-    nb::dict all = report_of_fabric(system);
-    all["window_s"] = counted.window.seconds();
-    all["processor_s"] = counted.processor.seconds();
-    nb::list flows;
-    for (std::uint32_t i = 0; i < counted.flows.size(); ++i) {
-        nb::dict flow;
-        flow["messages"] = counted.flows[i].messages;
-        flow["bytes"] = counted.flows[i].bytes;
-        flow["latency_s"] = latency_numbers(system.latency(i));
-        flows.append(flow);
+std::vector<sim::Histogram> latencies(const FlowSystem& system) {
+    std::vector<sim::Histogram> by_flow;
+    for (std::uint32_t flow = 0; flow < system.config().flows.size(); ++flow) {
+        by_flow.push_back(system.latency(flow));
     }
-    all["flows"] = flows;
-    return all;
-}
-
-/// (posted in seconds, arrived in seconds, source, flow) since `record_messages`.
-nb::list arrivals(const FlowSystem& system) {
-    nb::list all;
-    for (const auto& each : system.arrivals()) {
-        all.append(
-            nb::make_tuple(each.posted.seconds(), each.arrived.seconds(), each.source, each.flow));
-    }
-    return all;
+    return by_flow;
 }
 
 }  // namespace
@@ -78,12 +58,25 @@ nb::list arrivals(const FlowSystem& system) {
 void bind_flows(nb::module_& module) {
     bind_flow(module);
     bind_config(module);
+    using Arrival = FlowSystem::Arrival;
+    bind_columns<Arrival>(module, "MessagesArrived",
+                          "Messages that have arrived, in the order of time.");
+    bind_report<FlowReport::Count>(module, "FlowCount",
+                                   "What all sources of a flow sent together.");
+    bind_system_report<FlowReport>(module, "FlowsReport")
+        .def_prop_ro(
+            "flows", [](const SystemReport<FlowReport>& self) { return self.counted.flows; },
+            "What each flow has carried, in the order of the configuration.");
     auto cls = nb::class_<FlowSystem>(module, "FlowSystem");
     cls.def(nb::new_(&make_system<FlowSystem, FlowSystemConfig>), nb::arg("config"))
         .def("record_messages", &FlowSystem::record_messages,
              "Keeps the messages that arrive from here.")
-        .def("arrivals", &arrivals)
-        .def("report", &report, "What was counted, as a dictionary; times in seconds.");
+        .def(
+            "arrivals", [](const FlowSystem& self) { return Columns<Arrival>{self.arrivals()}; },
+            "All messages that have arrived since `record_messages`.")
+        .def("latencies", &latencies,
+             "From the post of a message until its receiver has it, after the warm-up; by flow.")
+        .def("report", &report_of<FlowSystem>, "What was counted.");
     run_and_check(cls);
 }
 

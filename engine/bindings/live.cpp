@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -16,10 +18,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bindings/attributes.hpp"
+#include "bindings/errors.hpp"
+#include "bindings/report.hpp"
 #include "bindings/systems.hpp"
 #include "live/clock.hpp"
 #include "live/counters_page.hpp"
@@ -32,30 +38,6 @@ namespace nb = nanobind;
 using namespace live;
 
 namespace {
-
-template <class Value>
-using Names = std::initializer_list<std::pair<const char*, Value>>;
-
-/// An attribute of an enumeration, seen from Python as one of these names.
-template <class Value>
-void named(nb::class_<NodeConfig>& cls, const char* attribute, Value NodeConfig::*member,
-           Names<Value> names) {
-    const std::vector<std::pair<std::string, Value>> all(names.begin(), names.end());
-    cls.def_prop_rw(
-        attribute,
-        [all, member](const NodeConfig& self) {
-            const auto is_it = [&](const auto& each) { return each.second == self.*member; };
-            return std::ranges::find_if(all, is_it)->first;
-        },
-        [all, member, attribute](NodeConfig& self, const std::string& name) {
-            const auto found =
-                std::ranges::find(all, name, [](const auto& each) { return each.first; });
-            if (found == all.end()) {
-                throw nb::value_error(fmt::format("{} = '{}' is unknown", attribute, name).c_str());
-            }
-            self.*member = found->second;
-        });
-}
 
 /// Units in slots; -1: nobody.
 using Slots = std::vector<std::int64_t>;
@@ -88,19 +70,12 @@ std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
     return {data, data + bytes.size()};
 }
 
-[[noreturn]] void fail(const base::Error& error) { throw nb::value_error(error.message.c_str()); }
-
 void bind_config(nb::module_& module) {
     using Config = NodeConfig;
     auto cls = nb::class_<Config>(module, "LiveConfig");
     cls.def(nb::init<>())
         .def(
-            "check",
-            [](const Config& self) {
-                if (const auto checked = Node::check(self); !checked) {
-                    fail(checked.error());
-                }
-            },
+            "check", [](const Config& self) { value_of(Node::check(self)); },
             "Raises ValueError for what no unit could run.")
         .def_rw("unit", &Config::self)
         .def_rw("run", &Config::run)
@@ -149,26 +124,14 @@ void bind_config(nb::module_& module) {
         .def_rw("replay_loops", &Config::replay_loops)
         .def_rw("output", &Config::output)
         .def_rw("output_file", &Config::output_file)
-        .def_rw("trace_stages", &Config::trace_stages);
+        .def_rw("trace_stages", &Config::trace_stages)
+        .def_rw("waiting", &Config::waiting)
+        .def_rw("protocol", &Config::protocol)
+        .def_rw("source", &Config::source)
+        .def_rw("content", &Config::content)
+        .def_rw("sink", &Config::sink);
     slots(cls, "readout_slots", &Config::readout_in_slot);
     slots(cls, "builder_slots", &Config::builder_in_slot);
-    named<Waiting>(cls, "waiting", &Config::waiting,
-                   {{"adaptive", Waiting::adaptive},
-                    {"blocking", Waiting::blocking},
-                    {"spinning", Waiting::spinning}});
-    named<Protocol>(cls, "protocol", &Config::protocol,
-                    {{"shift", Protocol::shift}, {"daqpipe", Protocol::daqpipe}});
-    named<SourceKind>(cls, "source", &Config::source,
-                      {{"generator", SourceKind::generator},
-                       {"replay", SourceKind::replay},
-                       {"user", SourceKind::user}});
-    named<Content>(cls, "content", &Config::content,
-                   {{"every", Content::every}, {"once", Content::once}});
-    named<SinkKind>(cls, "sink", &Config::sink,
-                    {{"discard", SinkKind::discard},
-                     {"check", SinkKind::check},
-                     {"file", SinkKind::file},
-                     {"user", SinkKind::user}});
     seconds(cls, "polling_s", &Config::polling);
     seconds(cls, "window_s", &Config::window);
     seconds(cls, "grace_s", &Config::grace);
@@ -181,21 +144,15 @@ std::unique_ptr<Node> make_node(const NodeConfig& config) {
         const nb::gil_scoped_release release;
         return Node::make(config);
     }();
-    if (!node) {
-        fail(node.error());
-    }
-    return std::move(*node);
+    return value_of(std::move(node));
 }
 
 nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members) {
-    const auto address = [&] {
+    auto address = [&] {
         const nb::gil_scoped_release release;
         return node.prepare(epoch, members);
     }();
-    if (!address) {
-        fail(address.error());
-    }
-    return as_bytes(*address);
+    return as_bytes(value_of(std::move(address)));
 }
 
 std::vector<UnitIndex> connect(Node& node,
@@ -209,39 +166,30 @@ std::vector<UnitIndex> connect(Node& node,
         const nb::gil_scoped_release release;
         return node.connect(peers, base::Time::from_seconds(timeout_s));
     }();
-    if (!silent) {
-        fail(silent.error());
-    }
-    return std::move(*silent);
+    return value_of(std::move(silent));
 }
 
 void start(Node& node, std::uint64_t first_mep) {
-    const auto started = [&] {
+    auto started = [&] {
         const nb::gil_scoped_release release;
         return node.start(first_mep);
     }();
-    if (!started) {
-        fail(started.error());
-    }
+    value_of(std::move(started));
 }
 
-nb::dict halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) {
-    const auto halted = [&] {
-        const nb::gil_scoped_release release;
-        return node.halt(lost, base::Time::from_seconds(timeout_s));
-    }();
-    nb::dict told;
-    told["drained"] = halted.is_drained;
-    told["next_mep"] = halted.next_mep;
-    told["missing"] = halted.suspects;
-    return told;
+Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) {
+    const nb::gil_scoped_release release;
+    return node.halt(lost, base::Time::from_seconds(timeout_s));
 }
+
+/// By name.
+using Counted = nb::typed<nb::dict, std::string, std::variant<std::uint64_t, double>>;
 
 /// Times, which are counted in picoseconds, as seconds.
 template <class Each>
-nb::dict in_seconds(Each each) {
+Counted in_seconds(Each each) {
     constexpr std::string_view kPicoseconds = "_ps";
-    nb::dict all;
+    Counted all;
     each([&](const std::string& name, std::uint64_t value) {
         if (name.ends_with(kPicoseconds)) {
             const std::string renamed = name.substr(0, name.size() - kPicoseconds.size()) + "_s";
@@ -253,7 +201,7 @@ nb::dict in_seconds(Each each) {
     return all;
 }
 
-nb::dict counters(const Node& node) {
+Counted counters(const Node& node) {
     return in_seconds([&](const auto& see) { node.each_counter(see); });
 }
 
@@ -262,39 +210,22 @@ CountersPage attach(const std::string& run, UnitIndex unit, double timeout_s) {
         const nb::gil_scoped_release release;
         return CountersPage::attach(run, unit, now() + base::Time::from_seconds(timeout_s));
     }();
-    if (!page) {
-        fail(page.error());
-    }
-    return std::move(*page);
+    return value_of(std::move(page));
 }
 
-const char* name_of(protocol::ShiftStage stage) {
-    switch (stage) {
-        case protocol::ShiftStage::entering:
-            return "entering";
-        case protocol::ShiftStage::sending:
-            return "sending";
-        case protocol::ShiftStage::idle:
-            return "idle";
-        case protocol::ShiftStage::in_barrier:
-            return "in_barrier";
-        case protocol::ShiftStage::finished:
-            break;
-    }
-    return "finished";
-}
+/// Begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
+using StageRow =
+    std::tuple<std::int64_t, std::uint32_t, std::uint64_t, std::int64_t, protocol::ShiftStage>;
 
-/// (begin in ns since 1970, epoch, step, unit of the partner or -1, stage).
-nb::list take_stages(Node& node) {
+std::vector<StageRow> take_stages(Node& node) {
     timespec real{};
     ::clock_gettime(CLOCK_REALTIME, &real);
     const std::int64_t since_1970_ns =
         real.tv_sec * 1'000'000'000 + real.tv_nsec - now().ps / 1'000;
-    nb::list told;
+    std::vector<StageRow> told;
     for (const StageRecord& record : node.take_stages()) {
-        told.append(nb::make_tuple(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
-                                   record.to == nobody ? -1 : std::int64_t{record.to},
-                                   name_of(record.stage)));
+        told.emplace_back(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
+                          record.to == nobody ? -1 : std::int64_t{record.to}, record.stage);
     }
     return told;
 }
@@ -314,6 +245,7 @@ std::pair<double, double> latency_bucket(std::size_t bucket) {
 
 void bind_live(nb::module_& module) {
     bind_config(module);
+    bind_report<Node::Halted>(module, "Halted", "Whether and where a unit has halted.");
     nb::class_<Node>(module, "LiveNode")
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
@@ -321,13 +253,19 @@ void bind_live(nb::module_& module) {
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
              "To the others. Returns the units that did not answer.")
         .def("start", &start, nb::arg("first_mep"), "Data flow, from this MEP of the run on.")
-        .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"),
-             "Drains. Returns drained, next_mep and missing: the units that it still waits for.")
+        .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"), "Drains.")
+        .def(
+            "lease",
+            [](Node& node, std::uint64_t mep_end, double until_s) {
+                node.lease(mep_end, base::Time::from_seconds(until_s));
+            },
+            nb::arg("mep_end"), nb::arg("until_s"),
+            "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
         .def("counters", &counters, "Everything counted since the node was made, by name.")
         .def("take_stages", &take_stages,
              "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
-             "unit of the partner or -1, name.")
+             "unit of the partner or -1, stage.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
              "Ends threads and gives memory back.");
     nb::class_<CountersPage>(module, "UnitCounters")

@@ -5,6 +5,9 @@
 
 NB_MODULE(_engine, module) {
     module.doc() = "The C++ engine of daqloom.";
+    daqloom::bindings::bind_constants(module);
+    daqloom::bindings::bind_enumerations(module);
+    daqloom::bindings::bind_histogram(module);
     daqloom::bindings::bind_rack_config(module);
     daqloom::bindings::bind_rack(module);
     daqloom::bindings::bind_fabric(module);

@@ -4,15 +4,20 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "bindings/latency.hpp"
+#include "bindings/errors.hpp"
+#include "bindings/report.hpp"
 #include "bindings/run.hpp"
 #include "bindings/systems.hpp"
 #include "ethernet/recorder.hpp"
@@ -21,6 +26,7 @@ namespace daqloom::bindings {
 
 namespace nb = nanobind;
 using base::Time;
+using ethernet::BuiltBin;
 using ethernet::LinkIndex;
 using ethernet::Rack;
 using ethernet::RackConfig;
@@ -36,122 +42,142 @@ struct Run {
 };
 
 std::unique_ptr<Run> make(const RackConfig& config) {
-    auto rack = Rack::make(config);
-    if (!rack) {
-        throw nb::value_error(rack.error().message.c_str());
-    }
-    return std::make_unique<Run>(Run{std::move(*rack), nullptr});
+    return std::make_unique<Run>(Run{value_of(Rack::make(config)), nullptr});
 }
 
 void record(Run& run, const std::map<std::string, std::string>& captures,
             const std::string& timeline) {
     run.recorder.reset();  // its files, should they be the same, are gone before the new ones come
-    auto recorder = Recorder::make(*run.rack, captures, timeline);
-    if (!recorder) {
-        throw nb::value_error(recorder.error().message.c_str());
-    }
-    run.recorder = std::move(*recorder);
+    run.recorder = value_of(Recorder::make(*run.rack, captures, timeline));
 }
 
 void finish_recording(Run& run) {
     if (const auto recorder = std::move(run.recorder)) {
-        if (const auto closed = recorder->close(); !closed) {
-            PyErr_SetString(PyExc_OSError, closed.error().message.c_str());
-            throw nb::python_error();
-        }
+        value_of(recorder->close());
     }
 }
 
-double run(Run& run, const Progress& progress) {
+void run(Run& run, const Progress& progress) {
     try {
-        return run_in_slices(*run.rack, progress);
+        run_in_slices(*run.rack, progress);
+    } catch (const nb::python_error& error) {
+        if (!error.matches(PyExc_KeyboardInterrupt)) {
+            run.recorder.reset();  // whoever keeps the exception keeps the rack, but no half a file
+        }
+        throw;
     } catch (...) {
-        run.recorder.reset();  // whoever keeps the exception keeps the rack, but no half a file
+        run.recorder.reset();
         throw;
     }
 }
 
-nb::dict tcp_counts(const ethernet::TcpSenderCounters& tcp) {
-    nb::dict counts;
-    counts["fast_retransmissions"] = tcp.fast_retransmissions;
-    counts["probe_retransmissions"] = tcp.probe_retransmissions;
-    counts["timeout_retransmissions"] = tcp.timeout_retransmissions;
-    counts["timeouts_whole_window"] = tcp.timeouts_whole_window;
-    counts["timeouts_tail"] = tcp.timeouts_tail;
-    counts["timeouts_retransmission"] = tcp.timeouts_retransmission;
-    return counts;
-}
+/// What a link carried after the warm-up.
+struct LinkReport {
+    std::uint64_t frames = 0;
+    std::uint64_t ack_frames = 0;
+    base::Bytes wire_bytes = 0;
+    base::BitRate rate;
+    std::uint64_t drops = 0;
 
-nb::dict link_counts(const Rack& rack, const RackReport& report) {
-    nb::dict links;
-    for (LinkIndex i = 0; i < report.links.size(); ++i) {
-        nb::dict link;
-        link["frames"] = report.links[i].frames;
-        link["ack_frames"] = report.links[i].ack_frames;
-        link["wire_bytes"] = report.links[i].wire_bytes();
-        link["rate_bps"] = rack.network().link(i).rate().bps;
-        link["drops"] = report.drops_by_link[i];
-        links[rack.network().link_name(i).c_str()] = link;
+    template <class See>
+    static void each(See see) {
+        using Link = LinkReport;
+        see("frames", &Link::frames, "Frames delivered.");
+        see("ack_frames", &Link::ack_frames, "Frames among them without payload.");
+        see("wire_bytes", &Link::wire_bytes,
+            "Bytes of wire that these frames took, preambles and gaps included.");
+        see("rate", &Link::rate, "Rate of the link.");
+        see("drops", &Link::drops, "Frames dropped in front of the link.");
+    }
+};
+
+struct Links : Columns<LinkReport> {
+    std::vector<std::string> names;
+};
+
+Links links(const Rack& rack, const RackReport& counted) {
+    Links links;
+    for (LinkIndex i = 0; i < counted.links.size(); ++i) {
+        const ethernet::LinkCounters& link = counted.links[i];
+        links.names.push_back(rack.network().link_name(i));
+        links.rows.push_back({link.frames, link.ack_frames, link.wire_bytes(),
+                              rack.network().link(i).rate(), counted.drops_by_link[i]});
     }
     return links;
 }
 
-nb::dict occupancy(const sim::TimeSeries& series) {
-    nb::list time_s;
-    nb::list max_bytes;
+/// A bin of the occupancy of a buffer.
+struct OccupancyBin {
+    double time_s = 0;
+    base::Bytes max = 0;
+
+    template <class See>
+    static void each(See see) {
+        see("time_s", &OccupancyBin::time_s, "Start of each bin.");
+        see("max_bytes", &OccupancyBin::max, "Most bytes at a time in each bin.");
+    }
+};
+
+Columns<OccupancyBin> occupancy(const sim::TimeSeries& series) {
+    Columns<OccupancyBin> columns;
     double start_s = series.start().seconds();
     for (const auto& bin : series.bins()) {
-        time_s.append(start_s);
-        max_bytes.append(bin.max);
+        columns.rows.push_back({start_s, bin.max});
         start_s += series.bin_width().seconds();
     }
-    nb::dict columns;
-    columns["time_s"] = time_s;
-    columns["max_bytes"] = max_bytes;
     return columns;
 }
 
-nb::dict built(const Rack& rack) {
-    nb::list events;
-    nb::list latency_s;
-    for (const auto& bin : rack.built_bins()) {
-        events.append(bin.events);
-        latency_s.append(bin.latency.seconds());
-    }
-    nb::dict columns;
-    columns["events"] = events;
-    columns["latency_s"] = latency_s;
-    return columns;
-}
+/// What Python sees of a run: the counters, and what goes with them.
+struct Report {
+    RackReport counted;
+    Links links;
+    sim::Histogram latency;
+    Columns<OccupancyBin> tor_occupancy;
+    std::optional<Columns<OccupancyBin>> tor_needed;
+    std::optional<base::Bytes> tor_needed_bytes;
+    Columns<BuiltBin> built;
+    std::uint64_t fingerprint = 0;
+};
 
-nb::dict report(Run& run) {
+Report report(Run& run) {
     Rack& rack = *run.rack;
-    const RackReport counted = rack.report();
-    nb::dict all;
-    all["window_s"] = counted.window.seconds();
-    all["events_arrived"] = counted.events_arrived;
-    all["events_built"] = counted.events_built;
-    all["events_incomplete"] = counted.events_incomplete;
-    all["events_waiting"] = counted.events_waiting;
-    all["bytes_built"] = counted.bytes_built;
-    all["drops"] = counted.drops;
-    all["injected_losses"] = counted.injected_losses;
-    all["marks"] = counted.marks;
-    all["tcp"] = tcp_counts(counted.tcp);
-    all["links"] = link_counts(rack, counted);
-    all["core_peak_bytes"] = counted.core_peak;
-    all["tor_peak_bytes"] = counted.tor_peak;
-    all["tor_peak_at_s"] = counted.tor_peak_at.seconds();
-    all["latency_s"] = latency_numbers(rack.latency());
-    all["latency_histogram"] = latency_histogram(rack.latency());
-    all["tor_occupancy"] = occupancy(*rack.network().occupancy(Rack::kTor));
-    all["built"] = built(rack);
-    all["sim_events"] = counted.total_sim_events;
-    all["packet_hops"] = counted.total_packet_hops;
-    all["ack_hops"] = counted.total_ack_hops;
-    all["pending_peak"] = counted.total_pending_peak;
-    all["fingerprint"] = rack.fingerprint();
+    RackReport counted = rack.report();
+    Report all{.counted = counted,
+               .links = links(rack, counted),
+               .latency = rack.latency(),
+               .tor_occupancy = occupancy(*rack.network().occupancy(Rack::kTor)),
+               .tor_needed = {},
+               .tor_needed_bytes = {},
+               .built = {rack.built_bins()},
+               .fingerprint = rack.fingerprint()};
+    if (const auto& least = rack.network().least_buffer(Rack::kTor)) {
+        all.tor_needed = occupancy(*least);
+        all.tor_needed_bytes = least->peak().value;
+    }
     return all;
+}
+
+void bind_report(nb::module_& module) {
+    bindings::bind_report<ethernet::TcpSenderCounters>(
+        module, "TcpCounters", "Retransmissions and expired timers, all connections together.");
+    bind_columns<LinkReport, 1, Links>(module, "Links", "What the links carried.")
+        .def_ro("name", &Links::names, "Kind, number and direction, such as access.3.down.");
+    bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
+    bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
+    auto cls = nb::class_<Report>(module, "RackReport", "What was counted after the warm-up.");
+    bind_fields<RackReport>(cls,
+                            [](const Report& self) -> const RackReport& { return self.counted; });
+    cls.def_ro("links", &Report::links, "What each link carried.")
+        .def_ro("latency", &Report::latency, "From the assignment of an event until it is built.")
+        .def_ro("tor_occupancy", &Report::tor_occupancy, "Of the top-of-rack switch.")
+        .def_ro("tor_needed", &Report::tor_needed,
+                "The same of a shared memory in which the frames would just fit; None where the "
+                "switch has no shared memory.")
+        .def_ro("tor_needed_bytes", &Report::tor_needed_bytes, "The most of this at a time.")
+        .def_ro("built", &Report::built, "Events built in the bins of the occupancy.")
+        .def_ro("fingerprint", &Report::fingerprint,
+                "A hash of all events that the simulator processed, in order.");
 }
 
 std::string broken_conservation(const Run& run) {
@@ -162,6 +188,7 @@ std::string broken_conservation(const Run& run) {
 }  // namespace
 
 void bind_rack(nb::module_& module) {
+    bind_report(module);
     nb::class_<Run>(module, "Rack")
         .def(nb::new_(&make), nb::arg("config"))
         .def("record", &record, nb::arg("captures"), nb::arg("timeline"),
@@ -169,8 +196,12 @@ void bind_rack(nb::module_& module) {
              "empty. The files appear with finish_recording(), and never if the run fails.")
         .def("finish_recording", &finish_recording, "Completes the files.")
         .def("run", &run, nb::arg("progress").none() = nb::none(),
-             "Simulates to the end of the run; returns the processor seconds it took.")
-        .def("report", &report, "What was counted, as a dictionary; times in seconds.")
+             "Simulates to the end of the run, or to Ctrl-C between two slices: then the rack, and "
+             "its recording, can be asked as at the end.")
+        .def_prop_ro(
+            "now_s", [](const Run& self) { return self.rack->now().seconds(); },
+            "Virtual time up to which was simulated.")
+        .def("report", &report, "What was counted.")
         .def("broken_conservation", &broken_conservation,
              "The conservation law that does not hold, in a sentence; empty if all do.");
 }

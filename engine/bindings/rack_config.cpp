@@ -19,7 +19,6 @@ using base::DelayDistribution;
 using base::Time;
 using namespace ethernet;
 using protocol::ArrivalsConfig;
-using protocol::Assignment;
 using protocol::EventSizeConfig;
 
 namespace {
@@ -46,13 +45,6 @@ void set_measured(DelayDistribution& delay, const std::vector<double>& values_s,
 }
 
 void bind_delays(nb::module_& module) {
-    using Kind = DelayDistribution::Kind;
-    nb::enum_<Kind>(module, "DelayKind")
-        .value("fixed", Kind::fixed)
-        .value("exponential", Kind::exponential)
-        .value("gaussian", Kind::gaussian)
-        .value("uniform", Kind::uniform)
-        .value("measured", Kind::measured);
     auto cls = nb::class_<DelayDistribution>(module, "Delay");
     cls.def(nb::init<>())
         .def_rw("kind", &DelayDistribution::kind)
@@ -62,12 +54,6 @@ void bind_delays(nb::module_& module) {
 }
 
 void bind_arrivals(nb::module_& module) {
-    using Kind = ArrivalsConfig::Kind;
-    nb::enum_<Kind>(module, "ArrivalKind")
-        .value("poisson", Kind::poisson)
-        .value("deterministic", Kind::deterministic)
-        .value("lhc", Kind::lhc)
-        .value("trace", Kind::trace);
     auto cls = nb::class_<ArrivalsConfig>(module, "Arrivals");
     cls.def_rw("kind", &ArrivalsConfig::kind)
         .def_rw("rate_hz", &ArrivalsConfig::rate_hz)
@@ -108,13 +94,6 @@ void bind_arrivals(nb::module_& module) {
 }
 
 void bind_event_size(nb::module_& module) {
-    using Kind = EventSizeConfig::Kind;
-    nb::enum_<Kind>(module, "SizeKind")
-        .value("fixed", Kind::fixed)
-        .value("gaussian", Kind::gaussian)
-        .value("gamma", Kind::gamma)
-        .value("poisson", Kind::poisson)
-        .value("histogram", Kind::histogram);
     using Value = std::pair<base::Bytes, double>;
     nb::class_<EventSizeConfig>(module, "EventSize")
         .def_rw("kind", &EventSizeConfig::kind)
@@ -150,11 +129,6 @@ void bind_links(nb::module_& module) {
 }
 
 void bind_switches(nb::module_& module) {
-    nb::enum_<BufferModel>(module, "BufferModel")
-        .value("infinite", BufferModel::infinite)
-        .value("drop_tail", BufferModel::drop_tail)
-        .value("shared_memory", BufferModel::shared_memory)
-        .value("voq", BufferModel::voq);
     nb::class_<SwitchConfig>(module, "SwitchConfig")
         .def_rw("model", &SwitchConfig::model)
         .def_rw("buffer_bytes", &SwitchConfig::buffer)
@@ -169,11 +143,6 @@ void bind_switches(nb::module_& module) {
 }
 
 void bind_tcp(nb::module_& module) {
-    nb::enum_<CongestionControl>(module, "CongestionControl")
-        .value("newreno", CongestionControl::newreno)
-        .value("cubic", CongestionControl::cubic)
-        .value("dctcp", CongestionControl::dctcp)
-        .value("static", CongestionControl::static_window);
     auto tcp = nb::class_<TcpConfig>(module, "TcpConfig");
     tcp.def_rw("congestion", &TcpConfig::congestion)
         .def_rw("mss_bytes", &TcpConfig::mss)
@@ -204,11 +173,6 @@ void bind_rack_config(nb::module_& module) {
     bind_links(module);
     bind_switches(module);
     bind_tcp(module);
-    nb::enum_<Assignment>(module, "Assignment")
-        .value("round_robin", Assignment::round_robin)
-        .value("least_busy", Assignment::least_busy)
-        .value("random", Assignment::random);
-
     auto rack = nb::class_<RackConfig>(module, "RackConfig");
     rack.def(nb::init<>())
         .def_rw("sources", &RackConfig::sources)

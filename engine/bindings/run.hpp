@@ -1,8 +1,7 @@
-// A run in slices, between which Python has its say.
+// A run in slices, between which Python handles signals.
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,18 +13,12 @@ namespace daqloom::bindings {
 
 using Progress = std::function<void(double)>;
 
-inline double thread_cpu_s() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-/// Simulates to the end; processor seconds. Holds the interpreter lock only between slices of about
-/// a tenth of a second, in which it looks for Ctrl-C and tells how far it is, in virtual seconds.
+/// Simulates to the end. Holds the interpreter lock only between slices of about a tenth of a
+/// second: there it checks for Ctrl-C, after which the system is in the state after its last slice,
+/// and reports its progress in virtual seconds.
 template <class System>
-double run_in_slices(System& system, const Progress& progress) {
+void run_in_slices(System& system, const Progress& progress) {
     const nanobind::gil_scoped_release unlocked;
-    const double begun = thread_cpu_s();
     base::Time slice = base::microseconds(10);
     while (system.now() < system.config().duration) {
         const auto before = std::chrono::steady_clock::now();
@@ -40,7 +33,6 @@ double run_in_slices(System& system, const Progress& progress) {
             progress(system.now().seconds());
         }
     }
-    return thread_cpu_s() - begun;
 }
 
 }  // namespace daqloom::bindings

@@ -41,17 +41,6 @@ std::vector<NodeIndex> slots(const Numbers& hosts) {
 }
 
 void bind_config(nb::module_& module) {
-    using protocol::PhaseChange;
-    using protocol::ShiftBarrier;
-    nb::enum_<PhaseChange>(module, "PhaseChange")
-        .value("by_count", PhaseChange::by_count)
-        .value("by_time", PhaseChange::by_time);
-    nb::enum_<ShiftBarrier>(module, "ShiftBarrier")
-        .value("none", ShiftBarrier::none)
-        .value("centralised", ShiftBarrier::centralised)
-        .value("tournament", ShiftBarrier::tournament)
-        .value("dissemination", ShiftBarrier::dissemination)
-        .value("ideal", ShiftBarrier::external);
     using protocol::SpikyDelay;
     nb::class_<SpikyDelay>(module, "SpikyDelay")
         .def_rw("usual", &SpikyDelay::usual)
@@ -88,33 +77,20 @@ void bind_config(nb::module_& module) {
     seconds(cls, "mfp_interval_s", &Config::mfp_interval);
 }
 
-nb::dict report(const ShiftSystem& system) {
-    nb::dict all = report_of_fabric(system);
-    add_counted(all, system.report());
-    return all;
-}
-
-/// (begin in seconds, step, unit, stage) of every stage since `record_stages`.
-nb::list stages(const ShiftSystem& system) {
-    static constexpr const char* kNames[] = {"entering", "sending", "idle", "in_barrier",
-                                             "finished"};
-    nb::list all;
-    for (const auto& each : system.stages()) {
-        all.append(nb::make_tuple(each.begin.seconds(), each.step, each.unit,
-                                  kNames[static_cast<std::size_t>(each.stage)]));
-    }
-    return all;
-}
-
 }  // namespace
 
 void bind_shift(nb::module_& module) {
     bind_config(module);
+    using Stage = ShiftSystem::StageRecord;
+    bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
+    bind_system_report<ShiftReport>(module, "ShiftReport");
     auto cls = nb::class_<ShiftSystem>(module, "ShiftSystem");
     cls.def(nb::new_(&make_system<ShiftSystem, ShiftSystemConfig>), nb::arg("config"))
         .def("record_stages", &ShiftSystem::record_stages, "Keeps the stages of units from here.")
-        .def("stages", &stages)
-        .def("report", &report, "What was counted, as a dictionary; times in seconds.");
+        .def(
+            "stages", [](const ShiftSystem& self) { return Columns<Stage>{self.stages()}; },
+            "All stages since `record_stages`.")
+        .def("report", &report_of<ShiftSystem>, "What was counted.");
     run_and_check(cls);
 }
 

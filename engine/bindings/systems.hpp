@@ -1,10 +1,13 @@
-// What the engine has for Python, one function for each of its subjects.
+// The functions that add the engine's subjects to the Python module.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace daqloom::bindings {
 
+void bind_constants(nanobind::module_& module);
+void bind_enumerations(nanobind::module_& module);
+void bind_histogram(nanobind::module_& module);
 void bind_rack_config(nanobind::module_& module);
 void bind_rack(nanobind::module_& module);
 void bind_fabric(nanobind::module_& module);

@@ -33,7 +33,7 @@ Bytes bytes(double segment_count, const TcpConfig& config) {
 }  // namespace
 
 void Congestion::grow(const AckSample& ack, const TcpConfig& config) {
-    Bytes acked = ack.acked;
+    Bytes acked = ack.delivered;
     if (in_slow_start()) {
         const Bytes room = std::min(acked, ssthresh_ - cwnd_);
         cwnd_ += room;
@@ -44,7 +44,7 @@ void Congestion::grow(const AckSample& ack, const TcpConfig& config) {
     }
     if (config.congestion == CongestionControl::cubic) {
         AckSample rest = ack;
-        rest.acked = acked;
+        rest.delivered = acked;
         grow_cubic(rest, config);
     } else {
         grow_linearly(acked, config);
@@ -74,7 +74,7 @@ void Congestion::grow_cubic(const AckSample& ack, const TcpConfig& config) {
     const double t = (ack.now - epoch_).seconds() + rtt_s;
     const double since_origin = t - k_s_;
     const double cubic = kCubicC * since_origin * since_origin * since_origin + origin_;
-    const double acked = segments(ack.acked, config);
+    const double acked = segments(ack.delivered, config);
     w_reno_ += kCubicRenoGain * acked / cwnd;
 
     // As Linux: never more than half a segment per segment, and before the first loss at least a
@@ -94,33 +94,31 @@ void Congestion::remember_maximum(const TcpConfig& config) {
     epoch_ = Time::never();
 }
 
-void Congestion::on_loss(const TcpConfig& config) {
-    const Bytes floor = 2 * config.mss;
-    cwnd_before_timeout_ = 0;  // this loss is real: no later mistake takes it back
+void Congestion::set_threshold(Bytes threshold, const TcpConfig& config) {
+    ssthresh_ = std::max(threshold, 2 * config.mss);
+    acked_towards_next_ = 0;
+    cwnd_before_timeout_ = 0;  // this congestion is real: no later mistake takes it back
     ssthresh_before_timeout_ = 0;
+}
+
+void Congestion::on_loss(const TcpConfig& config) {
     switch (config.congestion) {
         case CongestionControl::static_window:
             return;
         case CongestionControl::cubic:
             remember_maximum(config);
-            ssthresh_ =
-                std::max(static_cast<Bytes>(kCubicBeta * static_cast<double>(cwnd_)), floor);
+            set_threshold(static_cast<Bytes>(kCubicBeta * static_cast<double>(cwnd_)), config);
             return;
         case CongestionControl::newreno:
         case CongestionControl::dctcp:
-            ssthresh_ = std::max(cwnd_ / 2, floor);
+            set_threshold(cwnd_ / 2, config);
             return;
     }
 }
 
 void Congestion::on_mark(const TcpConfig& config) {
-    if (config.congestion != CongestionControl::dctcp) {
-        return;
-    }
     const double kept = 1.0 - alpha_ / 2.0;
-    ssthresh_ = std::max(static_cast<Bytes>(kept * static_cast<double>(cwnd_)), 2 * config.mss);
-    cwnd_ = ssthresh_;
-    acked_towards_next_ = 0;
+    set_threshold(static_cast<Bytes>(kept * static_cast<double>(cwnd_)), config);
 }
 
 void Congestion::on_timeout(bool again, Bytes in_flight, const TcpConfig& config) {
@@ -159,8 +157,8 @@ void Congestion::on_idle(Time idle, Time rto, const TcpConfig& config) {
 }
 
 void Congestion::count_marks(const AckSample& ack, const TcpConfig& config) {
-    window_acked_ += ack.acked;
-    window_marked_ += ack.echo ? ack.acked : 0;
+    window_acked_ += ack.delivered;
+    window_marked_ += ack.echo ? ack.delivered : 0;
     if (ack.una < window_end_) {
         return;
     }

@@ -1,7 +1,7 @@
 // The congestion window of one connection: how it grows and how it shrinks.
 //
-// Knows nothing of sequence numbers or timers; the sender tells it what was acknowledged and what
-// happened. Windows are in bytes.
+// It does not depend on sequence numbers or timers; the sender reports acknowledgements, losses,
+// marks and timeouts. Windows are in bytes.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace daqloom::ethernet {
 
-/// What one acknowledgement tells congestion control.
+/// The information of one acknowledgement for congestion control.
 struct AckSample {
     base::Time now;
-    base::Time rtt;     // of this acknowledgement; zero when it gave no sample
-    base::Bytes acked;  // newly acknowledged, cumulatively or selectively
-    std::uint64_t una;  // stream offsets, to tell one round trip from the next
+    base::Time rtt;         // of this acknowledgement; zero when it gave no sample
+    base::Bytes delivered;  // newly acknowledged, cumulatively or selectively
+    std::uint64_t una;      // stream offsets, to tell one round trip from the next
     std::uint64_t nxt;
-    bool window_limited;  // the window, not the application, held the sender back
-    bool echo;            // ECE
+    bool may_grow;  // it acknowledged the next byte, and the window had held the sender back
+    bool echo;      // ECE
 };
 
 class Congestion {
@@ -36,58 +36,58 @@ class Congestion {
     /// DCTCP's estimate of the fraction of bytes marked.
     [[nodiscard]] double marked_fraction() const { return alpha_; }
 
+    /// Every acknowledgement, before anything that follows from it.
+    void on_delivery(const AckSample& ack, const TcpConfig& config) {
+        if (config.congestion == CongestionControl::dctcp) {
+            count_marks(ack, config);
+        }
+    }
+
+    /// The acknowledgements while the window is not being reduced.
     void on_ack(const AckSample& ack, const TcpConfig& config) {
         if (config.congestion == CongestionControl::static_window) {
             cwnd_ = config.static_window;
             return;
         }
-        if (config.congestion == CongestionControl::dctcp) {
-            count_marks(ack, config);
-        }
         if (config.congestion == CongestionControl::cubic && config.hystart && in_slow_start() &&
             !queue_found_) {
             look_for_queue(ack, config);
         }
-        if (ack.window_limited) {
+        if (ack.may_grow) {
             grow(ack, config);
         }
     }
 
-    /// The same while recovery sets the window.
-    void on_ack_in_recovery(const AckSample& ack, const TcpConfig& config) {
-        if (config.congestion == CongestionControl::dctcp) {
-            count_marks(ack, config);
-        }
-    }
-
-    /// A loss was found: sets the threshold to which recovery brings the window.
+    /// A loss was found: sets the threshold to which the window is to be reduced.
     void on_loss(const TcpConfig& config);
-    /// A mark was echoed for the first time in this window.
+    /// A mark was echoed (DCTCP only): the same.
     void on_mark(const TcpConfig& config);
     /// The retransmission timer expired with `in_flight` not counted lost; `again` when the same
     /// data had cost a reduction before. One segment goes first, of a static window too.
     void on_timeout(bool again, base::Bytes in_flight, const TcpConfig& config);
-    /// That was a mistake.
+    /// The timeout was spurious: its reduction is undone.
     void undo_timeout();
     /// The connection was idle for `idle`, longer than `rto` (RFC 2861: decay, as Linux).
     void on_idle(base::Time idle, base::Time rto, const TcpConfig& config);
 
-    /// Sending begins after a pause: time that the application let pass is not CUBIC's to grow in.
+    /// Sending begins after a pause: CUBIC's window does not grow for the idle time of the
+    /// application.
     void on_start(base::Time now, base::Time idle) {
         if (epoch_ != base::Time::never()) {
             epoch_ = std::min(now, epoch_ + idle);
         }
     }
 
-    /// Recovery sets the window itself, acknowledgement by acknowledgement (RFC 6937).
+    /// A reduction sets the window itself, acknowledgement by acknowledgement (RFC 9937).
     void set_window(base::Bytes window, const TcpConfig& config) {
         if (config.congestion != CongestionControl::static_window) {
             cwnd_ = std::max(window, config.mss);
         }
     }
-    void leave_recovery(const TcpConfig& config) { set_window(ssthresh_, config); }
+    void end_reduction(const TcpConfig& config) { set_window(ssthresh_, config); }
 
   private:
+    void set_threshold(base::Bytes threshold, const TcpConfig& config);
     void grow(const AckSample& ack, const TcpConfig& config);
     void grow_linearly(base::Bytes acked, const TcpConfig& config);
     void grow_cubic(const AckSample& ack, const TcpConfig& config);

@@ -1,4 +1,4 @@
-// A TCP segment in its Ethernet frame, as it lies in a queue.
+// A TCP segment in its Ethernet frame, as queues store it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ inline constexpr std::uint8_t kRetransmission = 16;
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
 
-/// Moved by value from queue to queue; half a cache line. There are no payload bytes: the simulator
-/// knows how many there are and where in the stream they belong.
+/// Moved by value from queue to queue; half a cache line. Payload bytes are not stored: the frame
+/// has their number and their offset in the stream.
 struct Frame {
     base::Time at;          // when it has reached the far end of its link, gap included
     std::uint32_t seq;      // low 32 bits of the stream offset of the first payload byte

@@ -5,8 +5,8 @@
 //
 // A frame's departure is known the moment it is queued, because the queue is first-in first-out and
 // the rate never changes; so a hop costs one event, the delivery at the far end, and only the head
-// of a link is ever in the event queue. Buffer space is given back when somebody asks
-// (`release_departed`) or at the latest on delivery.
+// of a link is ever in the event queue. Buffer space is freed by a call of `release_departed`, or
+// at the latest on delivery.
 #pragma once
 
 #include <algorithm>
@@ -54,9 +54,9 @@ class alignas(64) Link {
           pace_(config.rate_limit.bps > 0 ? std::min(config.rate, config.rate_limit) : config.rate),
           rate_(config.rate) {}
 
-    /// Queues a frame of `bytes` and returns its place, in which `at` stands and all else is for
-    /// the caller to fill in. (A frame put together elsewhere and copied in would be read back
-    /// before its narrow stores have reached the cache, a stall in every hop.)
+    /// Queues a frame of `bytes` and returns it with only `at` set; the caller fills in the other
+    /// fields. (A frame that is assembled elsewhere and copied would be read back before its narrow
+    /// stores have reached the cache, a stall in every hop.)
     Frame& append(base::Bytes bytes, base::Time now) {
         const base::Time start = std::max(now, free_at_);
         const base::Bytes on_wire = bytes + kWireOverhead;
@@ -103,7 +103,7 @@ class alignas(64) Link {
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
 
-    /// Bytes queued or on the wire, counted frame by frame: the books' independent check.
+    /// Bytes queued or on the wire, counted frame by frame: an independent check of the counters.
     [[nodiscard]] std::int64_t bytes_inside() const {
         std::int64_t sum = 0;
         for (std::uint32_t i = 0; i < frames_.size(); ++i) {

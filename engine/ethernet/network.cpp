@@ -48,6 +48,9 @@ void Network::record_occupancy(Time now, Time end, std::size_t bins) {
     for (SwitchNode& node : switches_) {
         settle(node, now);
         node.occupancy.emplace(now, end, bins);
+        if (node.buffer.config().model == BufferModel::shared_memory) {
+            node.least_buffer.emplace(now, end, bins);
+        }
         node.occupancy->set(now, node.buffer.held());
     }
 }
@@ -64,6 +67,9 @@ void Network::finish_recording(Time now) {
         settle(node, now);
         if (node.occupancy) {
             node.occupancy->finish(now);
+        }
+        if (node.least_buffer) {
+            node.least_buffer->finish(now);
         }
     }
 }
@@ -193,17 +199,17 @@ base::expected<void> Network::check_conservation() const {
             }
         }
         if (held != node.buffer.held()) {
-            return base::failure(fmt::format("a switch holds {} B, its ports {} B together",
-                                             node.buffer.held(), held));
+            return base::defect(fmt::format("a switch holds {} B, its ports {} B together",
+                                            node.buffer.held(), held));
         }
         if (node.buffer.cells_taken() != node.buffer.cells_freed() + cells) {
-            return base::failure(fmt::format("{} cells were taken, but {} freed and {} are held",
-                                             node.buffer.cells_taken(), node.buffer.cells_freed(),
-                                             cells));
+            return base::defect(fmt::format("{} cells were taken, but {} freed and {} are held",
+                                            node.buffer.cells_taken(), node.buffer.cells_freed(),
+                                            cells));
         }
     }
     if (sent_bytes_ != delivered - lost_at_hosts_ + inside + dropped + lost_bytes_) {
-        return base::failure(fmt::format(
+        return base::defect(fmt::format(
             "hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were dropped and "
             "{} B lost",
             sent_bytes_, delivered - lost_at_hosts_, inside, dropped, lost_bytes_));

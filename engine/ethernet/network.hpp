@@ -1,4 +1,4 @@
-// Links and switches, and the way of a frame through them.
+// Links and switches, and the path of a frame through them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace daqloom::ethernet {
 
-/// Kinds of event that a network asks for; whoever drives it gives them back.
+/// Kinds of event that a network schedules; the driver returns them when they are due.
 enum NetworkEvent : std::uint32_t {
     kDelivery = 0,  // index: link
     kPortFree = 1,  // index: link whose transmitter has become free (voq only)
@@ -30,13 +30,13 @@ enum NetworkEvent : std::uint32_t {
 /// SACK blocks on their way; a frame carries the number of its slot.
 using SackPool = base::Pool<SackBlocks>;
 
-/// Frames lost on a link by fault injection, besides any switch's drops.
+/// Frames dropped on a link by fault injection, in addition to the drops of switches.
 struct LossConfig {
     double probability = 0;    // of each data frame
     std::uint64_t period = 0;  // every n-th data frame; 0: none
 };
 
-/// Somebody who looks at single frames: captures, timelines. Costs nothing when absent.
+/// An observer of single frames, for captures and timelines. Without one there is no cost.
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -58,7 +58,7 @@ class Network {
         observer_ = observer;
         watched_ = true;
     }
-    /// From now on occupancy is recorded: in [now, end), in that many bins.
+    /// Starts to record the occupancy: in [now, end), in that many bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
     /// Records the exact occupancy of this moment; recording by itself follows maxima only.
     void sample_occupancy(base::Time now);
@@ -117,15 +117,20 @@ class Network {
     [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(std::uint16_t index) const {
         return switches_[index].occupancy;
     }
+    /// The smallest buffer that would have admitted the same frames; for shared memory only.
+    [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(std::uint16_t index) const {
+        return switches_[index].least_buffer;
+    }
     /// Bytes held by a switch at `now`, exactly.
     [[nodiscard]] base::Bytes settled_occupancy(std::uint16_t index, base::Time now);
-    /// Frames that a switch had no room for on their way to this link.
+    /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
 
     /// Counts every frame anew: bytes entered at hosts = delivered to hosts + in queues and on
-    /// wires + dropped; cells taken = cells freed + held. The sentence says what does not add up.
+    /// wires + dropped; cells taken = cells freed + held. Otherwise returns a sentence that names
+    /// the difference.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
@@ -154,9 +159,10 @@ class Network {
         std::vector<Route> routes;                 // by destination host
         std::vector<VirtualOutputQueues> outputs;  // voq only
         std::optional<sim::TimeSeries> occupancy;
+        std::optional<sim::TimeSeries> least_buffer;  // shared memory only
     };
 
-    /// Returns the link that the frame took, or would have taken if there had been room.
+    /// Returns the link that the frame took, or would have taken if it had not been dropped.
     const Link& forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
         const Route route = node.routes[frame.destination];
@@ -176,10 +182,13 @@ class Network {
         if (node.occupancy) {
             record_if_raised(node, now);
         }
+        if (node.least_buffer) {
+            record_least_buffer(node, port, frame.bytes, now);
+        }
         return link;
     }
 
-    /// Finds room for a frame and marks it if it finds too much of it taken; or drops it.
+    /// Admits a frame, and marks it if the queue exceeds the ECN threshold; or drops it.
     bool admit(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
                Frame& frame, base::Time now) {
         if (!node.buffer.fits(port, frame.bytes)) [[unlikely]] {
@@ -200,15 +209,29 @@ class Network {
         return true;
     }
 
-    /// The books run behind (see SwitchBuffer): they are an upper bound, good enough to see that no
-    /// maximum is raised, and settled only when one might be. The peak is exact; the maximum of a
-    /// bin may be low by 1/256 of the peak, so that not every frame of a rising flank settles them.
+    /// The occupancy counters are updated lazily (see SwitchBuffer): they are an upper bound, which
+    /// suffices to see that no maximum is exceeded, and they are brought up to date only when one
+    /// may be. The peak is exact; the maximum of a bin may be low by 1/256 of the peak, so that not
+    /// every frame of a rising flank updates the counters.
     void record_if_raised(SwitchNode& node, base::Time now) {
         const base::Bytes held = node.buffer.held();
         const base::Bytes peak = node.occupancy->peak().value;
         if (held > peak || node.occupancy->would_raise(now, held - peak / 256)) [[unlikely]] {
             settle(node, now);
             node.occupancy->set(now, node.buffer.held());
+        }
+    }
+
+    /// The same of what one frame needs; between frames nothing is needed.
+    void record_least_buffer(SwitchNode& node, std::uint16_t port, base::Bytes frame,
+                             base::Time now) {
+        sim::TimeSeries& least = *node.least_buffer;
+        const base::Bytes bound = node.buffer.least_buffer(port, frame);
+        const base::Bytes peak = least.peak().value;
+        if (bound > peak || least.would_raise(now, bound - peak / 256)) [[unlikely]] {
+            settle(node, now);
+            least.set(now, node.buffer.least_buffer(port, frame));
+            least.set(now, 0);
         }
     }
 

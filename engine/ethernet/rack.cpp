@@ -198,11 +198,7 @@ void Rack::run(Time until) {
             return;
         }
         ++sim_events_;
-        // FNV-1a over whole words: one multiplication per event, order-sensitive.
-        const std::uint64_t word = static_cast<std::uint64_t>(event.at.ps) ^
-                                   (std::uint64_t{event.kind} << 56) ^
-                                   (std::uint64_t{event.index} << 32);
-        fingerprint_ = (fingerprint_ ^ word) * 0x100000001b3;
+        fingerprint_.add(event);
         if (event.kind == kDelivery) [[likely]] {
             network_.on_delivery(event.index, now_, FrameOutlet{*this});
         } else {
@@ -417,7 +413,7 @@ RackReport Rack::report() {
         report.total_packet_hops += network_.link(i).counters().frames;
         report.total_ack_hops += network_.link(i).counters().ack_frames;
     }
-    report.events_incomplete = begun_ - built_;
+    report.events_in_flight = begun_ - built_;
     report.events_waiting = manager_.backlog();
     if (!warm_) {
         return report;

@@ -1,4 +1,4 @@
-// Pull event building in virtual time: the state machines of protocol/, driven by simulated hosts.
+// Pull event building in virtual time: simulated hosts drive the state machines of protocol/.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include "protocol/pull_builder.hpp"
 #include "protocol/pull_readout.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/fingerprint.hpp"
 #include "sim/statistics.hpp"
 
 namespace daqloom::ethernet {
@@ -30,13 +31,13 @@ class EventObserver {
                           base::Time assigned, base::Time now) = 0;
 };
 
-/// What a run has counted; all but the `total_` numbers from the end of the warm-up on.
+/// The counters of a run; all except the `total_` ones count from the end of the warm-up.
 struct RackReport {
     base::Time window;  // from the end of the warm-up to the end
     std::uint64_t events_built = 0;
     std::uint64_t events_arrived = 0;
-    std::uint64_t events_incomplete = 0;  // assigned, and not built at the end
-    std::uint64_t events_waiting = 0;     // not assigned at the end
+    std::uint64_t events_in_flight = 0;  // assigned, and not built at the end
+    std::uint64_t events_waiting = 0;    // not assigned at the end
     base::Bytes bytes_built = 0;
     std::uint64_t drops = 0;
     std::uint64_t injected_losses = 0;
@@ -51,12 +52,46 @@ struct RackReport {
     std::uint64_t total_packet_hops = 0;
     std::uint64_t total_ack_hops = 0;
     std::uint64_t total_pending_peak = 0;
+
+    /// Calls see(name, member, meaning) for each field but those of links.
+    template <class See>
+    static void each(See see) {
+        using Report = RackReport;
+        see("window", &Report::window, "From the end of the warm-up to the end.");
+        see("events_built", &Report::events_built, "Events built.");
+        see("events_arrived", &Report::events_arrived, "Events accepted by the trigger.");
+        see("events_in_flight", &Report::events_in_flight,
+            "Events assigned and not built, at the end.");
+        see("events_waiting", &Report::events_waiting, "Events not assigned, at the end.");
+        see("bytes_built", &Report::bytes_built, "Bytes of the events built.");
+        see("drops", &Report::drops, "Frames dropped by switches.");
+        see("injected_losses", &Report::injected_losses, "Frames lost as configured.");
+        see("marks", &Report::marks, "Frames marked for congestion (ECN).");
+        see("tcp", &Report::tcp, "Retransmissions and timeouts.");
+        see("core_peak_bytes", &Report::core_peak, "Most bytes in the core switch at a time.");
+        see("tor_peak_bytes", &Report::tor_peak, "Most bytes in the top-of-rack switch at a time.");
+        see("tor_peak_at", &Report::tor_peak_at, "When that was reached first.");
+        see("sim_events", &Report::total_sim_events,
+            "Events that the simulator processed, over the whole run.");
+        see("packet_hops", &Report::total_packet_hops,
+            "Frames delivered by a link, over all links and the whole run.");
+        see("ack_hops", &Report::total_ack_hops, "Of these, frames without payload.");
+        see("pending_peak", &Report::total_pending_peak,
+            "Most events pending at a time, over the whole run.");
+    }
 };
 
 /// The events built in one bin of the recorded time, and the sum of their latencies.
 struct BuiltBin {
     std::uint64_t events = 0;
     base::Time latency;
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        see("events", &BuiltBin::events, "Events built in each bin.");
+        see("latency", &BuiltBin::latency, "Sum of their collection latencies.");
+    }
 };
 
 class Rack {
@@ -67,8 +102,8 @@ class Rack {
     Rack(const Rack&) = delete;
     Rack& operator=(const Rack&) = delete;
 
-    /// Simulates up to `until`, at most to the end. What is due at the very end of the run does not
-    /// happen any more, however often the run was paused.
+    /// Simulates up to `until`, at most to the end. Events that are due exactly at the end of the
+    /// run are not processed, however often the run was paused.
     void run(base::Time until);
 
     [[nodiscard]] base::Time now() const { return now_; }
@@ -81,7 +116,7 @@ class Rack {
     [[nodiscard]] const TcpHosts& hosts() const { return hosts_; }
     [[nodiscard]] base::expected<void> check_conservation() const;
     /// A hash of all events processed, in order: when, of which kind, and of what.
-    [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }
+    [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_.value(); }
 
     void observe(Observer* frames, TimeoutObserver* timeouts, EventObserver* events) {
         network_.observe(frames);
@@ -127,7 +162,7 @@ class Rack {
         bool begun;
     };
 
-    /// A response or a built event whose time has not come.
+    /// A response or a built event that is due later.
     struct Pending {
         std::uint64_t event;
         base::Bytes bytes;
@@ -166,7 +201,7 @@ class Rack {
     void on_sample();
     void begin(std::uint64_t event, std::uint32_t builder);
     void finish(std::uint64_t event, std::uint32_t builder);
-    /// Lets the processor of `host` do a piece of work, now if messages cost it nothing.
+    /// Queues work for the processor of `host`; done at once if messages cost no time.
     void submit(std::uint32_t host, Work work, EndpointIndex endpoint, std::uint64_t event,
                 base::Bytes bytes);
     void perform(Work work, EndpointIndex endpoint, std::uint64_t event, base::Bytes bytes);
@@ -217,7 +252,7 @@ class Rack {
     std::uint64_t losses_cold_ = 0;
     std::uint64_t marks_cold_ = 0;
     std::uint64_t sim_events_ = 0;
-    std::uint64_t fingerprint_ = 0xcbf29ce484222325;  // FNV-1a's offset basis
+    sim::Fingerprint fingerprint_;
     EventObserver* event_observer_ = nullptr;
 };
 

@@ -147,7 +147,7 @@ inline std::string broken_promise(const RackConfig& config, int pauses) {
     }
     if (config.warmup == base::Time::zero() &&
         report.events_arrived !=
-            report.events_built + report.events_incomplete + report.events_waiting) {
+            report.events_built + report.events_in_flight + report.events_waiting) {
         return "not every event that came is built, under way or waiting";
     }
     if (report.events_built > 0 && (rack.latency().count() != report.events_built ||

@@ -4,7 +4,7 @@
 //   source 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
 //      …     ──┘                                     └──    …
 //
-// Racks are independent of one another, so that one stands for the farm.
+// Racks are independent of one another, so that one rack represents the farm.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ inline std::uint32_t tor_ports(const RackConfig& config) {
     return config.uplinks + config.builders;
 }
 
-/// What cannot be simulated, in one sentence; nothing if all is well.
+/// An error of one sentence if the configuration cannot be simulated.
 [[nodiscard]] base::expected<void> validate(const RackConfig& config);
 
 }  // namespace daqloom::ethernet

@@ -1,4 +1,4 @@
-// A burst that the top of rack has no room for costs time-outs; one that it has room for, nothing.
+// A burst that the top of rack has no room for costs timeouts; one that it has room for, nothing.
 #include <cmath>
 
 #include "ethernet/rack_fixture.hpp"
@@ -69,7 +69,7 @@ TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
     EXPECT_GT(run(all_to_one(below)).report().drops, 0U);
 }
 
-// What has no room in the ring comes again: at best a round trip later, at worst after a time-out.
+// What has no room in the ring comes again: at best a round trip later, at worst after a timeout.
 TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
     RackConfig config = all_to_one(6'000);
     config.tcp.rack = false;
@@ -137,7 +137,7 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferCollapsesIntoTimeoutsOf200Millisecond
     EXPECT_GT(report.drops, 1'000U);
     EXPECT_GT(report.tcp.timeouts(), 50U);
     EXPECT_GT(rack.latency().quantile(0.5), milliseconds(200));
-    // 128 events at once wait for one time-out each or more.
+    // 128 events at once wait for one timeout each or more.
     EXPECT_LT(static_cast<double>(report.events_built) / 0.8, 0.8 * 2e3);
 }
 
@@ -151,6 +151,48 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferKeepsUpWithEventsWithinItsReach) {
         EXPECT_EQ(rack.report().drops, 0U);
         EXPECT_LT(rack.latency().max(), milliseconds(1));
     }
+}
+
+// --- marks in a shallow buffer -------------------------------------------------------------------
+//
+// 48 sources answer one builder with 72 segments each, through 0.5 MB of buffer, 329 packets, of
+// which those beyond 130 are marked. The first windows of six, 288 packets, fit; what slow start
+// adds before the marks are echoed does not, and only SACK repairs it, without RACK and probes. A
+// window that falls over the round trip lets segments follow the lost ones, whose SACKs tell of
+// them; one that falls at once lets none follow, and some connections wait for the time-out.
+
+using MarkedIncast = RackTest;
+
+TEST_F(MarkedIncast, IsRepairedWithoutATimeout) {
+    constexpr Bytes kSources = 48;
+    constexpr Bytes kFragment = 104'167;
+    constexpr Bytes kSegments = (kFragment + 1447) / 1448;
+    RackConfig config = atlas_lab();
+    config.builders = 1;
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
+    config.arrivals.trace_times = {microseconds(1)};
+    config.event_size.mean = kSources * kFragment;
+    config.tor.model = BufferModel::drop_tail;
+    config.tor.queue_packets = 329;
+    config.tor.ecn_threshold = 130 * 1518;
+    config.tcp.congestion = CongestionControl::dctcp;
+    config.tcp.initial_window = 6;
+    config.tcp.ack_every = 1;
+    config.tcp.rack = false;
+    config.tcp.tail_loss_probe = false;
+    config.warmup = Time::zero();
+    config.duration = milliseconds(5);
+    Rack& rack = run(config);
+    const RackReport report = rack.report();
+    EXPECT_GT(report.drops, 10U);
+    EXPECT_EQ(report.tcp.timeouts(), 0U);
+    EXPECT_EQ(report.tcp.fast_retransmissions, report.drops);
+    EXPECT_EQ(report.events_built, 1U);
+    // The builder's link is never idle for long: 72 segments of each source with 90 B of headers
+    // and wire, 1.70 ms.
+    const double least_s = kSources * (kFragment + kSegments * 90) * 8 / 25e9;
+    EXPECT_GT(rack.latency().max().seconds(), least_s);
+    EXPECT_LT(rack.latency().max().seconds(), 1.05 * least_s);
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace daqloom::ethernet {
 /// The files appear on close(); without it the destructor removes what was written so far. The rack
 /// must outlive its recorder, which lets go of it when it is closed or destroyed.
 ///
-/// A captured frame bears the time of its arrival at the far end of the link; what is dropped there
-/// was captured, what is dropped on the way into the link was not. Streams begin at 1, as after a
-/// handshake. The simulator keeps no time in its frames: a time stamp is the millisecond of the
+/// A captured frame has the time of its arrival at the far end of the link. A frame that is dropped
+/// there is captured; a frame that is dropped at the near end is not. Streams begin at 1, as after
+/// a handshake. The simulator keeps no time in its frames: a time stamp is the millisecond of the
 /// capture, and echoes the latest that the sender has received.
 class Recorder final : public Observer, public TimeoutObserver, public EventObserver {
   public:

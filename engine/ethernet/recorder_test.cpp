@@ -219,7 +219,7 @@ TEST_F(RecorderTest, MarksEveryDropAndEveryTimeOut) {
     EXPECT_GT(report.drops, 0U);
     EXPECT_GT(report.tcp.timeouts(), 0U);
     EXPECT_EQ(entries(file("trace.json"), R"("name":"drop")").size(), report.drops);
-    EXPECT_EQ(entries(file("trace.json"), R"("name":"time-out of )").size(), report.tcp.timeouts());
+    EXPECT_EQ(entries(file("trace.json"), R"("name":"timeout of )").size(), report.tcp.timeouts());
 }
 
 TEST_F(RecorderTest, DrawsTheOccupancyOfTheTopOfRack) {

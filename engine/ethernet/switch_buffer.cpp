@@ -20,12 +20,12 @@ SwitchBuffer::SwitchBuffer(const SwitchConfig& config, std::uint32_t ports)
       queue_frames_(or_unlimited(config.queue_packets)),
       port_limit_(or_unlimited(config.port_limit)) {
     if (config.model == BufferModel::shared_memory) {
-        const base::Bytes cell = config.cell_size == 0 ? 1 : config.cell_size;
+        cell_bytes_ = config.cell_size == 0 ? 1 : config.cell_size;
         const std::uint32_t sharers = config.dedicated_ports == 0 ? ports : config.dedicated_ports;
-        dedicated_ = config.dedicated / sharers / cell;
-        pool_ = (config.buffer - config.dedicated) / cell;
+        dedicated_ = config.dedicated / sharers / cell_bytes_;
+        pool_ = (config.buffer - config.dedicated) / cell_bytes_;
         if (config.port_limit != 0) {
-            port_limit_ = config.port_limit / cell;
+            port_limit_ = config.port_limit / cell_bytes_;
         }
     }
 }

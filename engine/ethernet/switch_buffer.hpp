@@ -1,4 +1,4 @@
-// The packet buffer of a switch: who may have how much of it.
+// The packet buffer of a switch: the admission of frames.
 //
 //   infinite       takes everything and records its peak
 //   drop_tail      a first-in first-out queue per output, bounded in packets or bytes
@@ -6,10 +6,11 @@
 //                  outputs share, up to alpha × what is free of it (Choudhury and Hahne, 1998)
 //   voq            one large buffer; queues per pair of input and output
 //
-// Only books are kept here. `fits` may be asked while frames that have left are still on the books:
-// whatever fits then, fits; only a refusal needs books that are up to date.
+// This class only counts. `fits` may be called while departed frames are still counted: a frame
+// that fits then does fit; only a drop needs counters that are up to date.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -87,6 +88,23 @@ class SwitchBuffer {
         }
     }
 
+    /// The smallest `buffer` with which this switch would have admitted the frame charged last to
+    /// this port, with everything else unchanged: the pool holds what is used beyond the dedicated
+    /// parts, and enough of it is free that the frame fits and the port was below its threshold.
+    /// For shared memory; exact if the counters are up to date, otherwise an upper bound.
+    [[nodiscard]] base::Bytes least_buffer(std::uint32_t port, base::Bytes frame) const {
+        const std::int64_t cells = ports_[port].cells;
+        const std::int64_t used_by_port = beyond_dedicated(cells - cells_of(frame));
+        const std::int64_t more = beyond_dedicated(cells) - used_by_port;
+        if (more == 0) {
+            return config_.dedicated;
+        }
+        const auto above_threshold =
+            static_cast<std::int64_t>(static_cast<double>(used_by_port) / config_.alpha) + 1;
+        const std::int64_t pool = shared_used_ - more + std::max(more, above_threshold);
+        return config_.dedicated + pool * cell_bytes_;
+    }
+
     void count_drop(std::uint32_t port, base::Bytes frame) {
         ports_[port].drops += 1;
         ports_[port].dropped_bytes += frame;
@@ -133,6 +151,7 @@ class SwitchBuffer {
     base::Bytes buffer_;
     std::uint32_t queue_frames_;
     // In cells for shared memory, in bytes otherwise.
+    std::int64_t cell_bytes_ = 1;
     std::int64_t port_limit_;
     std::int64_t dedicated_ = 0;  // of each port
     std::int64_t pool_ = 0;

@@ -114,6 +114,54 @@ TEST(SharedMemory, OnePortHoldsNoMoreThanThePortLimit) {
     EXPECT_EQ(fill(buffer, 1, 1518), 14);
 }
 
+// 4000 B dedicated to 4 ports, 1000 B each; alpha 1/2. Port 0 takes 8 frames of 500 B: 3000 B
+// beyond its own part. The last found 2500 B used by the port, and needed more than twice that
+// free.
+TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
+    SwitchConfig config = shared_memory(1'000'000, 4'000);
+    config.alpha = 0.5;
+    SwitchBuffer buffer(config, 4);
+    buffer.charge(0, 500);
+    EXPECT_EQ(buffer.least_buffer(0, 500), 4'000);
+    for (int i = 1; i < 8; ++i) {
+        buffer.charge(0, 500);
+    }
+    EXPECT_EQ(buffer.least_buffer(0, 500), 4'000 + 2'500 + 5'001);
+    // Port 1 has used nothing of the pool: of its frame 200 B lie there, beside the 3000 B.
+    buffer.charge(1, 900);
+    EXPECT_EQ(buffer.least_buffer(1, 900), 4'000);
+    buffer.charge(1, 300);
+    EXPECT_EQ(buffer.least_buffer(1, 300), 4'000 + 3'000 + 200);
+}
+
+// The same books in a switch of just that size, or of a cell less.
+TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
+    base::RandomStream random(1, "least buffer");
+    for (const double alpha : {0.0625, 0.3, 1.0, 8.0, 1e6}) {
+        SwitchConfig config = shared_memory(100'000'000, 12'000);
+        config.alpha = alpha;
+        config.cell_size = 256;
+        config.cell_metadata = 64;
+        SwitchBuffer large(config, 4);
+        std::vector<std::pair<std::uint32_t, Bytes>> charged;
+        for (int i = 0; i < 60; ++i) {
+            const auto port = static_cast<std::uint32_t>(random.uniform_int(4));
+            const auto frame = static_cast<Bytes>(64 + random.uniform_int(9'000));
+            large.charge(port, frame);
+            const Bytes least = large.least_buffer(port, frame);
+            for (const Bytes size : {least, least - 256}) {
+                config.buffer = size;
+                SwitchBuffer other(config, 4);
+                for (const auto& [before, bytes] : charged) {
+                    other.charge(before, bytes);
+                }
+                EXPECT_EQ(other.fits(port, frame), size == least || least == config.dedicated);
+            }
+            charged.emplace_back(port, frame);
+        }
+    }
+}
+
 // Choudhury and Hahne (1998), eq. 3: each of n greedy queues q may grow while q < α·(B − n·q), so
 // all settle where q = α·(B − n·q), that is q = α·B / (1 + n·α). In whole cells, a queue that is
 // refused at q while j < n others stand at q + 1 has q >= α·(B − n·q − j), at most one cell off.

@@ -1,4 +1,4 @@
-// What both ends of every connection agree on.
+// The TCP settings of both ends of every connection.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,12 @@ struct TcpConfig {
     bool hystart = true;             // CUBIC leaves slow start before it loses, as Linux
     bool timestamps = true;          // 12 B of option in every segment
 
+    /// Segments may be marked, and an echo is heeded: of these controls only DCTCP negotiates ECN.
+    [[nodiscard]] bool ecn() const { return congestion == CongestionControl::dctcp; }
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
-    /// When a timer strikes that is set at `now` for `delay`. Linux rounds the present down and the
-    /// duration up to ticks, and adds one.
+    /// The expiry of a timer that is set at `now` for `delay`. Linux rounds the present down and
+    /// the duration up to ticks, and adds one.
     [[nodiscard]] base::Time strikes(base::Time now, base::Time delay) const {
         if (timer_tick == base::Time::zero()) {
             return now + delay;

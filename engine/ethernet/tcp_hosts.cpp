@@ -58,14 +58,14 @@ base::expected<void> TcpHosts::check_conservation() const {
         const bool ordered = sender.una() <= receiver.next() && receiver.next() <= sender.nxt() &&
                              sender.nxt() <= sender.end();
         if (!ordered) {
-            return base::failure(fmt::format(
+            return base::defect(fmt::format(
                 "endpoint {}: {} B acknowledged, {} B received, {} B sent, {} B written; expected "
                 "in rising order",
                 index, sender.una(), receiver.next(), sender.nxt(), sender.end()));
         }
         if (sender.in_flight() < 0) {
-            return base::failure(fmt::format("endpoint {} has {} B in flight; expected none less",
-                                             index, sender.in_flight()));
+            return base::defect(fmt::format("endpoint {} has {} B in flight; expected none less",
+                                            index, sender.in_flight()));
         }
     }
     return {};

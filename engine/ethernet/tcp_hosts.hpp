@@ -1,8 +1,8 @@
 // The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
 //
 // Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c, which is established
-// from the start. Messages have no bytes; what lies in the stream is where each of them ends and
-// the label that the application gave it.
+// from the start. The content of messages is not stored; a stream records the end of each message
+// and the label that the application gave it.
 #pragma once
 
 #include <algorithm>
@@ -85,8 +85,8 @@ class TcpHosts {
         }
     }
 
-    /// A frame for this endpoint will be received soon: thousands of endpoints do not stay in the
-    /// cache from one frame to the next.
+    /// Prefetches the endpoint that will receive a frame soon: thousands of endpoints do not stay
+    /// in the cache from one frame to the next.
     void prefetch(EndpointIndex index) const {
         const char* endpoint = reinterpret_cast<const char*>(&endpoints_[index]);
         for (std::size_t line = 0; line < 7; ++line) {
@@ -111,7 +111,8 @@ class TcpHosts {
     }
     /// Over all endpoints.
     [[nodiscard]] TcpSenderCounters counters() const;
-    /// Every byte written is received, in flight or unsent; the sentence says where not.
+    /// Checks that every byte written is received, in flight or unsent; otherwise returns a
+    /// sentence that names the endpoint.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
@@ -155,7 +156,8 @@ class TcpHosts {
     void take_data(const Frame& frame, base::Time now) {
         Endpoint& endpoint = endpoints_[frame.to];
         TcpReceiver& receiver = endpoint.receiver;
-        // No time-out is below the least: the sender's cache lines are touched after a pause only.
+        // No timeout is below the minimum, so the sender's cache lines are touched after a pause
+        // only.
         if (receiver.silence(now) > config_.rto_min) [[unlikely]] {
             receiver.watch_silence(now, endpoint.sender.retransmission_timeout());
         }
@@ -175,7 +177,7 @@ class TcpHosts {
                       base::Time now) {
         Endpoint& endpoint = endpoints_[from];
         unsigned flags = endpoint.receiver.marked() ? kEcnEcho : 0U;
-        flags |= config_.congestion == CongestionControl::dctcp ? kEcnCapable : 0U;
+        flags |= config_.ecn() ? kEcnCapable : 0U;
         flags |= again ? kRetransmission : 0U;
         send(from, {offset, endpoint.receiver.next(), length, 0, kNoSack, flags}, now);
         endpoint.receiver.on_answer(now, config_);
@@ -224,8 +226,8 @@ class TcpHosts {
         frame.unused = 0;
     }
 
-    // Deadlines move with nearly every acknowledgement, mostly away; so an event that comes too
-    // early looks at the deadline again, and only one that would come too late is added.
+    // Deadlines move with nearly every acknowledgement, mostly later. An event that fires too early
+    // checks the deadline again, and an event is added only if the pending one would fire too late.
     void keep_sender_timer(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.sender.timer() < endpoint.sender_event) {

@@ -1,4 +1,4 @@
-// The receiving half of a TCP endpoint: what has arrived, and when to say so.
+// The receiving half of a TCP endpoint: which bytes have arrived, and when to acknowledge them.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +50,8 @@ class TcpReceiver {
         return Reaction::acknowledge;
     }
 
-    /// A segment comes, while this end's retransmission time-out is `rto`. After a longer silence
-    /// the peer may have closed its window, which acknowledgements open again. To be called before
+    /// A segment arrives while this end's retransmission timeout is `rto`. After a longer silence
+    /// the peer may have reduced its window, which acknowledgements open again. To be called before
     /// `on_segment`.
     void watch_silence(base::Time now, base::Time rto) {
         if (silence(now) > rto) {
@@ -61,8 +61,8 @@ class TcpReceiver {
     /// Since data came in order.
     [[nodiscard]] base::Time silence(base::Time now) const { return now - heard_at_; }
 
-    /// Data leave. So soon after others came they are taken for the answer, and the next answer is
-    /// expected to carry an acknowledgement again (Linux's ping-pong mode).
+    /// Data are sent. If this is soon after data arrived, they count as the answer, and the next
+    /// answer is expected to carry an acknowledgement too (Linux's ping-pong mode).
     void on_answer(base::Time now, const TcpConfig& config) {
         ping_pong_ = ping_pong_ || silence(now) < config.delayed_ack;
         on_acknowledged();

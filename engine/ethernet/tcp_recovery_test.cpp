@@ -204,18 +204,18 @@ TEST(TcpRecovery, TheTimerOfARetransmissionRunsFromTheRetransmission) {
     EXPECT_EQ(bench.sender.timer(), milliseconds(220));
 }
 
-TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 6937
+TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
     for (const bool rack : {false, true}) {
         SacksByHand bench(lossy_config(rack, false), 100);  // 20 in flight, 80 to send
         bench.sack(0, 1, 2);  // before a loss is known each SACK lets one new segment go
         bench.sack(0, 1, 3);  // (limited transmit, RFC 3042)
         EXPECT_EQ(bench.sent_new.size(), 22U);
-        // Recovery: 22 outstanding, threshold 10. What left in it is at any time the part 10 / 22
-        // of what arrived in it; the fast retransmission goes ahead of that.
+        // Recovery: 22 outstanding, of which two have arrived. The window was 20, the threshold is
+        // 10: what left in recovery is at any time half of what arrived in it, rounded up.
         for (std::uint64_t k = 3; k <= 19; ++k) {
             bench.sack(0, 1, k + 1);
             const std::uint64_t delivered = k - 2;
-            const std::uint64_t allowed = std::max<std::uint64_t>(1, delivered * 10 / 22);
+            const std::uint64_t allowed = (delivered * 10 + 19) / 20;
             const std::uint64_t left = bench.sent_again.size() + bench.sent_new.size() - 22;
             if (bench.in_flight() > 10) {
                 EXPECT_EQ(left, allowed) << k;
@@ -231,7 +231,7 @@ TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 6937
 
 TEST(TcpRecovery, AfterHeavyLossTheWindowGrowsBackToTheThresholdAsFastAsInSlowStart) {
     // 18 of 20 are lost: pipe 1, threshold 10. Each acknowledgement that makes progress lets what
-    // it delivered and one segment more go (RFC 6937's slow start, safe as in RFC 9937).
+    // it delivered and one segment more go (RFC 9937's slow start, because it is safe).
     TcpPipe pipe(lossy_config(true, true), milliseconds(5));
     std::vector<std::uint64_t> lost;
     for (std::uint64_t i = 0; i < 18; ++i) {

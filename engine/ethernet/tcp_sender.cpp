@@ -1,5 +1,5 @@
 // Loss recovery: selective acknowledgements (RFC 2018, 6675), RACK and tail-loss probes (RFC 8985),
-// proportional rate reduction (RFC 6937), retransmission time-outs (RFC 6298).
+// proportional rate reduction (RFC 9937), retransmission timeouts (RFC 6298).
 #include "ethernet/tcp_sender.hpp"
 
 namespace daqloom::ethernet {
@@ -12,6 +12,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (ack > nxt_) {
         return;
     }
+    const bool outstanding = una_ != nxt_;
     const bool advanced = ack > una_;
     AckEffect effect{.now = now};
     if (advanced) {
@@ -31,28 +32,29 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (advanced && (config.timestamps || rtt > Time::zero())) {
         backoff_ = 0;
     }
+    AckSample sample{now, rtt, effect.delivered, una_, nxt_, false, echo};
+    congestion_.on_delivery(sample, config);
     settle_probe(ack, advanced, duplicate, config);
-    if (echo && state_ == State::open && una_ >= mark_end_) {
-        congestion_.on_mark(config);
-        mark_end_ = nxt_;
-    }
     if (state_ == State::loss && effect.loss_disproved) {
         undo_timeout();
     }
-    if (state_ != State::open && una_ >= recovery_end_) {
-        if (state_ == State::recovery) {
-            congestion_.leave_recovery(config);
+    // After a mark something must have arrived that left later, as in Linux: no echo of a mark from
+    // before begins another reduction.
+    const bool over = state_ == State::cwr ? una_ > recovery_end_ : una_ >= recovery_end_;
+    if (over && state_ != State::open) {
+        if (reducing()) {
+            congestion_.end_reduction(config);
         }
         state_ = State::open;
     }
     const bool lost_more = mark_losses(now, config);
-    const Bytes grown_by = advanced ? effect.delivered : 0;
-    // RFC 3168, 6.1: an acknowledgement that echoes a mark lets no window grow.
-    const AckSample sample{now, rtt, grown_by, una_, nxt_, may_grow() && !echo, echo};
-    if (state_ == State::recovery) {
+    if (echo && outstanding && state_ == State::open && config.ecn()) {
+        enter_cwr(config);
+    }
+    if (reducing()) {
         reduce_proportionally(effect.delivered, advanced && !lost_more, config);
-        congestion_.on_ack_in_recovery(sample, config);
     } else {
+        sample.may_grow = advanced && may_grow();
         congestion_.on_ack(sample, config);
     }
     if (advanced) {
@@ -167,7 +169,8 @@ void TcpSender::settle_probe(std::uint64_t ack, bool advanced, bool duplicate,
     } else if (ack > probe_end_) {
         probe_end_ = 0;
         congestion_.on_loss(config);
-        congestion_.leave_recovery(config);
+        congestion_.end_reduction(config);
+        state_ = State::open;
     } else if (!advanced) {
         probe_end_ = 0;
     }
@@ -183,7 +186,7 @@ bool TcpSender::mark_losses(Time now, const TcpConfig& config) {
         mark_losses_by_count(config);
     }
     // What left during one recovery and is missed after it is a loss of its own.
-    if (lost_ > 0 && state_ == State::open) {
+    if (lost_ > 0 && state_ < State::recovery) {
         enter_recovery(config);
     }
     return lost_ > before;
@@ -239,36 +242,55 @@ void TcpSender::mark_lost(Record& record) {
     lost_ += record.length();
 }
 
-void TcpSender::enter_recovery(const TcpConfig& config) {
-    state_ = State::recovery;
+void TcpSender::begin_reduction() {
     recovery_end_ = nxt_;
     probe_end_ = 0;
     prr_delivered_ = 0;
     prr_sent_ = 0;
-    prr_flight_ = static_cast<Bytes>(nxt_ - una_);
-    counters_.recoveries += 1;
-    congestion_.on_loss(config);
+    prr_window_ = congestion_.window();
 }
 
-/// RFC 6937: the window falls towards the threshold at the pace of what is delivered; below it, it
-/// may rise again while there is progress and no further loss (RFC 9937, 6.2: safeACK).
+void TcpSender::enter_cwr(const TcpConfig& config) {
+    begin_reduction();
+    congestion_.on_mark(config);
+    state_ = State::cwr;
+}
+
+/// A loss while the window falls because of a mark deepens that reduction, and begins no other.
+void TcpSender::enter_recovery(const TcpConfig& config) {
+    if (state_ == State::open || una_ >= recovery_end_) {
+        begin_reduction();
+    }
+    probe_end_ = 0;
+    congestion_.on_loss(config);
+    counters_.recoveries += 1;
+    state_ = State::recovery;
+}
+
+/// RFC 9937: the window falls towards the threshold at the pace of what is delivered; below it, it
+/// may rise again while there is progress and no further loss (6.2: SafeACK). As in Linux, what may
+/// leave is counted in segments, rounded up, and in proportion to the window before, not to what
+/// was in flight.
 void TcpSender::reduce_proportionally(Bytes delivered, bool progress, const TcpConfig& config) {
-    prr_delivered_ += delivered;
+    if (delivered == 0) {
+        return;
+    }
+    const std::int64_t newly = segments_in(delivered, config);
+    prr_delivered_ += newly;
     const Bytes pipe = in_flight();
     const Bytes target = congestion_.threshold();
-    Bytes allowance = 0;
+    Bytes room = 0;
     if (pipe > target) {
-        const double share = static_cast<double>(target) / static_cast<double>(prr_flight_);
-        allowance = static_cast<Bytes>(static_cast<double>(prr_delivered_) * share) - prr_sent_;
+        const std::int64_t share = (prr_delivered_ * target + prr_window_ - 1) / prr_window_;
+        room = (share - prr_sent_) * config.mss;
     } else {
-        const Bytes limit =
-            std::max(prr_delivered_ - prr_sent_, delivered) + (progress ? config.mss : 0);
-        allowance = std::min(target - pipe, limit);
+        const std::int64_t limit = std::max(prr_delivered_ - prr_sent_, newly) + (progress ? 1 : 0);
+        room = std::min(target - pipe, limit * config.mss);
     }
     if (prr_sent_ == 0) {
-        allowance = std::max(allowance, config.mss);  // the fast retransmission always leaves
+        room = std::max(room, config.mss);  // the fast retransmission always leaves
     }
-    congestion_.set_window(pipe + std::max<Bytes>(allowance, 0), config);
+    congestion_.set_window(pipe + std::max<Bytes>(room, 0), config);
 }
 
 /// Divides the record at `place` in two at stream offset `at`.
@@ -290,11 +312,11 @@ void TcpSender::take_retransmission(std::uint32_t place, std::uint64_t end, Time
     record.retransmitted = true;
     record.sent = now;
     lost_ -= length;
-    prr_sent_ += length;
     last_sent_ = now;
-    const auto segments = static_cast<std::uint64_t>((length + config.mss - 1) / config.mss);
+    const std::int64_t segments = segments_in(length, config);
+    prr_sent_ += segments;
     (state_ == State::loss ? counters_.timeout_retransmissions : counters_.fast_retransmissions) +=
-        segments;
+        static_cast<std::uint64_t>(segments);
     if (place == 0) {
         restart_timer(now, config);
         watch_reordering();  // what is only suspected is still waited for
@@ -317,8 +339,9 @@ void TcpSender::on_reorder_timer(Time now, const TcpConfig& config) {
     const bool recovering = state_ == State::recovery;
     mark_losses(now, config);
     // In recovery the window stays (as in Linux): what is lost has left room for what replaces it.
+    // Where recovery begins, that room is one segment.
     if (state_ == State::recovery && !recovering) {
-        reduce_proportionally(0, false, config);
+        reduce_proportionally(config.mss, false, config);
     }
     choose_timer(now, config);
     watch_reordering();
@@ -347,7 +370,8 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
         }
     }
     // One reduction for one window of data, however it is found to be lost.
-    const bool again = state_ == State::recovery || (state_ == State::loss && backoff_ > 0);
+    const bool again =
+        (reducing() && una_ < recovery_end_) || (state_ == State::loss && backoff_ > 0);
     congestion_.on_timeout(again, in_flight(), config);
     state_ = State::loss;
     recovery_end_ = nxt_;
@@ -357,8 +381,8 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     restart_timer(now, config);
 }
 
-/// What was counted lost at the time-out arrives without having been sent again, or sooner than its
-/// second copy can: the time-out was mistaken (RFC 5682 as Linux has it for SACK), and everything
+/// What was counted lost at the timeout arrives without having been sent again, or sooner than its
+/// second copy can: the timeout was mistaken (RFC 5682 as Linux has it for SACK), and everything
 /// is as before.
 void TcpSender::undo_timeout() {
     for (std::uint32_t place = 0; place < records_.size(); ++place) {

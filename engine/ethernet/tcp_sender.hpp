@@ -1,4 +1,4 @@
-// The sending half of a TCP endpoint: which bytes may leave, which must leave again, and when.
+// The sending half of a TCP endpoint: which bytes are sent or retransmitted, and when.
 //
 //        una              nxt                end
 //         v                v                  v
@@ -9,8 +9,8 @@
 // lost. The common case (in order, nothing lost) is inline here, loss recovery is in
 // tcp_sender.cpp.
 //
-// Sans I/O: time comes in as an argument, segments go out through `Out::segment(offset, length,
-// retransmission)`.
+// Without I/O: time is an argument, segments are sent through
+// `Out::segment(offset, length, retransmission)`.
 #pragma once
 
 #include <algorithm>
@@ -24,15 +24,33 @@
 
 namespace daqloom::ethernet {
 
-/// Why bytes were sent again, and why the retransmission timer expired.
+/// Retransmissions and expiries of the retransmission timer, by cause.
 struct TcpSenderCounters {
     std::uint64_t fast_retransmissions = 0;     // segments, found lost by SACK or RACK
     std::uint64_t probe_retransmissions = 0;    // tail-loss probes that repeat a segment
-    std::uint64_t timeout_retransmissions = 0;  // segments, after a time-out
+    std::uint64_t timeout_retransmissions = 0;  // segments, after a timeout
     std::uint64_t timeouts_whole_window = 0;    // nothing of the flight was heard of
     std::uint64_t timeouts_tail = 0;            // the end of a flight was lost
     std::uint64_t timeouts_retransmission = 0;  // a retransmission was lost
     std::uint64_t recoveries = 0;
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Tcp = TcpSenderCounters;
+        see("fast_retransmissions", &Tcp::fast_retransmissions,
+            "Segments sent again, found lost by SACK or RACK.");
+        see("probe_retransmissions", &Tcp::probe_retransmissions,
+            "Tail-loss probes that repeat a segment.");
+        see("timeout_retransmissions", &Tcp::timeout_retransmissions,
+            "Segments sent again after a timeout.");
+        see("timeouts_whole_window", &Tcp::timeouts_whole_window,
+            "Timeouts: nothing of the flight was heard of.");
+        see("timeouts_tail", &Tcp::timeouts_tail, "Timeouts: the end of a flight was lost.");
+        see("timeouts_retransmission", &Tcp::timeouts_retransmission,
+            "Timeouts: a retransmission was lost.");
+        see("recoveries", &Tcp::recoveries, "Fast recoveries begun.");
+    }
 
     [[nodiscard]] std::uint64_t timeouts() const {
         return timeouts_whole_window + timeouts_tail + timeouts_retransmission;
@@ -63,7 +81,8 @@ class TcpSender {
         }
     }
 
-    /// An acknowledgement up to `ack` came. One of bytes that never left is ignored.
+    /// An acknowledgement up to `ack` has arrived. An acknowledgement of bytes that were never sent
+    /// is ignored.
     void on_ack(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
                 base::Time now, const TcpConfig& config) {
         const bool advances = ack - una_ - 1 < nxt_ - una_;  // una < ack <= nxt
@@ -99,7 +118,9 @@ class TcpSender {
             rack_end_ = ack;
             rack_rtt_ = rtt;
         }
-        congestion_.on_ack({now, rtt, acked, una_, nxt_, may_grow(), false}, config);
+        const AckSample sample{now, rtt, acked, una_, nxt_, may_grow(), false};
+        congestion_.on_delivery(sample, config);
+        congestion_.on_ack(sample, config);
         restart_timer(now, config);
     }
 
@@ -125,7 +146,7 @@ class TcpSender {
         transmit(now, config, out);
     }
 
-    /// When `on_timer` wants to be called; Time::never() if not at all.
+    /// The time at which `on_timer` is to be called; Time::never() if not at all.
     [[nodiscard]] base::Time timer() const { return timer_at_; }
 
     [[nodiscard]] std::uint64_t una() const { return una_; }
@@ -135,7 +156,7 @@ class TcpSender {
     [[nodiscard]] base::Bytes in_flight() const {
         return static_cast<base::Bytes>(nxt_ - una_) - sacked_ - lost_;
     }
-    /// Counts anew what is in flight, and compares with the sums that are kept.
+    /// Recomputes what is in flight and compares it with the maintained sums.
     [[nodiscard]] bool books_hold() const;
     [[nodiscard]] base::Time smoothed_rtt() const { return srtt_; }
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
@@ -143,7 +164,9 @@ class TcpSender {
     [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
 
   private:
-    enum class State : std::uint8_t { open, recovery, loss };
+    // In this order, as in Linux: until recovery nothing is known to be lost. `cwr`: the congestion
+    // window is being reduced because of a mark.
+    enum class State : std::uint8_t { open, cwr, recovery, loss };
     enum class Timer : std::uint8_t { none, retransmission, probe, reorder };
 
     struct Record {
@@ -184,7 +207,9 @@ class TcpSender {
         if (nxt_ != begin) {
             append_record(begin, now);
             last_sent_ = now;
-            prr_sent_ += static_cast<base::Bytes>(nxt_ - begin);
+            if (reducing()) [[unlikely]] {
+                prr_sent_ += segments_in(static_cast<base::Bytes>(nxt_ - begin), config);
+            }
             if (begin == una_) {
                 restart_timer(now, config);
             } else if (timer_kind_ == Timer::probe) {
@@ -220,7 +245,7 @@ class TcpSender {
     [[nodiscard]] bool waits_for_burst(base::Bytes room, base::Bytes unsent,
                                        const TcpConfig& config) const {
         const base::Bytes burst = std::min(config.tso_burst, congestion_.window() / 3);
-        return in_flight() > 0 && state_ == State::open && room < burst && room < unsent;
+        return in_flight() > 0 && state_ < State::recovery && room < burst && room < unsent;
     }
 
     /// A window that was not used must not grow (RFC 7661; Linux's tcp_cwnd_validate).
@@ -267,7 +292,7 @@ class TcpSender {
     void choose_timer(base::Time now, const TcpConfig& config) {
         timer_kind_ = Timer::retransmission;
         timer_at_ = retransmission_at_;
-        if (config.tail_loss_probe && state_ == State::open && sacked_ == 0 && probe_end_ == 0 &&
+        if (config.tail_loss_probe && state_ < State::recovery && sacked_ == 0 && probe_end_ == 0 &&
             srtt_ > base::Time::zero()) {
             // RFC 8985, 7.2: two RTTs and a margin (which for a single segment covers a delayed
             // acknowledgement, as in Linux), and no later than the retransmission.
@@ -282,6 +307,11 @@ class TcpSender {
         return rto_ < config.rto_max / (std::int64_t{1} << backoff_)
                    ? rto_ * (std::int64_t{1} << backoff_)
                    : config.rto_max;
+    }
+
+    /// How many segments `length` bytes take, the last of which may be short.
+    static std::int64_t segments_in(base::Bytes length, const TcpConfig& config) {
+        return (length + config.mss - 1) / config.mss;
     }
 
     /// What an acknowledgement delivered, gathered while the records are walked.
@@ -302,6 +332,11 @@ class TcpSender {
     bool mark_losses(base::Time now, const TcpConfig& config);
     void mark_losses_by_time(base::Time now, const TcpConfig& config);
     void mark_losses_by_count(const TcpConfig& config);
+    [[nodiscard]] bool reducing() const {
+        return state_ == State::cwr || state_ == State::recovery;
+    }
+    void begin_reduction();
+    void enter_cwr(const TcpConfig& config);
     void enter_recovery(const TcpConfig& config);
     void reduce_proportionally(base::Bytes delivered, bool progress, const TcpConfig& config);
     void undo_timeout();
@@ -350,11 +385,10 @@ class TcpSender {
     // Recovery and probes.
     base::Time reorder_due_ = base::Time::never();
     std::uint64_t recovery_end_ = 0;
-    std::uint64_t mark_end_ = 0;  // ECN: no second reduction before this is acknowledged
     bool probe_repeats_ = false;
-    base::Bytes prr_delivered_ = 0;  // RFC 6937
-    base::Bytes prr_sent_ = 0;
-    base::Bytes prr_flight_ = 0;
+    std::int64_t prr_delivered_ = 0;  // RFC 9937, segments
+    std::int64_t prr_sent_ = 0;
+    base::Bytes prr_window_ = 0;  // before the reduction
     TcpSenderCounters counters_;
 };
 

@@ -167,20 +167,5 @@ TEST(TcpSender, IgnoresSackBlocksOutsideOfWhatIsInFlight) {
     EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
 }
 
-TEST(TcpSender, AnEchoOfAMarkReducesOncePerWindow) {
-    TcpConfig config = plain_config();
-    config.congestion = CongestionControl::dctcp;
-    TcpByHand bench(config);
-    bench.write(100 * kMss);
-    bench.ack(1000, {}, true);  // α = 1: half of 10
-    EXPECT_EQ(bench.window() / kMss, 5);
-    for (std::uint64_t next = 2000; next < 10'000; next += 1000) {
-        bench.ack(next, {}, true);
-        EXPECT_EQ(bench.window() / kMss, 5);
-    }
-    bench.ack(10'000, {}, true);  // all that was in flight at the reduction
-    EXPECT_LT(bench.window() / kMss, 5);
-}
-
 }  // namespace
 }  // namespace daqloom::ethernet

@@ -1,4 +1,4 @@
-// The end of a flight is lost, or all of it: probes and time-outs.
+// The end of a flight is lost, or all of it: probes and timeouts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(TcpTail, AProbeThatWasNotNeededChangesNothing) {
     EXPECT_EQ(pipe.sender().congestion().window(), window);
 }
 
-// Time-outs.
+// Timeouts.
 
 TEST(TcpTail, ATimeoutInRecoveryReducesNoFurther) {
     SacksByHand bench(lossy_config(false, false));

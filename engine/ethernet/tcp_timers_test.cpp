@@ -1,4 +1,4 @@
-// When the timer runs: RTT estimation, retransmission time-outs, tail-loss probes.
+// When the timer runs: RTT estimation, retransmission timeouts, tail-loss probes.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -47,9 +47,9 @@ void Timeline::on_drop(LinkIndex link, const Frame& frame, Time now) {
 void Timeline::on_timeout(EndpointIndex endpoint, Time now) {
     const std::uint32_t connection = endpoint / 2;
     const std::uint32_t source = connection % rack_->config().sources;
-    const auto row = writer_.track(builder_name(connection / rack_->config().sources), "time-outs");
-    writer_.instant(row, endpoint % 2 == 0 ? "time-out of a request" : "time-out of a fragment",
-                    now, {{"source", source}});
+    const auto row = writer_.track(builder_name(connection / rack_->config().sources), "timeouts");
+    writer_.instant(row, endpoint % 2 == 0 ? "timeout of a request" : "timeout of a fragment", now,
+                    {{"source", source}});
 }
 
 base::expected<void> Timeline::close() {

@@ -1,4 +1,4 @@
-// The timeline of a rack for Perfetto: events, drops, time-outs, occupancy of the top of rack.
+// The timeline of a rack for Perfetto: events, drops, timeouts, occupancy of the top of rack.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Timeline {
     /// An instant beside the builder's events.
     void on_timeout(EndpointIndex endpoint, base::Time now);
     /// To be called with every frame: what the top of rack holds, some thousand times in a run. The
-    /// switch's books run behind: they still count frames that are on the wire.
+    /// switch's counters are updated lazily: they still count frames that are on the wire.
     void on_frame(base::Time now) {
         const base::Bytes held = rack_->network().buffer(Rack::kTor).held();
         if (now >= next_sample_ || (held == 0 && last_held_ != 0)) {

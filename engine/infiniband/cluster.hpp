@@ -1,5 +1,5 @@
-// Nodes on a simulated fabric, whatever the protocol between them: each has a processor, which
-// sends and receives messages one after the other, a clock, and one port of the fabric.
+// Nodes on a simulated fabric, for any protocol: each node has a processor, which sends and
+// receives messages one after the other, a clock, and one port of the fabric.
 //
 // Units of a protocol live on nodes and write letters to each other. A letter becomes a task of its
 // sender's processor, then a message of the fabric, and a task of its receiver's processor when
@@ -24,6 +24,7 @@
 #include "infiniband/hosts.hpp"
 #include "infiniband/network.hpp"
 #include "sim/event_queue.hpp"
+#include "sim/fingerprint.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
@@ -54,7 +55,7 @@ struct ClusterConfig {
     std::uint64_t seed = 1;
 };
 
-/// What a node takes for the time.
+/// The clock of a node, with offset and drift.
 struct NodeClock {
     base::Time offset;
     double rate = 1;  ///< its seconds per second
@@ -122,13 +123,14 @@ class Cluster {
         return cluster;
     }
 
-    /// Goes on until `until`, or until nothing can happen any more.
+    /// Runs until `until`, or until no event is left.
     template <class Driver>
     void run(base::Time until, Driver& driver) {
         while (!events_.empty() && events_.next_time() <= until) {
             const sim::Event event = events_.pop();
             now_ = event.at;
             ++sim_events_;
+            fingerprint_.add(event);
             switch (event.kind & Network::kKindMask) {
                 case kTask:
                     do_task(event.index, event.at, driver);
@@ -151,7 +153,7 @@ class Cluster {
         network_->finish(until);
     }
 
-    /// What stays within a node is copied there and needs no processor.
+    /// A letter within a node is copied and needs no processor time.
     void send(const Letter& letter, base::Time now) {
         const std::uint32_t place = put(letter);
         if (letter.from != letter.to) {
@@ -172,17 +174,20 @@ class Cluster {
     [[nodiscard]] const Network& network() const { return *network_; }
     [[nodiscard]] const NodeClock& clock(std::uint32_t node) const { return nodes_[node].clock; }
     [[nodiscard]] std::uint64_t sim_events() const { return sim_events_; }
+    /// A hash of all events processed, in order: when, of which kind, and of what.
+    [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_.value(); }
     /// Sent over the fabric.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
     [[nodiscard]] std::size_t letters_under_way() const { return letters_.size() - free_.size(); }
     /// Spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
     [[nodiscard]] const RetryCounters& retries() const { return hosts_->retries(); }
-    /// From the post of data to another node until its sender knows that they are there, of those
-    /// that knew after the warm-up.
+    /// The latency from the post of data to another node until the sender has the completion, for
+    /// completions after the warm-up.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
 
-    /// Books of packets, credits and messages; a packet without route is among what must not be.
+    /// Checks the conservation of packets, credits and messages; a packet without a route is an
+    /// error.
     [[nodiscard]] base::expected<void> check_conservation() const {
         if (auto books = hosts_->check_conservation(); !books) {
             return books;
@@ -191,7 +196,7 @@ class Cluster {
             return books;
         }
         if (network_->unrouted() > 0) {
-            return base::failure(fmt::format("{} packets had no route", network_->unrouted()));
+            return base::defect(fmt::format("{} packets had no route", network_->unrouted()));
         }
         return {};
     }
@@ -290,7 +295,7 @@ class Cluster {
         }
     }
 
-    /// Its letter stays under way for ever.
+    /// Its letter never completes.
     void on_failed(MessageIndex, base::Time) {}
 
     [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const {
@@ -314,6 +319,7 @@ class Cluster {
     sim::Histogram write_latency_;
     std::uint64_t control_messages_ = 0;
     std::uint64_t sim_events_ = 0;
+    sim::Fingerprint fingerprint_;
 };
 
 }  // namespace daqloom::infiniband

@@ -1,5 +1,6 @@
-// A reliable connection of two hosts: messages one after the other, their packets numbered, and
-// what either end knows of them (InfiniBand Architecture Specification, volume 1, 9.7).
+// A reliable connection (queue pair) of two hosts: messages in order, their packets with packet
+// sequence numbers (PSN), and the state of both ends (InfiniBand Architecture Specification, volume
+// 1, 9.7).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace daqloom::infiniband {
 
-/// Whether one sequence number comes before another; they wrap around.
+/// Whether one packet sequence number (PSN) is before another; they wrap around.
 constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
 }
@@ -20,15 +21,15 @@ struct alignas(64) Connection {
     NodeIndex destination = 0;
     VirtualLane lane = 0;
     bool in_turn = false;     ///< waits among those of its host that have something to send
-    bool failed = false;      ///< has been given up
+    bool failed = false;      ///< after too many retries
     bool timer_set = false;   ///< an event will ask whether the deadline is over
-    bool complained = false;  ///< the receiver: that a packet is missing
+    bool complained = false;  ///< the receiver has sent a NAK for the missing packet
 
-    // What the receiver knows.
+    // The state of the receiver.
     MessageIndex receiving = kNoMessage;
     std::uint32_t expected = 0;  ///< sequence number of the next packet
 
-    // What the sender knows. Messages are linked from the oldest to the last.
+    // The state of the sender. Messages are linked from the oldest to the last.
     MessageIndex oldest = kNoMessage;
     MessageIndex sending = kNoMessage;  ///< the next packet is of this one
     MessageIndex last = kNoMessage;

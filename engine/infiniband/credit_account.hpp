@@ -1,4 +1,5 @@
-// What the buffer of one lane at one input has taken in, freed, and told the sender.
+// The flow control of one virtual lane at one input: blocks taken, freed and announced to the
+// sender.
 #pragma once
 
 #include <algorithm>

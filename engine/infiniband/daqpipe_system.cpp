@@ -66,6 +66,7 @@ struct DaqpipeSystem::BuilderOut {
         if (system.recording_) {
             system.recorded_.push_back({event, self, assigned->second.at, now});
         }
+        system.counted_.bytes_built += assigned->second.collected;
         system.assigned_.erase(assigned);
         const std::uint32_t place = system.in_process_.put({self, event});
         system.cluster_->events().push(
@@ -234,6 +235,8 @@ void DaqpipeSystem::on_letter(const Nodes::Letter& letter, Time now) {
         }
         case Say::write: {
             bytes_under_way_ -= letter.bytes;
+            assigned_.find(static_cast<std::uint64_t>(note.event))->second.collected +=
+                letter.bytes;
             BuilderOut out{*this, note.builder, now};
             builders_[note.builder].on_fragment(note.event, note.source, letter.bytes, out);
             break;
@@ -354,7 +357,7 @@ DaqpipeReport DaqpipeSystem::sums() const {
 DaqpipeReport DaqpipeSystem::report() const {
     const DaqpipeReport all = sums();
     DaqpipeReport after = all;
-    DaqpipeReport::each([&](const char*, auto member) {
+    DaqpipeReport::each([&](const char*, auto member, const char*) {
         after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
             all.*member - before_.*member);
     });
@@ -367,10 +370,14 @@ base::expected<void> DaqpipeSystem::check_conservation() const {
         return books;
     }
     if (const std::uint64_t unexpected = sums().unexpected; unexpected > 0) {
-        return base::failure(
+        return base::defect(
             fmt::format("{} inputs came to units that did not expect them", unexpected));
     }
     const EventManager::Counters& manager = manager_->counters();
+    Bytes collecting = 0;
+    for (const auto& [event, assigned] : assigned_) {
+        collecting += assigned.collected;
+    }
     struct Book {
         const char* of;
         std::uint64_t given;
@@ -388,11 +395,14 @@ base::expected<void> DaqpipeSystem::check_conservation() const {
           Book{"bytes", sum(readouts_, &DaqpipeReadout::Counters::fragment_bytes),
                sum(builders_, &DaqpipeBuilder::Counters::fragment_bytes),
                static_cast<std::uint64_t>(bytes_under_way_)},
+          Book{"collected bytes", sum(builders_, &DaqpipeBuilder::Counters::fragment_bytes),
+               static_cast<std::uint64_t>(counted_.bytes_built),
+               static_cast<std::uint64_t>(collecting)},
           Book{"reports", sum(builders_, &DaqpipeBuilder::Counters::done), manager.done,
                under_way_[3]}}) {
         if (book.given != book.taken + book.under_way) {
-            return base::failure(fmt::format("{} {} were given, {} taken, {} are under way",
-                                             book.given, book.of, book.taken, book.under_way));
+            return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
+                                            book.given, book.of, book.taken, book.under_way));
         }
     }
     return {};

@@ -48,6 +48,7 @@ struct DaqpipeSystemConfig : ClusterConfig {
 struct DaqpipeReport {
     base::Time window;
     std::uint64_t events_built = 0;
+    base::Bytes bytes_built = 0;          ///< of their fragments
     std::uint64_t fragments_written = 0;  ///< copies within a node included
     base::Bytes bytes_written = 0;
     base::Time processor;  ///< spent on messages, a sum over the nodes
@@ -55,18 +56,24 @@ struct DaqpipeReport {
     std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
     std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
 
-    /// Calls `see(name, member)` for each of them.
+    /// Calls see(name, member, meaning) for each field.
     template <class See>
     static void each(See see) {
         using Report = DaqpipeReport;
-        see("window", &Report::window);
-        see("events_built", &Report::events_built);
-        see("fragments_written", &Report::fragments_written);
-        see("bytes_written", &Report::bytes_written);
-        see("processor", &Report::processor);
-        see("control_messages", &Report::control_messages);
-        see("events_under_way", &Report::events_under_way);
-        see("unexpected", &Report::unexpected);
+        see("window", &Report::window, "From the end of the warm-up to the end.");
+        see("events_built", &Report::events_built,
+            "Events built: of each a fragment from every readout unit.");
+        see("bytes_built", &Report::bytes_built, "Bytes of the fragments of these events.");
+        see("fragments_written", &Report::fragments_written,
+            "Fragments written to builder units, copies within a node included.");
+        see("bytes_written", &Report::bytes_written, "Bytes of these fragments.");
+        see("processor", &Report::processor,
+            "Time of processors spent on messages, a sum over the nodes.");
+        see("control_messages", &Report::control_messages, "Messages between units.");
+        see("events_under_way", &Report::events_under_way,
+            "Events assigned and not yet built, at the end.");
+        see("unexpected", &Report::unexpected,
+            "Inputs that units ignored; a correct run has none.");
     }
 };
 
@@ -77,6 +84,16 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
         protocol::EventId event{};
         protocol::BuilderIndex builder = 0;
         base::Time at;
+        base::Bytes collected = 0;  ///< of its fragments, so far
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("event", &Assigned::event, "Number of each event.");
+            see("builder", &Assigned::builder, "Its builder unit.");
+            see("assigned", &Assigned::at, "Time at which it was given to the builder unit.");
+            see("collected_bytes", &Assigned::collected, "Bytes of its fragments, so far.");
+        }
     };
     /// An event built, for timelines.
     struct Built {
@@ -84,6 +101,15 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
         protocol::BuilderIndex builder = 0;
         base::Time assigned;
         base::Time built;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("event", &Built::event, "Number of each event.");
+            see("builder", &Built::builder, "Its builder unit.");
+            see("assigned", &Built::assigned, "Time at which it was given to the builder unit.");
+            see("built", &Built::built, "Time at which the builder unit had all fragments.");
+        }
     };
 
     static base::expected<std::unique_ptr<DaqpipeSystem>> make(const DaqpipeSystemConfig& config);
@@ -91,9 +117,9 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
     [[nodiscard]] DaqpipeReport report() const;
     /// From the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
-    /// Nothing but clocks goes on, and messages are under way or events to be built.
+    /// A deadlock: only clock events are left, but messages or events are not complete.
     [[nodiscard]] bool stalled() const;
-    /// Books of packets and credits, of events and fragments.
+    /// Checks the conservation of packets, credits, events and fragments.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
     /// Keeps the events built from now on.

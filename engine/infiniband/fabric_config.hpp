@@ -1,4 +1,4 @@
-// What a simulated InfiniBand fabric is made of, as plain numbers.
+// The configuration of a simulated InfiniBand fabric, as plain numbers.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ struct Cable {
     base::Time delay;    ///< of cable, transceivers and error correction; above 0
 };
 
-/// When the buffer that a packet occupies is free again as the packet leaves it.
+/// When the buffer of a departing packet is free again.
 enum class CreditRelease : std::uint8_t {
     per_block,  ///< each block of 64 B as soon as it has left
     at_tail,    ///< all of it when the last byte has left
 };
 
-/// What waits at an input of a switch, for each virtual lane.
+/// The queues at an input of a switch, for each virtual lane.
 enum class InputQueue : std::uint8_t {
-    fifo,            ///< one queue: its first packet holds all others up
+    fifo,            ///< one queue, with head-of-line blocking
     virtual_output,  ///< one queue for each output
 };
 
@@ -88,8 +88,8 @@ struct FabricConfig {
     /// On the wire of the reverse direction.
     base::Bytes credit_update_bytes = 8;
 
-    /// So long a packet that could go may be first of its queue in a switch before it is discarded;
-    /// zero: for ever.
+    /// The head-of-queue lifetime: a packet that could leave is discarded after so long at the head
+    /// of its queue in a switch; zero: no limit.
     base::Time head_of_queue_lifetime;
 };
 

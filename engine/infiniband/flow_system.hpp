@@ -1,8 +1,8 @@
 // Flows: RDMA writes that follow no event building, as load generators and benchmarks of networks
 // post them.
 //
-// A source of a flow posts its messages one by one when they are due, as long as fewer than
-// `outstanding` of them await completion; else the next goes when one completes.
+// A source of a flow posts its messages one by one when they are due, if fewer than `outstanding`
+// of them await completion; otherwise it posts the next when one completes.
 #pragma once
 
 #include <cstddef>
@@ -50,10 +50,25 @@ struct FlowReport {
     struct Count {
         std::uint64_t messages = 0;  ///< that have arrived
         base::Bytes bytes = 0;       ///< of their payload
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("messages", &Count::messages, "Messages that have arrived.");
+            see("bytes", &Count::bytes, "Bytes of their payload.");
+        }
     };
     base::Time window;
     std::vector<Count> flows;  ///< all sources of each together
     base::Time processor;      ///< spent on messages, a sum over the nodes
+
+    /// Calls see(name, member, meaning) for each field but the flows.
+    template <class See>
+    static void each(See see) {
+        see("window", &FlowReport::window, "From the end of the warm-up to the end.");
+        see("processor", &FlowReport::processor,
+            "Time of processors spent on messages, a sum over the nodes.");
+    }
 };
 
 class FlowSystem : public OnCluster<FlowSystem> {
@@ -64,6 +79,15 @@ class FlowSystem : public OnCluster<FlowSystem> {
         base::Time arrived;
         std::uint32_t source = 0;  ///< node
         std::uint32_t flow = 0;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("posted", &Arrival::posted, "Time at which each message was posted.");
+            see("arrived", &Arrival::arrived, "Time at which its receiver had it.");
+            see("source", &Arrival::source, "The node that sent it.");
+            see("flow", &Arrival::flow, "Its flow, in the order of the configuration.");
+        }
     };
 
     static base::expected<std::unique_ptr<FlowSystem>> make(const FlowSystemConfig& config);
@@ -72,7 +96,7 @@ class FlowSystem : public OnCluster<FlowSystem> {
     /// From the post of a message until its receiver has it, of those that arrived after the
     /// warm-up.
     [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
-    /// Nothing but clocks goes on, and messages are under way.
+    /// A deadlock: only clock events are left, and messages are not complete.
     [[nodiscard]] bool stalled() const;
     /// Books of packets and credits, and of messages.
     [[nodiscard]] base::expected<void> check_conservation() const;

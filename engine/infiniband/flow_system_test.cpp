@@ -144,6 +144,21 @@ TEST(Flows, MoreOutstandingWritesAreAsMuchFasterUntilTheWireIsFull) {
     EXPECT_NEAR(at(256) * kByte, 256.0 / static_cast<double>(wire_bytes(bytes) + 8), 0.01);
 }
 
+TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) {
+    // Senders know of most messages long before: an acknowledge does not wait for the processor.
+    for (const bool acknowledge : {true, false}) {
+        FlowSystemConfig config = on(star(3));
+        config.host.acknowledge = acknowledge;
+        config.message_cost = base::microseconds(1);
+        config.flows = {flow(0, 2, 64), flow(1, 2, 64)};
+        const auto system = play(config, base::microseconds(100));
+        // The first takes its cost at the sender, its way, and its cost at the receiver.
+        const Time first = config.message_cost * 2 + way(config, wire_bytes(64), wire_bytes(64));
+        EXPECT_EQ(system->arrivals().front().arrived.ps, first.ps);
+        EXPECT_EQ(system->arrivals().size(), 98U);  // one more in each of 97 us
+    }
+}
+
 TEST(Flows, EvenIntervalsAreKeptToThePicosecond) {
     FlowSystemConfig config = on(star(2));
     Flow given = flow(0, 1, 64);

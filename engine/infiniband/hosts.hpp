@@ -1,11 +1,11 @@
-// The hosts of a fabric: work queues, packets out of messages, acknowledges.
+// The hosts of a fabric: work queues, segmentation of messages into packets, acknowledges.
 //
-// A host sends a packet of each of its connections in turn; messages of one connection go one after
-// the other. The receiver takes the packets of a connection in order alone and acknowledges each
-// message with a packet that uses the fabric like any other. Where packets can get lost, it says
-// once which one is missing, and the sender goes back to that one; or the sender goes back by
-// itself when it has waited for an acknowledge for too long. What a host sends or receives goes
-// through its adapter's PCIe and its memory.
+// A host sends one packet of each of its connections (queue pairs) in turn; messages of one
+// connection are sent one after the other. The receiver accepts the packets of a connection in
+// order only and acknowledges each message with a packet that uses the fabric like any other. Where
+// packets can be lost, it sends one NAK for the missing packet, and the sender goes back to that
+// packet; the sender also goes back after a timeout without an acknowledge. Sent and received data
+// pass the adapter's PCIe and the host's memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,15 +36,26 @@ struct HostConfig {
     /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
     /// sent again, and a connection that has lost a packet delivers nothing more.
     base::Time retry_timeout = {};
-    std::uint32_t retry_count = 7;  ///< timeouts in a row that a connection bears
+    std::uint32_t retry_count = 7;  ///< retries in a row before a connection fails
 };
 
-/// What went wrong, over the whole run.
+/// Counters of losses and retries, over the whole run.
 struct RetryCounters {
-    std::uint64_t resent_for_nak = 0;      ///< packets that were gone back over
-    std::uint64_t resent_for_timeout = 0;  ///< the same
+    std::uint64_t resent_for_nak = 0;      ///< packets sent again after a NAK
+    std::uint64_t resent_for_timeout = 0;  ///< packets sent again after a timeout
     std::uint64_t timeouts = 0;
-    std::uint64_t writes_failed = 0;  ///< messages of connections that have been given up
+    std::uint64_t writes_failed = 0;  ///< messages of failed connections
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Retries = RetryCounters;
+        see("resent_for_nak", &Retries::resent_for_nak, "Packets sent again after a NAK.");
+        see("resent_for_timeout", &Retries::resent_for_timeout,
+            "Packets sent again after a timeout.");
+        see("timeouts", &Retries::timeouts, "Timeouts without an acknowledge.");
+        see("writes_failed", &Retries::writes_failed, "Messages of failed connections.");
+    }
 };
 
 /// What a host's bytes go through, first come, first served: one way of its adapter's PCIe, and
@@ -172,7 +183,7 @@ class Hosts {
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
         if (posted_ != completed_ + retries_.writes_failed + here || torn_ > 0) {
-            return base::failure(
+            return base::defect(
                 fmt::format("{} messages posted, {} completed, {} failed, {} under way, {} "
                             "received with another's end",
                             posted_, completed_, retries_.writes_failed, here, torn_));
@@ -416,7 +427,7 @@ class Hosts {
         }
     }
 
-    /// The next packet to be sent is this one.
+    /// Goes back: the next packet to be sent is this one.
     void go_to(Connection& connection, std::uint32_t sequence) {
         connection.next = sequence;
         MessageIndex index = connection.oldest;

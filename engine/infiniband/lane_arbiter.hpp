@@ -1,4 +1,4 @@
-// Which virtual lane an output serves next.
+// The arbitration of virtual lanes at an output.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a message becomes packets on the wire (InfiniBand Architecture Specification, 1, 5.2 and 9).
+// The segmentation of a message into packets (InfiniBand Architecture Specification, 1, 5.2 and 9).
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Message {
     NodeIndex source = 0;
     NodeIndex destination = 0;
     base::Bytes bytes = 0;
-    std::uint64_t tag = 0;  ///< whoever posts it knows it by this
+    std::uint64_t tag = 0;  ///< the poster's own identifier
     VirtualLane lane = 0;
     bool immediate = false;
 

@@ -443,7 +443,7 @@ void Network::finish(base::Time now) {
 
 base::expected<void> Network::check_conservation(base::Time now) const {
     if (injected_ != delivered_ + discarded_ + packets_.in_use()) {
-        return base::failure(
+        return base::defect(
             fmt::format("{} packets injected, {} delivered, {} discarded, {} on their way",
                         injected_, delivered_, discarded_, packets_.in_use()));
     }
@@ -458,7 +458,7 @@ base::expected<void> Network::check_conservation(base::Time now) const {
             if (credits < 0 || returning < 0 || held < 0 || held > buffer_blocks_ ||
                 free < account.announced ||
                 credits + returning + held + free - account.announced != buffer_blocks_) {
-                return base::failure(fmt::format(
+                return base::defect(fmt::format(
                     "port {} of node {}, lane {}: {} credits, {} blocks held, {} free and not "
                     "announced, {} announced and not arrived do not make up a buffer of {}",
                     outputs_[port].place + 1, outputs_[port].node, lane, credits, held,

@@ -1,13 +1,13 @@
-// The fabric: packets go from buffer to buffer where there are credits for all of them.
+// The fabric: a packet moves from buffer to buffer when there are credits for all of its blocks.
 //
 //   sender's output ──► wire ──► input buffer ──► crossbar ──► output ──► ...
 //          ▲                          │ freed
 //          └──── credit update ◄──────┘ on the reverse wire
 //
-// Virtual cut-through in events for the head and the tail of a packet: a packet goes only when the
-// credits for all of it are there, so it never stops half-way and the times of all flits between
-// follow. Of one instant, everything that comes to pass is dealt with first; then the outputs that
-// it concerns choose what to send (`settle`).
+// Virtual cut-through with events for the head and the tail of a packet: a packet starts only when
+// there are credits for all of its blocks, so its transmission never pauses and the times of all
+// flits between follow. All events of one instant are processed first; then the outputs that are
+// affected arbitrate (`settle`).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace daqloom::infiniband {
 /// Ports of all nodes, hosts' first.
 using PortNumber = std::uint32_t;
 
-/// What an idle output waits for; the two together are what PortXmitWait counts.
+/// The cause for which an idle output waits; both together are what PortXmitWait counts.
 enum class Waiting : std::uint8_t { nothing, credits, crossbar };
 
 /// Counters of one output, as switches have them.
@@ -40,7 +40,21 @@ struct OutputCounters {
     std::uint64_t credit_updates = 0;
     base::Time wait_credits;     ///< idle, and a packet that could cross lacks credits
     base::Time wait_crossbar;    ///< idle, and packets wait for inputs that send elsewhere
-    std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
+    std::uint64_t discards = 0;  ///< packets whose head-of-queue lifetime was over
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Output = OutputCounters;
+        see("packets", &Output::packets, "Packets sent.");
+        see("bytes", &Output::bytes, "Bytes of these packets.");
+        see("credit_updates", &Output::credit_updates, "Updates of credits sent.");
+        see("wait_credits", &Output::wait_credits,
+            "Time idle while a packet that could cross lacked credits.");
+        see("wait_crossbar", &Output::wait_crossbar,
+            "Time idle while packets waited for inputs that sent elsewhere.");
+        see("discards", &Output::discards, "Packets whose head-of-queue lifetime was over.");
+    }
 };
 
 /// The same of one lane of an output.
@@ -48,12 +62,21 @@ struct LaneCounters {
     base::Bytes bytes = 0;
     base::Time wait;  ///< the output idle, and packets of this lane there, for either reason;
                       ///< nothing of a lane without weight
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        see("bytes", &LaneCounters::bytes, "Bytes sent, by output and virtual lane.");
+        see("wait", &LaneCounters::wait,
+            "Time that the output was idle and had packets of this lane, by output and virtual "
+            "lane.");
+    }
 };
 
 class Network {
   public:
-    /// Kinds of event that a network asks for, in the lowest eight bits; whoever drives it gives
-    /// them back.
+    /// Kinds of event that a network schedules, in the lowest eight bits; the driver returns them
+    /// when they are due.
     enum EventKind : std::uint32_t {
         kTry = 0,      // index: output that may have become able to send
         kTail = 1,     // index: output; the packet's last byte has left
@@ -82,9 +105,9 @@ class Network {
     template <class Hosts>
     void on_event(const sim::Event& event, Hosts& hosts);
 
-    /// Lets every output that something has happened to choose what to send; to be called when no
-    /// event of this instant is left. `hosts.on_departure(host, packet, now)` is called as a
-    /// packet begins to leave its host; it may inject.
+    /// Lets every affected output arbitrate; to be called when no event of this instant is left.
+    /// `hosts.on_departure(host, packet, now)` is called as a packet begins to leave its host; it
+    /// may inject.
     template <class Hosts>
     void settle(base::Time now, Hosts& hosts) {
         for (std::size_t i = 0; i < touched_.size(); ++i) {
@@ -107,16 +130,16 @@ class Network {
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_; }
     [[nodiscard]] std::uint64_t in_network() const { return packets_.in_use(); }
 
-    /// Closes the books: what outputs have waited up to `now` is counted.
+    /// Completes the counters: the waiting times of outputs are counted up to `now`.
     void finish(base::Time now);
 
-    /// Packets: injected = delivered + discarded + still here. Blocks, for every input and lane:
-    /// no more are held than there are, and credits, held blocks, and updates due and on their way
-    /// make up the buffer. The sentence says what does not add up.
+    /// Checks packets: injected = delivered + discarded + still in the network. Blocks, for every
+    /// input and lane: no more are held than there are, and credits, held blocks, and updates due
+    /// and on their way make up the buffer. Otherwise returns a sentence that names the difference.
     [[nodiscard]] base::expected<void> check_conservation(base::Time now) const;
 
-    /// A circle of outputs each of which waits for a buffer that only the next one can empty; empty
-    /// if there is none. To be asked when nothing happens any more and packets are left.
+    /// A deadlock: a cycle of outputs each of which waits for a buffer that only the next one can
+    /// empty; empty if there is none. To be called when no event is left but packets are.
     [[nodiscard]] std::vector<End> deadlock() const;
 
     [[nodiscard]] End end(PortNumber port) const {
@@ -148,7 +171,7 @@ class Network {
         OutputCounters counters;
     };
 
-    /// How long the first packet of a queue may stay.
+    /// The head-of-queue lifetime of a queue.
     struct Lifetime {
         base::Time end;
         base::Time timer = base::Time::never();  // an event will look then

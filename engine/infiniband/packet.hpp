@@ -1,4 +1,4 @@
-// A packet on its way, and the queues it waits in.
+// A packet in the fabric, and the queues in which it waits.
 #pragma once
 
 #include <cstdint>

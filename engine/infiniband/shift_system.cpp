@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -242,6 +243,8 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     builder.concurrent_meps = 2 * config_.meps_per_phase;  // of this round and of the next
     builder.announced_meps = config_.meps_per_phase;
     builder.output_buffer = config_.output_buffer;
+    builder.usual_mep =
+        std::accumulate(config_.mfp_bytes.begin(), config_.mfp_bytes.end(), base::Bytes{0});
     for (unit.self = 0; unit.self < units; ++unit.self) {
         auto made = protocol::ShiftUnit::make(unit, shift);
         if (!made) {
@@ -460,7 +463,7 @@ ShiftReport ShiftSystem::sums() const {
 
 ShiftReport ShiftSystem::report() const {
     ShiftReport after = sums();
-    ShiftReport::each([&](const char*, auto member) {
+    ShiftReport::each([&](const char*, auto member, const char*) {
         after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
             after.*member - before_.*member);
     });
@@ -473,7 +476,7 @@ base::expected<void> ShiftSystem::check_conservation() const {
     }
     const ShiftReport all = sums();
     if (all.unexpected > 0) {
-        return base::failure(
+        return base::defect(
             fmt::format("{} inputs came to units that did not expect them", all.unexpected));
     }
     return {};

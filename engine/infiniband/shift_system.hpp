@@ -1,8 +1,8 @@
 // An event builder under linear shifting on a simulated fabric: drives the readout and builder
 // units of protocol/ in virtual time.
 //
-// A node has a readout unit, a builder unit, or one of each. What they tell each other goes as
-// letters (cluster.hpp).
+// A node has a readout unit, a builder unit, or one of each (folded). Their messages are letters
+// (cluster.hpp).
 #pragma once
 
 #include <array>
@@ -87,52 +87,80 @@ struct ShiftReport {
     base::Time stopped_for_memory;       ///< the same
     std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
 
-    /// Calls `see(name, member)` for each of them.
+    /// Calls see(name, member, meaning) for each field.
     template <class See>
     static void each(See see) {
         using Report = ShiftReport;
-        see("window", &Report::window);
-        see("meps_built", &Report::meps_built);
-        see("bytes_built", &Report::bytes_built);
-        see("meps_discarded", &Report::meps_discarded);
-        see("mfps_written", &Report::mfps_written);
-        see("bytes_written", &Report::bytes_written);
-        see("mfps_blocked", &Report::mfps_blocked);
-        see("steps", &Report::steps);
-        see("idle_steps", &Report::idle_steps);
-        see("skipped_steps", &Report::skipped_steps);
-        see("writes_overran", &Report::writes_overran);
-        see("in_barrier", &Report::in_barrier);
-        see("idle", &Report::idle);
-        see("sending", &Report::sending);
-        see("entering", &Report::entering);
-        see("barriers", &Report::barriers);
-        see("waiting_for_slowest", &Report::waiting_for_slowest);
-        see("releasing", &Report::releasing);
-        see("processor", &Report::processor);
-        see("control_messages", &Report::control_messages);
-        see("stopped_for_acknowledge", &Report::stopped_for_acknowledge);
-        see("stopped_for_memory", &Report::stopped_for_memory);
-        see("unexpected", &Report::unexpected);
+        see("window", &Report::window, "From the end of the warm-up to the end.");
+        see("meps_built", &Report::meps_built, "MEPs built.");
+        see("bytes_built", &Report::bytes_built, "Bytes of the MFPs in these MEPs.");
+        see("meps_discarded", &Report::meps_discarded,
+            "MEPs discarded: the output buffer was full.");
+        see("mfps_written", &Report::mfps_written,
+            "MFPs written to builder units, copies within a node included.");
+        see("bytes_written", &Report::bytes_written, "Bytes of these MFPs.");
+        see("mfps_blocked", &Report::mfps_blocked,
+            "MFPs that waited for a full stream buffer to drain.");
+        see("steps", &Report::steps, "Phases completed, a sum over the readout units.");
+        see("idle_steps", &Report::idle_steps,
+            "Phases among them without a partner: the turn of a dummy.");
+        see("skipped_steps", &Report::skipped_steps,
+            "Time windows that a unit woke up too late for.");
+        see("writes_overran", &Report::writes_overran,
+            "Writes that were not complete when their time window ended.");
+        see("in_barrier", &Report::in_barrier,
+            "Time from entering a barrier to release, a sum over the readout units.");
+        see("idle", &Report::idle,
+            "Time in phases without a partner, a sum over the readout units.");
+        see("sending", &Report::sending,
+            "Time in phases spent sending, a sum over the readout units.");
+        see("entering", &Report::entering,
+            "Time in phases held back before sending, a sum over the readout units.");
+        see("barriers", &Report::barriers, "Barriers that all units have left.");
+        see("waiting_for_slowest", &Report::waiting_for_slowest,
+            "Time from entering a barrier until the last unit has, a sum over the readout units.");
+        see("releasing", &Report::releasing,
+            "Time from then on until release, a sum over the readout units.");
+        see("processor", &Report::processor,
+            "Time of processors spent on messages, a sum over the nodes.");
+        see("control_messages", &Report::control_messages,
+            "Messages between units, barriers and sizes included.");
+        see("stopped_for_acknowledge", &Report::stopped_for_acknowledge,
+            "Time that the trigger was stopped: a card had not acknowledged.");
+        see("stopped_for_memory", &Report::stopped_for_memory,
+            "Time that the trigger was stopped: a card's memory was full.");
+        see("unexpected", &Report::unexpected,
+            "Inputs that units ignored; a correct run has none.");
     }
 };
 
 class ShiftSystem : public OnCluster<ShiftSystem> {
   public:
+    static constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
+
     /// A stage of a unit, for timelines.
     struct StageRecord {
         base::Time begin;
         std::uint64_t step = 0;
         std::uint32_t unit = 0;
         protocol::ShiftStage stage = protocol::ShiftStage::entering;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("begin", &StageRecord::begin, "Time at which each stage began.");
+            see("step", &StageRecord::step, "Phases since the start.");
+            see("unit", &StageRecord::unit, "Readout units, in the order of their slots.");
+            see("stage", &StageRecord::stage, "Values of ShiftStage.");
+        }
     };
 
     static base::expected<std::unique_ptr<ShiftSystem>> make(const ShiftSystemConfig& config);
 
     [[nodiscard]] ShiftReport report() const;
-    /// Nothing can happen any more, yet units are not finished.
+    /// A deadlock: no event is left, but units are not finished.
     [[nodiscard]] bool stalled() const { return cluster_->events().empty(); }
-    /// Books of packets, credits and MFPs.
+    /// Checks the conservation of packets, credits and MFPs.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
     /// Keeps the stages of all units from now on.
@@ -140,7 +168,6 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     [[nodiscard]] const std::vector<StageRecord>& stages() const { return stages_; }
 
   private:
-    static constexpr std::uint32_t kMostStreams = 8;
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
     /// Of all units in a round; each takes some 100 B of books.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
@@ -153,7 +180,7 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
         write,
     };
 
-    /// What one unit has to tell or to write to another.
+    /// A message or a write from one unit to another.
     struct Note {
         Do what = Do::announce;
         protocol::MepId mep{};
@@ -181,6 +208,15 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     /// What a unit is at.
     struct Doing {
         protocol::ShiftStage stage = protocol::ShiftStage::entering;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("begin", &StageRecord::begin, "Time at which each stage began.");
+            see("step", &StageRecord::step, "Phases since the start.");
+            see("unit", &StageRecord::unit, "Readout units, in the order of their slots.");
+            see("stage", &StageRecord::stage, "Values of ShiftStage.");
+        }
         base::Time since;
     };
     struct Stream {

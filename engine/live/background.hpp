@@ -1,4 +1,5 @@
-// Threads that work for a unit's data thread and can wait for it.
+// Scheduling of the background threads of a unit: sources and consumers, which can wait for the
+// data thread.
 #pragma once
 
 #include <pthread.h>
@@ -6,10 +7,10 @@
 
 namespace daqloom::live {
 
-/// The calling thread, when woken, takes the processor from nobody (SCHED_BATCH): on a machine with
-/// fewer processors than threads, a source or consumer then does much at a time instead of
-/// interrupting a data thread for each packet. Without effect on threads of another policy than the
-/// usual one.
+/// The calling thread, when woken, does not preempt others (SCHED_BATCH): on a machine with fewer
+/// processors than threads, a source or consumer then works in larger batches instead of
+/// interrupting a data thread for each packet. No effect on threads with another policy than the
+/// default one.
 inline void stay_in_background() {
     int policy = 0;
     sched_param parameters{};

@@ -164,8 +164,8 @@ base::expected<Buffer> Buffer::create(const BufferConfig& config, const Doorbell
 base::expected<Buffer> Buffer::attach(std::vector<OwnedFd> descriptors) {
     using enum SharedMemory::Access;
     if (descriptors.size() != kDescriptors) {
-        return base::failure(fmt::format("a buffer of {} descriptors; expected {}",
-                                         descriptors.size(), kDescriptors));
+        return base::system_failure(fmt::format("a buffer of {} descriptors; expected {}",
+                                                descriptors.size(), kDescriptors));
     }
     auto control =
         SharedMemory::attach(std::move(descriptors[0]), read_write, control_bytes(kMostPieces));
@@ -181,7 +181,7 @@ base::expected<Buffer> Buffer::attach(std::vector<OwnedFd> descriptors) {
     auto parts = std::make_unique<Parts>();
     parts->pieces = pieces_of(control->bytes().size());
     if (parts->pieces == 0) {
-        return base::failure("a buffer whose control block has an impossible size");
+        return base::system_failure("a buffer whose control block has an impossible size");
     }
     parts->control_memory = std::move(*control);
     parts->area = std::move(*area);

@@ -1,5 +1,5 @@
-// A buffer in shared memory between one writer and one reader, of any two processes: the data of a
-// stream on their way to a readout unit, or multi-event packets on their way to a consumer.
+// A buffer in shared memory between one writer and one reader in any two processes. It passes the
+// data of a stream to a readout unit, or multi-event packets (MEPs) to a consumer.
 //
 //     writer:  reserve → fill → commit          (request)
 //     reader:  next → use → acknowledge         (acknowledge, in the same order)
@@ -30,17 +30,18 @@ struct BufferConfig {
 };
 
 struct Piece {
-    std::uint64_t tag = 0;  ///< the writer's word: the number of an MFP or MEP
+    std::uint64_t tag = 0;  ///< set by the writer: the number of an MFP or MEP
     std::span<std::byte> bytes;
 };
 
 /// The memory of a buffer: an area for pieces, a ring of their descriptors, and the doorbells of
-/// both sides. Whoever makes it hands it to the other side (`descriptors`, by a Handover); nothing
-/// of it outlives the processes that map it. What the other side writes is checked before use.
+/// both sides. The side that makes it hands it to the other side (`descriptors`, by a Handover).
+/// The memory is freed when no process maps it any more. Values that the other side writes are
+/// checked before use.
 class Buffer {
   public:
-    /// A side that is a thread with a doorbell of its own, such as a unit's, gives it here; else
-    /// the buffer makes one. They outlive it.
+    /// A side that has a doorbell already, such as a unit's data thread, passes it here; otherwise
+    /// the buffer makes one. The doorbells must outlive the buffer.
     static base::expected<Buffer> create(const BufferConfig& config,
                                          const Doorbell* reader = nullptr,
                                          const Doorbell* writer = nullptr);
@@ -51,7 +52,8 @@ class Buffer {
     [[nodiscard]] std::vector<int> descriptors() const;
     [[nodiscard]] const SharedMemory& area() const;
     [[nodiscard]] std::uint32_t pieces() const;  ///< at most at once
-    /// What its reader and its writer sleep on: for who waits for something else as well.
+    /// The doorbells on which its reader and its writer sleep, for a thread that also waits for
+    /// other inputs.
     [[nodiscard]] const Doorbell& reader_bell() const;
     [[nodiscard]] const Doorbell& writer_bell() const;
 
@@ -67,21 +69,22 @@ class Buffer {
     std::unique_ptr<Parts> parts_;
 };
 
-/// The writing side; one at a time, and the buffer outlives it. A new one, in the same or another
-/// process, goes on where the one before it stopped: what that one had reserved and not committed
-/// is free again, and a buffer that it closed is open again.
+/// The writing side; one at a time, and the buffer must outlive it. A new writer, in the same or
+/// another process, continues where the previous one stopped: a piece that was reserved and not
+/// committed is free again, and a closed buffer is open again.
 class BufferWriter {
   public:
     explicit BufferWriter(Buffer& buffer);
 
-    /// Room for a piece of up to so many bytes, on a cache line; none: ask again when the reader
-    /// has acknowledged more. Gives up an earlier piece that was not committed.
+    /// Reserves space for a piece of up to so many bytes, aligned to a cache line; none if there is
+    /// no space: try again when the reader has acknowledged more. Cancels an earlier reservation
+    /// that was not committed.
     [[nodiscard]] std::optional<std::span<std::byte>> reserve(base::Bytes bytes);
-    /// The first `bytes` of what was reserved are complete.
+    /// Commits the first `bytes` of the reserved piece.
     void commit(std::uint64_t tag, base::Bytes bytes);
 
-    /// For who manages the area himself, and does not reserve: a piece anywhere in it. False: too
-    /// many are not acknowledged.
+    /// Commits a piece anywhere in the area, for a writer that manages the area itself and does not
+    /// reserve. False: too many pieces are not acknowledged.
     [[nodiscard]] bool put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes);
 
     /// Pieces ever committed, and of these ever acknowledged.
@@ -90,9 +93,11 @@ class BufferWriter {
     /// Of the piece that this writer committed last.
     [[nodiscard]] base::Bytes last_bytes() const { return last_bytes_; }
 
-    /// No more will be committed: a reader that has read all knows that it is at the end.
+    /// Closes the buffer: no more pieces will be committed, and a reader that has read all is at
+    /// the end.
     void close();
-    /// The bell is rung once so many are acknowledged, and not for each before: fewer wake-ups.
+    /// The doorbell rings once so many pieces are acknowledged, and not for each piece: fewer
+    /// wake-ups.
     void want(std::uint64_t acknowledged) const;
     /// Sleeps until more is acknowledged than `seen`, or until then.
     void wait(std::uint64_t seen, base::Time until) const;
@@ -105,8 +110,8 @@ class BufferWriter {
     base::Bytes last_bytes_ = 0;
 };
 
-/// The reading side; one at a time, and the buffer outlives it. A new one reads again what was not
-/// acknowledged.
+/// The reading side; one at a time, and the buffer must outlive it. A new reader reads all pieces
+/// again that were not acknowledged.
 class BufferReader {
   public:
     explicit BufferReader(Buffer& buffer);

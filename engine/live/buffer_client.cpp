@@ -36,7 +36,7 @@ base::expected<AttachedBuffer> attach(const std::string& name, BufferSide side, 
     }
     if (answer->bytes.front() != std::byte{1}) {
         const auto* text = reinterpret_cast<const char*>(answer->bytes.data());
-        return base::failure(
+        return base::system_failure(
             fmt::format("{}: {}", name, std::string_view(text + 1, answer->bytes.size() - 1)));
     }
     auto buffer = Buffer::attach(std::move(answer->fds));

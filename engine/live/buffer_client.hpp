@@ -1,5 +1,5 @@
-// How a process of one's own gets at a buffer of a running unit: to bring data (writer) or to take
-// built events (reader).
+// Access of a user's process to a buffer of a running unit: to write data of a stream (writer) or
+// to read built events (reader).
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace daqloom::live {
 
 enum class BufferSide : std::uint8_t { writer = 0, reader = 1 };
 
-/// A side of a unit's buffer, ours until this is destroyed or the process ends.
+/// One side of a unit's buffer, attached until this object is destroyed or the process ends.
 class AttachedBuffer {
   public:
     AttachedBuffer(Handover unit, Buffer buffer)
@@ -25,7 +25,7 @@ class AttachedBuffer {
 
     /// For a BufferWriter or a BufferReader, as attached.
     [[nodiscard]] Buffer& buffer() { return buffer_; }
-    /// The unit is gone, and with it the other side.
+    /// The unit has ended, and with it the other side.
     [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }
 
   private:
@@ -36,7 +36,7 @@ class AttachedBuffer {
 /// `daqloom/<run>/<unit>/<what>`: `what` is `stream-0`, `stream-1`, … or `output`.
 std::string buffer_name(const std::string& run, std::uint32_t unit, const std::string& what);
 
-/// Waits for the unit until then. Fails at once if somebody else has this side.
+/// Waits for the unit until then. Fails at once if another process has this side.
 base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until);
 base::expected<AttachedBuffer> attach_reader(const std::string& name, base::Time until);
 

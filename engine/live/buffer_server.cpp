@@ -29,7 +29,7 @@ base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<Bu
     std::unique_ptr<BufferServer> server(new BufferServer);
     server->stop_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!server->stop_) {
-        return base::failure(
+        return base::system_failure(
             fmt::format("cannot make an event descriptor: {}", std::strerror(errno)));
     }
     for (BufferOffer& offer : offers) {
@@ -78,13 +78,11 @@ void BufferServer::wait() const {
     }
     if (visitors_.size() < most_visitors) {
         for (const Door& door : doors_) {
-            watched.push_back({door.listener.fd(), POLLIN, 0});
+            watched.push_back({door.listener.fd_to_poll(), POLLIN, 0});
+            until = std::min(until, door.listener.wake());
         }
     }
-    const base::Time left = until == base::Time::never() ? until : until - now();
-    const auto ms = std::max<std::int64_t>(left.ps / 1'000'000'000 + 1, 0);
-    ::poll(watched.data(), watched.size(),
-           until == base::Time::never() ? -1 : static_cast<int>(ms));
+    ::poll(watched.data(), watched.size(), poll_timeout(until));
 }
 
 void BufferServer::free_abandoned() {
@@ -98,7 +96,7 @@ void BufferServer::free_abandoned() {
 
 void BufferServer::let_in() {
     for (Door& door : doors_) {
-        while (visitors_.size() < most_visitors) {
+        while (visitors_.size() < most_visitors && door.listener.fd_to_poll() >= 0) {
             auto connection = door.listener.accept(base::Time::zero());
             if (!connection) {
                 break;

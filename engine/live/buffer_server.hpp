@@ -1,4 +1,4 @@
-// A unit's buffers, for processes of users who bring data or take built events.
+// Serves a unit's buffers to processes of users, which write data or read built events.
 #pragma once
 
 #include <atomic>
@@ -15,22 +15,23 @@
 
 namespace daqloom::live {
 
-/// A side of a buffer that others may have.
+/// One side of a buffer that another process may attach to.
 struct BufferOffer {
     std::string name;
     const Buffer* buffer = nullptr;
     BufferSide side = BufferSide::writer;
 };
 
-/// A thread of its own, asleep but for comings and goings; it touches no data. One process at a
-/// time has a side; when that process ends, however, the side is free at once.
+/// Runs a thread of its own, which sleeps except when processes attach or detach, and touches no
+/// data. One process at a time has a side; when that process ends in any way, the side is free at
+/// once.
 class BufferServer {
   public:
     struct Counters {
         std::atomic<std::uint64_t> attached{0};
-        std::atomic<std::uint64_t> refused_taken{0};      ///< somebody had the side
-        std::atomic<std::uint64_t> refused_malformed{0};  ///< said something else than hello
-        std::atomic<std::uint64_t> refused_silent{0};     ///< said nothing
+        std::atomic<std::uint64_t> refused_taken{0};      ///< another process has the side
+        std::atomic<std::uint64_t> refused_malformed{0};  ///< the first message is invalid
+        std::atomic<std::uint64_t> refused_silent{0};     ///< no first message in time
     };
 
     static constexpr base::Time patience = base::seconds(1);  ///< for a hello

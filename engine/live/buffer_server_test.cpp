@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "live/clock.hpp"
+#include "live/no_descriptors_fixture.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -155,6 +156,23 @@ TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
     }
     EXPECT_TRUE(attach_writer(name_, now() + kHung));
     EXPECT_EQ(server_->counters().refused_silent, silent.size());
+}
+
+TEST_F(ServedBuffer, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSleeps) {
+    const ServingThread thread([&] { serve({BufferSide::writer}); });
+    answer_to("hello");  // it runs
+    ASSERT_TRUE(thread.is_done(now() + kHung));
+    LateVisitor late;
+    const Handover visitor = [&] {
+        const NoDescriptors full;
+        Handover connected = late.connect(name_);
+        EXPECT_TRUE(thread.sleeps(5, now() + kHung));
+        return connected;
+    }();
+    ASSERT_TRUE(visitor.send(BufferHello::encode(BufferSide::writer)));
+    const auto parcel = visitor.receive(now() + kHung);
+    ASSERT_TRUE(parcel) << parcel.error().message;
+    EXPECT_FALSE(parcel->fds.empty());
 }
 
 TEST_F(ServedBuffer, TellsThatNobodyServesIt) {

@@ -1,4 +1,4 @@
-// Every byte of every built event is checked.
+// A consumer that checks every byte of every built event.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace daqloom::live {
 inline constexpr std::size_t data_faults =
     static_cast<std::size_t>(protocol::DataFault::padding) + 1;
 
-/// Written by the sink's thread, read by anybody.
+/// Written by the sink's thread, read by any thread.
 struct CheckCounters {
     std::atomic<std::uint64_t> right{0};       ///< MEPs, the incomplete ones among them
     std::atomic<std::uint64_t> incomplete{0};  ///< of the right MEPs: that lack somebody's MFP

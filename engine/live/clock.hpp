@@ -1,6 +1,8 @@
 // The time of a live run.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <ctime>
 
 #include "base/units.hpp"
@@ -12,6 +14,17 @@ inline base::Time now() {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC, &time);
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
+}
+
+/// What to give ::poll so that it returns at `until` (an hour at most, so poll in a loop): whole
+/// milliseconds, rounded up; -1 for never().
+inline int poll_timeout(base::Time until) {
+    if (until == base::Time::never()) {
+        return -1;
+    }
+    constexpr std::int64_t kHour = 3'600'000;
+    const std::int64_t ms = (until - now()).ps / base::milliseconds(1).ps + 1;
+    return static_cast<int>(std::clamp<std::int64_t>(ms, 0, kHour));
 }
 
 }  // namespace daqloom::live

@@ -1,4 +1,4 @@
-// A number that one thread counts and others read meanwhile.
+// A counter that one thread increments and others read meanwhile.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,8 @@
 
 namespace daqloom::live {
 
-/// One thread counts, any read. No locked instruction: only the counting thread ever writes.
+/// One thread writes, any thread reads. It needs no locked instruction, since only one thread
+/// writes.
 class Counter {
   public:
     Counter() = default;

@@ -1,4 +1,4 @@
-// What a unit counts, in memory that other threads and processes read while it runs.
+// The counters of a unit, in memory that other threads and processes read while it runs.
 #pragma once
 
 #include "live/counter.hpp"
@@ -6,10 +6,10 @@
 
 namespace daqloom::live {
 
-/// Of a unit's data thread, since the unit began, over all epochs. Times in picoseconds: what is
-/// called `_ps`.
+/// The counters of a unit's data thread since the start of the unit, over all epochs. Times are in
+/// picoseconds (`_ps`).
 struct NodeCounters {
-    Counter beats;  ///< passes of the data thread: it lives while this grows
+    Counter beats;  ///< iterations of the data thread's loop
     Counter sleeps;
     Counter waits;     ///< not 0: it waits for its own source or consumer, now
     Counter next_mep;  ///< number in the run of the first MEP beyond what it has answered, now
@@ -22,7 +22,7 @@ struct NodeCounters {
     Counter mfps_stale;      ///< of MEPs that an earlier epoch has finished with
     Counter mfps_absent;     ///< numbers that the source left out
     Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
-    Counter streams_broken;  ///< whose source's descriptors make no sense: nothing more comes
+    Counter streams_broken;  ///< closed because of invalid descriptors of their source
     Counter phases;
     Counter idle_phases;
     Counter phase_time;  ///< of all stages
@@ -41,7 +41,7 @@ struct NodeCounters {
     Counter meps_built;       ///< whole
     Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's sources
     Counter meps_dropped;     ///< not whole, and dropped
-    Counter meps_discarded;   ///< for want of room in the output buffer
+    Counter meps_discarded;   ///< because the output buffer was full
     Counter mfps_received;
     Counter mfp_bytes_built;  ///< of MEPs delivered
     Counter mep_bytes_built;  ///< the same with headers and padding
@@ -52,10 +52,19 @@ struct NodeCounters {
     Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
     Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
     Counter unreachable;       ///< units lost by the transport
+    Counter leases_over;       ///< times that it had not heard from its run control for too long
     // ---- how long it took, each time
     LatencyHistogram builds;       ///< of MEPs: from the grant until it is built
     LatencyHistogram in_barriers;  ///< from entering one until it lets go
     LatencyHistogram in_phases;    ///< from one step to the next
+
+    /// MEPs of the run before this number are answered. Called before the others are told, so that
+    /// it holds whenever the unit is killed.
+    void answered_to(std::uint64_t mep_end) {
+        if (mep_end > next_mep) {
+            next_mep.set(mep_end);
+        }
+    }
 
     template <class See>
     static void each(See see) {
@@ -63,7 +72,6 @@ struct NodeCounters {
         see("beats", &N::beats);
         see("sleeps", &N::sleeps);
         see("waits", &N::waits);
-        see("next_mep", &N::next_mep);
         see("mfps_taken", &N::mfps_taken);
         see("mfp_bytes_taken", &N::mfp_bytes_taken);
         see("fragment_bytes_taken", &N::fragment_bytes_taken);
@@ -100,6 +108,8 @@ struct NodeCounters {
         see("refused_messages", &N::refused_messages);
         see("refused_writes", &N::refused_writes);
         see("unreachable", &N::unreachable);
+        see("leases_over", &N::leases_over);
+        see("next_mep", &N::next_mep);  // last: it is beyond whatever was counted before
     }
 
     template <class See>

@@ -71,7 +71,7 @@ base::expected<CountersPage> CountersPage::attach(const std::string& run, UnitIn
         return tl::unexpected(parcel.error());
     }
     if (parcel->fds.size() != 1) {
-        return base::failure(fmt::format("{} hands over no counters", name_of(run, unit)));
+        return base::system_failure(fmt::format("{} serves no counters", name_of(run, unit)));
     }
     auto memory = SharedMemory::attach(std::move(parcel->fds[0]), SharedMemory::Access::read,
                                        base::Bytes{sizeof(Page)});
@@ -83,7 +83,7 @@ base::expected<CountersPage> CountersPage::attach(const std::string& run, UnitIn
         std::memcpy(&found, memory->bytes().data(), sizeof found);
     }
     if (found != layout()) {
-        return base::failure(
+        return base::system_failure(
             fmt::format("{} counts other things than this version of daqloom", name_of(run, unit)));
     }
     return CountersPage(std::move(*memory));
@@ -115,7 +115,7 @@ base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std:
         ::open(fmt::format("/proc/self/fd/{}", page.fd()).c_str(), O_RDONLY | O_CLOEXEC));
     OwnedFd stop(::eventfd(0, EFD_CLOEXEC));
     if (!readable || !stop) {
-        return base::failure(fmt::format("cannot serve counters: {}", std::strerror(errno)));
+        return base::system_failure(fmt::format("cannot serve counters: {}", std::strerror(errno)));
     }
     return std::unique_ptr<CountersServer>(
         new CountersServer(std::move(*listener), std::move(readable), std::move(stop)));
@@ -135,11 +135,14 @@ CountersServer::~CountersServer() {
 void CountersServer::run() {
     constexpr std::array greeting = {std::byte{1}};
     while (true) {
-        std::array<pollfd, 2> watched{pollfd{listener_.fd(), POLLIN, 0},
+        std::array<pollfd, 2> watched{pollfd{listener_.fd_to_poll(), POLLIN, 0},
                                       pollfd{stop_.get(), POLLIN, 0}};
-        ::poll(watched.data(), watched.size(), -1);
+        ::poll(watched.data(), watched.size(), poll_timeout(listener_.wake()));
         if (watched[1].revents != 0) {
             return;
+        }
+        if (watched[0].revents == 0) {
+            continue;
         }
         if (const auto visitor = listener_.accept(now()); visitor) {
             const int fd = readable_.get();

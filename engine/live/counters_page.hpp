@@ -1,4 +1,5 @@
-// A unit's counters where other processes read them while it runs, and after it has been killed.
+// A unit's counters in shared memory: other processes can read them while it runs and after it has
+// been killed.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@
 
 namespace daqloom::live {
 
-/// Shared memory with one NodeCounters; it lives as long as somebody maps it.
+/// Shared memory with one NodeCounters; it exists as long as a process maps it.
 class CountersPage {
   public:
-    /// With every counter at zero.
+    /// Makes a page with every counter at zero.
     static base::expected<CountersPage> create();
-    /// That of a unit on this machine, to read. Fails where there is none, where it belongs to
-    /// another user or counts other things than this program knows.
+    /// The page of a unit on this machine, to read. Fails if there is none, if it belongs to
+    /// another user, or if it is of another version of daqloom.
     static base::expected<CountersPage> attach(const std::string& run, UnitIndex unit,
                                                base::Time until);
 
@@ -41,7 +42,8 @@ class CountersPage {
 void see_counters(const NodeCounters& counted,
                   const std::function<void(const std::string& name, std::uint64_t value)>& see);
 
-/// Hands a page to whoever of the user asks, to read. A thread of its own, asleep otherwise.
+/// Hands a page to processes of the same user, to read. Runs a thread of its own, which sleeps
+/// otherwise.
 class CountersServer {
   public:
     /// The page outlives the server.

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "live/clock.hpp"
+#include "live/no_descriptors_fixture.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -84,6 +87,26 @@ TEST(CountersPage, CannotBeWrittenByThoseWhoAttach) {
     ASSERT_TRUE(seen);
     EXPECT_EQ(::fcntl(seen->fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
     EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, seen->fd(), 0), MAP_FAILED);
+}
+
+TEST(CountersPage, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSleeps) {
+    const std::string run = own_run("full");
+    const auto page = CountersPage::create();
+    ASSERT_TRUE(page);
+    std::unique_ptr<CountersServer> server;
+    const ServingThread thread([&] { server = *CountersServer::serve(run, 0, *page); });
+    ASSERT_TRUE(CountersPage::attach(run, 0, soon()));  // it runs
+    ASSERT_TRUE(thread.is_done(soon()));
+    LateVisitor late;
+    const Handover visitor = [&] {
+        const NoDescriptors full;
+        Handover connected = late.connect("daqloom/" + run + "/0/counters");
+        EXPECT_TRUE(thread.sleeps(5, soon()));
+        return connected;
+    }();
+    const auto parcel = visitor.receive(soon());
+    ASSERT_TRUE(parcel) << parcel.error().message;
+    EXPECT_EQ(parcel->fds.size(), 1U);
 }
 
 TEST(CountersPage, IsRefusedWhereSomethingElseIsHandedOver) {

@@ -55,6 +55,7 @@ class DaqpipeEpoch final : public UnitEpoch {
     void begin() override {}
     bool step(Time now) override;
     [[nodiscard]] Time next_timer() const override;
+    void on_lease(std::uint64_t mep_end) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override;
     void end() override;
@@ -115,6 +116,7 @@ struct DaqpipeEpoch::ManagerOut {
     DaqpipeEpoch& epoch;
 
     void assign(EventId event, BuilderIndex builder) {
+        epoch.counters_.answered_to(epoch.in_run(number(event)) + 1);
         epoch.send(epoch.members_.builders[builder], {Kind::assign, 0, number(event), {}});
     }
     void last_assignment(BuilderIndex builder, std::uint64_t events) {
@@ -465,6 +467,13 @@ void DaqpipeEpoch::deliver(EventId event) {
                .mep = number(event),
                .place = memory_.event_at(slot),
                .bytes = memory_.event_bytes()});
+}
+
+void DaqpipeEpoch::on_lease(std::uint64_t mep_end) {
+    if (manager_) {
+        ManagerOut out{*this};
+        manager_->on_lease(in_epoch(mep_end), out);
+    }
 }
 
 // ---- the end ------------------------------------------------------------------------------------

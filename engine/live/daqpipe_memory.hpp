@@ -1,4 +1,4 @@
-// Where MFPs and MEPs lie in the memory of a DAQPIPE builder unit.
+// The layout of MFPs and MEPs in the memory of a DAQPIPE builder unit.
 //
 //     | header | place of source 0 | … | place of source n − 1 |   an event, for each credit
 #pragma once

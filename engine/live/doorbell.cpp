@@ -36,8 +36,8 @@ base::expected<Doorbell> Doorbell::create() {
         return tl::unexpected(page.error());
     }
     if (!event) {
-        return base::failure(std::string("cannot make an event descriptor: ") +
-                             std::strerror(errno));
+        return base::system_failure(std::string("cannot make an event descriptor: ") +
+                                    std::strerror(errno));
     }
     return Doorbell(std::move(*page), std::move(event));
 }
@@ -48,7 +48,7 @@ base::expected<Doorbell> Doorbell::attach(OwnedFd page, OwnedFd event) {
         return tl::unexpected(memory.error());
     }
     if (memory->bytes().size() < sizeof(Page)) {
-        return base::failure("a doorbell that is too small; expected one of daqloom's");
+        return base::system_failure("a doorbell that is too small; expected one of daqloom's");
     }
     return Doorbell(std::move(*memory), std::move(event));
 }

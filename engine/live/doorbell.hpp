@@ -1,4 +1,4 @@
-// How one thread sleeps until another, of any process, has something for it.
+// A doorbell: a thread sleeps until another thread, in any process, wakes it.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@ class Doorbell {
     /// Any thread. What was written to memory before is seen by the owner after it woke.
     void ring() const;
 
-    /// Owner: sleeps until somebody rings, or `until`; not at all if `is_quiet` says that there is
-    /// something to do, or somebody rang since the last sleep was over. So the owner misses nothing
-    /// that he looks for between two sleeps.
+    /// Owner: sleeps until the bell rings, or `until`; not at all if `is_quiet` returns that there
+    /// is work, or if the bell has rung since the end of the last sleep. The owner therefore misses
+    /// nothing that it checks between two sleeps.
     void sleep(base::Time until, const std::function<bool()>& is_quiet) const;
     /// Owner: the same, and until `fd` can be read. `fd` below 0: none.
     void sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const;
 
-    /// Owner: somebody rang since the last sleep was over.
+    /// Owner: the bell has rung since the end of the last sleep.
     [[nodiscard]] bool was_rung() const;
 
     [[nodiscard]] int page_fd() const { return page_.fd(); }

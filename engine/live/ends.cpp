@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -25,6 +28,9 @@ namespace {
 
 constexpr std::uint32_t kStreamPieces = 1U << 14;
 constexpr std::uint32_t kOutputPieces = 1U << 14;
+
+/// Of files that take no more; told of even if there was none.
+constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
 std::string served_name(const NodeConfig& config, const std::string& what) {
     return fmt::format("daqloom/{}/{}/{}", config.run, config.self, what);
@@ -73,6 +79,22 @@ void see_checked(const CheckCounters& checked, const SeeCount& see) {
     see("meps_wrong", wrong);
     see("fragments_checked", checked.fragments);
     see("fragment_bytes_checked", checked.fragment_bytes);
+}
+
+void see_written(const FileCounters& written, const SeeCount& see) {
+    see("files_written", written.files);
+    see("meps_not_written", written.lost_meps);
+    see("incomplete_meps_not_written", written.lost_incomplete);
+    std::uint64_t lost = 0;
+    for (std::size_t error = 0; error < FileCounters::errors; ++error) {
+        const std::uint64_t packets = written.lost[error];
+        if (packets > 0 || std::ranges::count(kUsualErrors, static_cast<int>(error)) > 0) {
+            const char* name = ::strerrorname_np(static_cast<int>(error));
+            see(fmt::format("not_written.{}", name != nullptr ? name : "0"), packets);
+            lost += packets;
+        }
+    }
+    see("packets_not_written", lost);
 }
 
 }  // namespace
@@ -146,7 +168,7 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         std::error_code error;
         std::filesystem::create_directories(config.output, error);
         if (error) {
-            return base::failure(
+            return base::system_failure(
                 fmt::format("cannot make the folder {}: {}", config.output, error.message()));
         }
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
@@ -247,8 +269,7 @@ void Ends::each_count(const SeeCount& see) const {
     if (parts.kind == SinkKind::check) {
         see_checked(parts.checked, see);
     } else if (parts.kind == SinkKind::file) {
-        see("files_written", parts.written.files);
-        see("packets_not_written", parts.written.lost);
+        see_written(parts.written, see);
     }
 }
 

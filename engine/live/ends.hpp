@@ -1,4 +1,4 @@
-// What is at the other ends of a unit's buffers: sources of its streams, the consumer of its MEPs.
+// The other ends of a unit's buffers: the sources of its streams and the consumer of its MEPs.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class Ends {
     /// A buffer for each stream of the readout unit, and its source, which does not run yet.
     base::expected<void> make_sources(const NodeConfig& config, std::uint32_t readout,
                                       const Doorbell& unit);
-    /// A new output buffer and its consumer. The old one's consumer goes on until it is through.
+    /// Makes a new output buffer and its consumer. The old buffer's consumer continues until it has
+    /// read everything.
     base::expected<void> renew_output(const NodeConfig& config, const Doorbell& unit);
 
     void start_sources(std::uint64_t first_mfp);

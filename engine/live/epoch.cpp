@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "live/clock.hpp"
 
@@ -15,16 +16,19 @@ constexpr base::Time kLongestSleep = base::milliseconds(100);
 /// Of one epoch, as its data thread sees it.
 class Loop {
   public:
-    Loop(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt)
-        : epoch_(epoch), transport_(transport), counters_(counters), halt_(halt) {}
+    Loop(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease, Halt& halt)
+        : epoch_(epoch), transport_(transport), counters_(counters), lease_(lease), halt_(halt) {}
 
     void run() {
         const base::Time began = now();
+        keep_lease(began);
         epoch_.begin();
         while (!halt_.is_abandoned()) {
             close_if_asked();
             const bool heard = transport_.poll(epoch_);
-            const bool stepped = epoch_.step(now());
+            const base::Time here = now();
+            keep_lease(here);
+            const bool stepped = epoch_.step(here);
             counters_.beats.add(1);
             if (counters_.first_mep_time == 0 && counters_.meps_built > 0) {
                 counters_.first_mep_time.add(now() - began);
@@ -34,9 +38,20 @@ class Loop {
                 sleep();
             }
         }
+        counters_.answered_to(epoch_.next_mep());
     }
 
   private:
+    void keep_lease(base::Time here) {
+        const std::uint64_t end = lease_.mep_end(here);
+        if (end == leased_to_) {
+            return;
+        }
+        counters_.leases_over.add(end == 0 ? 1 : 0);
+        leased_to_ = end;
+        epoch_.on_lease(end);
+    }
+
     void close_if_asked() {
         if (const std::uint32_t asked = halt_.requests(); asked != requests_) {
             requests_ = asked;
@@ -65,13 +80,17 @@ class Loop {
     void sleep() {
         const base::Time from = now();
         transport_.wait(std::min(epoch_.next_timer(), from + kLongestSleep));
-        epoch_.on_slept(now() - from);
+        const base::Time woken = now();
+        keep_lease(woken);  // before anything is answered that came while it slept, or stood still
+        epoch_.on_slept(woken - from);
     }
 
     Epoch& epoch_;
     Transport& transport_;
     NodeCounters& counters_;
+    const Lease& lease_;
     Halt& halt_;
+    std::uint64_t leased_to_ = std::numeric_limits<std::uint64_t>::max();
     std::uint32_t requests_ = 0;
     Halt::State told_;
 };
@@ -103,8 +122,9 @@ Halt::State Halt::wait(bool consumed, base::Time until) {
     return state_;
 }
 
-void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt) {
-    Loop(epoch, transport, counters, halt).run();
+void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
+               Halt& halt) {
+    Loop(epoch, transport, counters, lease, halt).run();
 }
 
 }  // namespace daqloom::live

@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "live/buffer.hpp"
 #include "live/counters.hpp"
+#include "live/lease.hpp"
 #include "live/members.hpp"
 #include "live/node_config.hpp"
 #include "live/stage_trace.hpp"
@@ -20,7 +21,7 @@
 
 namespace daqloom::live {
 
-/// What an epoch needs of its unit. All of it outlives the epoch.
+/// The parts of a unit that an epoch uses. All of them outlive the epoch.
 struct EpochParts {
     const NodeConfig* config = nullptr;
     Transport* transport = nullptr;
@@ -37,17 +38,19 @@ struct EpochParts {
 class Epoch : public TransportEvents {
   public:
     virtual void begin() = 0;
-    /// Everything that is to be done now, other than what the transport tells. False: nothing.
+    /// Does all pending work, except for the inputs of the transport. False: there was none.
     virtual bool step(base::Time now) = 0;
-    /// The next instant at which `step` has something to do without being told.
+    /// The next time at which `step` has work without an input.
     [[nodiscard]] virtual base::Time next_timer() const = 0;
     /// Units that the transport could not reach.
     [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
+    /// MEPs of the run before this number may be answered, until the next call.
+    virtual void on_lease(std::uint64_t mep_end) = 0;
     /// The thread has slept so long.
     virtual void on_slept(base::Time duration) = 0;
     /// The epoch ends; from now on these units are not waited for. May come again, with more.
     virtual void on_close(std::span<const UnitIndex> lost) = 0;
-    /// After on_close: all that the members have of what was granted is written and built.
+    /// After on_close: all granted MFPs of the members are written, and their MEPs are built.
     [[nodiscard]] virtual bool is_drained() const = 0;
     /// Once, when it is drained: MEPs that lack MFPs are delivered, or dropped.
     virtual void end() = 0;
@@ -61,7 +64,7 @@ class Epoch : public TransportEvents {
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
 base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts, Members members);
 
-/// What the control's thread and the data thread of an epoch tell each other.
+/// The exchange of commands and states between the control thread and the data thread of an epoch.
 class Halt {
   public:
     struct State {
@@ -102,6 +105,7 @@ class Halt {
 };
 
 /// The data thread's loop, until it is abandoned: it serves the others for as long as these drain.
-void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, Halt& halt);
+void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
+               Halt& halt);
 
 }  // namespace daqloom::live

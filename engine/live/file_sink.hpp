@@ -1,7 +1,9 @@
-// Built events are written to files, which a replay reads.
+// A consumer that writes built events to files, which a replay reads.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,19 +25,25 @@ struct FileSinkConfig {
     base::Bytes bytes_per_file = base::Bytes{1} << 30;  ///< the next file after so many; at least 1
 };
 
-/// Written by the sink's thread, read by anybody.
+/// Written by the sink's thread, read by any thread.
 struct FileCounters {
+    static constexpr std::size_t errors = 134;  ///< of Linux, and 0
+
     std::atomic<std::uint64_t> files{0};    ///< complete
     std::atomic<std::uint64_t> packets{0};  ///< MEPs or MFPs in complete files
     std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> failed_files{0};
-    /// Packets of files that failed, and those that came while none was tried again.
-    std::atomic<std::uint64_t> lost{0};
+    std::atomic<std::uint64_t> failed_files{0};  ///< that could not be made or finished
+    /// Packets that could not be written, by errno, at the write or when their file was finished.
+    /// Packets that arrive before the next attempt count for the previous error.
+    std::array<std::atomic<std::uint64_t>, errors> lost{};
+    std::atomic<std::uint64_t> lost_meps{0};        ///< of which some packet was lost; each once
+    std::atomic<std::uint64_t> lost_incomplete{0};  ///< of these, that lacked an MFP anyhow
 };
 
-/// A file appears under its name when it is complete; those that are there already stay. Where a
-/// file cannot be written (a full disk) its packets are lost and counted, and the next is tried a
-/// second later: the builder is never held up. `counters` outlive the consumer.
+/// A file appears under its name when it is complete; existing files are kept. If no more can be
+/// written (a full disk), the file ends with its last whole packet, later packets are dropped and
+/// counted, and the next file is tried a second later: the builder unit is never blocked.
+/// `counters` must outlive the consumer.
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
                                                         FileCounters& counters);
 

@@ -11,8 +11,8 @@ namespace daqloom::live {
 
 enum class GeneratorContent {
     every,  ///< each MFP is generated, so that every byte of the built event can be checked
-    /// The buffer is filled with MFPs at the beginning and each only gets its event id: no work for
-    /// the source when the transport alone is to be measured.
+    /// The buffer is filled with MFPs once at the beginning, and later only their event ids are
+    /// set, so that the source costs little when the transport is to be measured.
     once,
 };
 

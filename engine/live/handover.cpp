@@ -18,6 +18,8 @@ namespace daqloom::live {
 
 namespace {
 
+constexpr base::Time kPause = base::milliseconds(10);
+
 struct Address {
     sockaddr_un address{};
     socklen_t length = 0;
@@ -40,9 +42,7 @@ OwnedFd socket_of_packets() { return OwnedFd(::socket(AF_UNIX, SOCK_SEQPACKET | 
 bool wait_for(int fd, base::Time until) {
     while (true) {
         pollfd watched{fd, POLLIN, 0};
-        const auto left = (until - now()).ps / 1'000'000'000 + 1;
-        const int ready =
-            ::poll(&watched, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+        const int ready = ::poll(&watched, 1, poll_timeout(until));
         if (ready > 0) {
             return true;
         }
@@ -69,11 +69,12 @@ base::expected<Handover> Handover::connect(const std::string& name) {
     OwnedFd socket = socket_of_packets();
     if (!socket ||
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to->address), to->length) != 0) {
-        return base::failure(fmt::format("cannot connect to {}: {}", name, std::strerror(errno)));
+        return base::system_failure(
+            fmt::format("cannot connect to {}: {}", name, std::strerror(errno)));
     }
     const ucred who = credentials_of(socket.get());
     if (who.uid != ::geteuid()) {
-        return base::failure(fmt::format("{} belongs to another user", name));
+        return base::system_failure(fmt::format("{} belongs to another user", name));
     }
     return Handover(std::move(socket), who.pid);
 }
@@ -96,15 +97,16 @@ base::expected<void> Handover::send(std::span<const std::byte> bytes,
     }
     if (bytes.empty() || bytes.size() > most_bytes || fds.size() > most_fds ||
         ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
-        return base::failure(fmt::format("cannot hand {} bytes and {} descriptors to process {}",
-                                         bytes.size(), fds.size(), peer_));
+        return base::system_failure(
+            fmt::format("cannot hand {} bytes and {} descriptors to process {}", bytes.size(),
+                        fds.size(), peer_));
     }
     return {};
 }
 
 base::expected<Parcel> Handover::receive(base::Time until) const {
     if (!wait_for(socket_.get(), until)) {
-        return base::failure(fmt::format("nothing came from process {} in time", peer_));
+        return base::system_failure(fmt::format("no message came from process {} in time", peer_));
     }
     Parcel parcel;
     parcel.bytes.resize(most_bytes);
@@ -128,7 +130,7 @@ base::expected<Parcel> Handover::receive(base::Time until) const {
         }
     }
     if (received <= 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-        return base::failure(fmt::format("process {} is gone, or sent too much", peer_));
+        return base::system_failure(fmt::format("process {} has ended, or sent too much", peer_));
     }
     parcel.bytes.resize(static_cast<std::size_t>(received));
     return parcel;
@@ -149,7 +151,8 @@ base::expected<HandoverListener> HandoverListener::listen(const std::string& nam
         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&here->address), here->length) !=
             0 ||
         ::listen(socket.get(), SOMAXCONN) != 0) {
-        return base::failure(fmt::format("cannot listen on {}: {}", name, std::strerror(errno)));
+        return base::system_failure(
+            fmt::format("cannot listen on {}: {}", name, std::strerror(errno)));
     }
     return HandoverListener(std::move(socket));
 }
@@ -158,8 +161,10 @@ base::expected<Handover> HandoverListener::accept(base::Time until) {
     while (wait_for(socket_.get(), until)) {
         OwnedFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket && errno != ECONNABORTED) {
-            return base::failure(
-                fmt::format("cannot accept a connection: {}", std::strerror(errno)));
+            const int error = errno;
+            pause_end_ = now() + kPause;
+            return base::system_failure(
+                fmt::format("cannot accept a connection: {}", std::strerror(error)));
         }
         const ucred who = credentials_of(socket.get());
         if (who.uid == ::geteuid()) {
@@ -167,7 +172,13 @@ base::expected<Handover> HandoverListener::accept(base::Time until) {
         }
         ++refused_;
     }
-    return base::failure("nobody has connected in time");
+    return base::system_failure("no process has connected in time");
 }
+
+bool HandoverListener::is_paused() const {
+    return pause_end_ != base::Time::zero() && now() < pause_end_;
+}
+
+base::Time HandoverListener::wake() const { return is_paused() ? pause_end_ : base::Time::never(); }
 
 }  // namespace daqloom::live

@@ -1,5 +1,5 @@
-// Processes of one machine hand file descriptors to each other: an abstract Unix socket, which
-// leaves nothing behind when its owner is gone.
+// Passes file descriptors between processes of one machine over an abstract Unix socket, which ends
+// with its owner.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace daqloom::live {
 
-/// What those of one run know and nobody else. Given out by the run control.
+/// The secret of a run, given to its units by the run control.
 using Token = std::array<std::byte, 16>;
 
 /// One message with the descriptors that came with it.
@@ -25,8 +25,8 @@ struct Parcel {
     std::vector<OwnedFd> fds;
 };
 
-/// A connection to another process of the same user on this machine. Its end is seen at once when
-/// that process dies.
+/// A connection to another process of the same user on this machine. It ends at once when that
+/// process dies.
 class Handover {
   public:
     static constexpr std::size_t most_bytes = 4096;
@@ -53,22 +53,30 @@ class Handover {
     pid_t peer_;
 };
 
-/// Where others connect to. Only processes of our own user are let in; others are counted.
+/// Accepts connections of processes of the same user; others are refused and counted. A connection
+/// that cannot be accepted now, such as for lack of file descriptors, stays and keeps the socket
+/// readable: the listener then pauses, so that a loop that polls it sleeps meanwhile.
 class HandoverListener {
   public:
-    /// `name`: of the abstract socket, up to 100 characters. Fails if somebody has it.
+    /// `name`: of the abstract socket, up to 100 characters. Fails if it is in use.
     static base::expected<HandoverListener> listen(const std::string& name);
 
-    /// Fails if nobody has come by then.
+    /// Fails if no process has connected by then.
     [[nodiscard]] base::expected<Handover> accept(base::Time until);
 
     [[nodiscard]] int fd() const { return socket_.get(); }
+    /// fd() to poll for POLLIN; -1, which poll() skips, during a pause.
+    [[nodiscard]] int fd_to_poll() const { return is_paused() ? -1 : socket_.get(); }
+    /// When to poll at the latest: the end of the pause; never() if there is none.
+    [[nodiscard]] base::Time wake() const;
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
   private:
     explicit HandoverListener(OwnedFd socket) : socket_(std::move(socket)) {}
+    [[nodiscard]] bool is_paused() const;
 
     OwnedFd socket_;
+    base::Time pause_end_ = base::Time::zero();
     std::uint64_t refused_ = 0;
 };
 

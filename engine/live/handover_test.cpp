@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "live/clock.hpp"
+#include "live/no_descriptors_fixture.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -177,6 +179,27 @@ TEST(HandoverListener, HasItsNameAloneAndGivesItUpInTheEnd) {
     EXPECT_FALSE(HandoverListener::listen(""));
     EXPECT_FALSE(HandoverListener::listen(std::string(101, 'a')));
     EXPECT_TRUE(HandoverListener::listen(name_of(std::string(50, 'a'))));
+}
+
+TEST(HandoverListener, PausesWhenThereIsNoDescriptorForAVisitor) {
+    auto listener = HandoverListener::listen(name_of("full"));
+    ASSERT_TRUE(listener);
+    EXPECT_EQ(listener->wake(), base::Time::never());
+    LateVisitor late;
+    const Handover visitor = [&] {
+        const NoDescriptors full;
+        Handover connected = late.connect(name_of("full"));
+        const base::Time before = now();
+        EXPECT_FALSE(listener->accept(before));
+        EXPECT_TRUE(listener->fd_to_poll() == -1 || now() > before + base::milliseconds(10));
+        return connected;
+    }();
+    pollfd watched{};
+    while (watched.revents == 0) {
+        watched = {listener->fd_to_poll(), POLLIN, 0};
+        ::poll(&watched, 1, poll_timeout(listener->wake()));
+    }
+    EXPECT_TRUE(listener->accept(now() + kHung));
 }
 
 TEST(HandoverListener, WaitsNoLongerThanUntil) {

@@ -1,4 +1,4 @@
-// Durations, counted by one thread and read by others.
+// A histogram of latencies, counted by one thread and read by others.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace daqloom::live {
 
-/// Buckets of picoseconds, 1/16 of their value wide at most. Takes 7.7 KB, and a few nanoseconds
-/// to count. Only counts: what was there at one time is taken away from what is there later.
+/// Buckets of picoseconds, 1/16 of their value wide at most. Takes 7.7 KB, and a few nanoseconds to
+/// count. It only grows: a reader takes the difference of two readings.
 class LatencyHistogram {
   public:
     using Buckets = base::LogBuckets<4>;

@@ -1,4 +1,4 @@
-// Who takes part in an epoch, and what their units are called there.
+// The members of an epoch, and the numbers of their readout and builder units in it.
 #pragma once
 
 #include <cstdint>

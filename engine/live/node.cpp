@@ -21,6 +21,8 @@
 #include "live/post.hpp"
 #include "live/stage_trace.hpp"
 #include "live/transport/make.hpp"
+#include "protocol/mfp.hpp"
+#include "protocol/push_builder.hpp"
 
 namespace daqloom::live {
 
@@ -65,11 +67,10 @@ base::expected<void> check_shift(const NodeConfig& config) {
             config.stream_buffer, taken(config.builder_in_slot), config.meps_per_phase, largest,
             round));
     }
-    if (config.source == SourceKind::generator && mep > config.output_buffer) {
-        return base::failure(
-            fmt::format("output_buffer of {} bytes; a multi-event packet takes about {}: give "
-                        "several times as much, or pack fewer fragments",
-                        config.output_buffer, mep));
+    if (config.source == SourceKind::generator) {
+        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
+            return base::failure(std::move(*problem));
+        }
     }
     return {};
 }
@@ -112,7 +113,7 @@ base::expected<void> Node::check(const NodeConfig& config) {
             "streams; give one for each stream",
             config.fragment_bytes.size(), taken(config.readout_in_slot), config.streams));
     }
-    if (config.packing < 1 || config.packing > 65'535 || config.align > 16) {
+    if (config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16) {
         return base::failure(
             fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
                         config.packing, config.align));
@@ -160,6 +161,7 @@ struct Node::Parts {
     NodeCounters& counters = page.counters();
     std::unique_ptr<CountersServer> server;
     StageTrace trace;
+    Lease lease;
     Ends ends;
     std::uint32_t epoch = 0;
     std::optional<Members> members;
@@ -327,8 +329,9 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
     flow.epoch = std::move(*epoch);
     node.is_output_spoilt = true;  // until it has drained with everybody
     node.ends.start_sources(first_mep);
-    flow.thread = std::thread(
-        [&flow, &node] { run_epoch(*flow.epoch, *flow.transport, node.counters, flow.halt); });
+    flow.thread = std::thread([&flow, &node] {
+        run_epoch(*flow.epoch, *flow.transport, node.counters, node.lease, flow.halt);
+    });
     return {};
 }
 
@@ -360,6 +363,11 @@ void Node::shut() {
     parts_->ends.stop_sources();
     parts_->end_flow();
     parts_->ends.shut();
+}
+
+void Node::lease(std::uint64_t mep_end, base::Time until) {
+    parts_->lease.set(mep_end, until);
+    parts_->doorbell.ring();  // what waits for it goes on
 }
 
 std::vector<UnitIndex> Node::suspects() const {

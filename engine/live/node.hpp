@@ -24,7 +24,7 @@ namespace daqloom::live {
 /// and may be given up at any point by the next `prepare`.
 class Node {
   public:
-    /// Whether any unit could run it, as far as that can be said without its machine.
+    /// Checks a configuration, as far as possible without the unit's machine.
     static base::expected<void> check(const NodeConfig& config);
     static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
     ~Node();
@@ -42,13 +42,24 @@ class Node {
         bool is_drained = false;
         std::uint64_t next_mep = 0;  ///< if drained: the first that the next epoch may take
         std::vector<UnitIndex> suspects;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("is_drained", &Halted::is_drained, "Whether all that was granted is built.");
+            see("next_mep", &Halted::next_mep,
+                "If so, the first MEP that the next epoch may take.");
+            see("missing", &Halted::suspects, "Units that it still waits for.");
+        }
     };
     /// Drains what was granted; waits so long. May be called again, with more units lost.
     Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
-    /// Ends all threads and gives all memory back.
+    /// Ends all threads and frees all memory.
     void shut();
 
     // ---- any thread, until `shut`
+    /// MEPs of the run before this number may be answered, until then; see Lease.
+    void lease(std::uint64_t mep_end, base::Time until);
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
     /// The unit's last stages, as far as the configuration keeps them; each is told once.

@@ -1,4 +1,4 @@
-// What a unit's process is to do: its part of the system.
+// The configuration of a unit's process.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class Protocol { shift, daqpipe };
 enum class SourceKind {
     generator,  ///< makes MFPs whose every byte can be checked
     replay,     ///< reads files of MFPs
-    user,       ///< somebody else's process, which attaches to the stream's buffer
+    user,       ///< a process of the user, which attaches to the stream's buffer
 };
 
 enum class Content {
@@ -35,7 +35,7 @@ enum class SinkKind {
     discard,  ///< counts what MEPs hold and drops them
     check,    ///< checks every byte that a generator made
     file,     ///< writes files of MFPs, which a replay reads
-    user,     ///< somebody else's process, which attaches to the output buffer
+    user,     ///< a process of the user, which attaches to the output buffer
 };
 
 struct NodeConfig {

@@ -1,4 +1,5 @@
-// Built multi-event packets, on their way from the protocol to the output buffer and its consumer.
+// The path of built multi-event packets (MEPs) from the protocol to the output buffer and its
+// consumer.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ class Outlet {
         retry();
     }
 
-    /// Calls `consumed(turn)` for each MEP that the consumer is through with. False: none, or the
-    /// consumer's word makes no sense.
+    /// Calls `consumed(turn)` for each MEP that the consumer has acknowledged. False: there is
+    /// none, or the consumer's count is invalid.
     template <class Consumed>
     bool take_back(Consumed consumed) {
         const std::uint64_t acknowledged = writer_.acknowledged();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 using base::Bytes;
 
 constexpr std::size_t read_ahead = std::size_t{1} << 20;
+constexpr Bytes write_behind = Bytes{8} << 20;
 constexpr Bytes largest_packet = Bytes{1} << 33;  // a file without contents may claim any size
 
 }  // namespace
@@ -142,15 +144,57 @@ base::expected<MepFile> MepFile::open(std::string path) {
 }
 
 base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
-    return base::AtomicFile::create(std::move(path)).map([](base::AtomicFile&& file) {
-        return PacketFileWriter(std::move(file));
-    });
+    const std::string part = path + ending;
+    OwnedFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file) {
+        return base::system_failure(fmt::format("cannot write {}: {}", part, std::strerror(errno)));
+    }
+    // Where a file system has no locks, nobody can tell that the file is being written.
+    [[maybe_unused]] const int locked = ::flock(file.get(), LOCK_EX | LOCK_NB);
+    return PacketFileWriter(std::move(path), std::move(file));
 }
 
-void PacketFileWriter::append(std::span<const std::uint8_t> packet) {
-    file_.write({reinterpret_cast<const char*>(packet.data()), packet.size()});
+PacketFileWriter::~PacketFileWriter() {
+    if (file_) {
+        ::unlink(part().c_str());
+    }
+}
+
+bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
+    if (error_ != 0) {
+        return false;
+    }
+    for (auto rest = packet; !rest.empty();) {
+        const auto count = ::write(file_.get(), rest.data(), rest.size());
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            error_ = count < 0 ? errno : EIO;
+            is_cut_ = ::ftruncate(file_.get(), bytes_) != 0;
+            return false;
+        }
+        rest = rest.subspan(static_cast<std::size_t>(count));
+    }
     ++packets_;
     bytes_ += static_cast<Bytes>(packet.size());
+    if (bytes_ - on_its_way_ >= write_behind) {  // so that little is left to be done by commit
+        ::sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
+        on_its_way_ = bytes_;
+    }
+    return true;
+}
+
+base::expected<void> PacketFileWriter::commit() {
+    const OwnedFd file = std::move(file_);
+    const bool is_whole = !is_cut_ && ::fdatasync(file.get()) == 0;
+    if (is_whole && ::rename(part().c_str(), path_.c_str()) == 0) {
+        return {};
+    }
+    if (error_ == 0) {
+        error_ = errno;
+    }
+    return base::system_failure(fmt::format("cannot finish {}: {}", path_, std::strerror(error_)));
 }
 
 }  // namespace daqloom::live

@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "base/atomic_file.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/shared_memory.hpp"
@@ -20,8 +19,8 @@
 
 namespace daqloom::live {
 
-/// Packets of a file as they are, one at a time, in memory that is reused. The file is read, not
-/// mapped: nothing happens to the reader if it becomes shorter meanwhile.
+/// Reads the packets of a file one at a time into memory that is reused. The file is not mapped, so
+/// that the reader does not crash if the file is truncated meanwhile.
 class PacketReader {
   public:
     using SizeOf = base::expected<base::Bytes> (*)(std::span<const std::uint8_t>);
@@ -63,7 +62,7 @@ class PacketReader {
     std::size_t end_ = 0;
 };
 
-/// The same, each packet decoded and found well-formed.
+/// The same, with each packet decoded and validated.
 template <class View>
 class PacketFile {
   public:
@@ -102,27 +101,44 @@ class PacketFile {
 using MfpFile = PacketFile<protocol::MfpView>;
 using MepFile = PacketFile<protocol::MepView>;
 
-/// Writes a file of packets that appears under its name when it is complete, or not at all.
+/// A file of packets that appears under its name when it is complete and on the disk, or not at
+/// all; until then it is `path`.part, locked (flock) for as long as somebody writes it. What a
+/// process that is killed leaves there are whole packets and at most one that is cut off.
 class PacketFileWriter {
   public:
+    static constexpr const char* ending = ".part";
+
+    /// Fails, as well, where a `path`.part is there already.
     static base::expected<PacketFileWriter> create(std::string path);
+    PacketFileWriter(PacketFileWriter&&) noexcept = default;
+    PacketFileWriter& operator=(PacketFileWriter&&) = delete;
+    /// Without a commit nothing is left.
+    ~PacketFileWriter();
 
-    /// One whole packet. A failed write is said by `commit`.
-    void append(std::span<const std::uint8_t> packet);
-    [[nodiscard]] base::expected<void> commit() { return file_.commit(); }
+    /// One whole packet. False: there was no room for all of it, nothing of it is in the file, and
+    /// nothing more is taken.
+    bool append(std::span<const std::uint8_t> packet);
+    /// Once. If it fails, what is there stays under the name ending in .part.
+    [[nodiscard]] base::expected<void> commit();
 
-    /// A write has failed, and commit will.
-    [[nodiscard]] bool has_failed() const { return file_.has_failed(); }
-
+    /// errno of what failed first; 0: nothing has.
+    [[nodiscard]] int error() const { return error_; }
     [[nodiscard]] std::uint64_t packets() const { return packets_; }
     [[nodiscard]] base::Bytes bytes() const { return bytes_; }
 
   private:
-    explicit PacketFileWriter(base::AtomicFile file) : file_(std::move(file)) {}
+    PacketFileWriter(std::string path, OwnedFd file)
+        : path_(std::move(path)), file_(std::move(file)) {}
 
-    base::AtomicFile file_;
+    [[nodiscard]] std::string part() const { return path_ + ending; }
+
+    std::string path_;
+    OwnedFd file_;  ///< none once committed or moved from
     std::uint64_t packets_ = 0;
     base::Bytes bytes_ = 0;
+    base::Bytes on_its_way_ = 0;  ///< to the disk
+    int error_ = 0;
+    bool is_cut_ = false;  ///< it ends with a part of a packet that could not be taken away
 };
 
 }  // namespace daqloom::live

@@ -1,6 +1,8 @@
 #include "live/packet_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -29,7 +31,7 @@ class PacketFiles : public testing::Test {
         auto writer = PacketFileWriter::create(path(name));
         Bytes bytes = 0;
         for (const Packet& packet : packets) {
-            writer->append(packet);
+            EXPECT_TRUE(writer->append(packet));
             bytes += static_cast<Bytes>(packet.size());
         }
         EXPECT_EQ(writer->packets(), packets.size());
@@ -181,9 +183,24 @@ TEST_F(PacketFiles, AreFiles) {
 TEST_F(PacketFiles, AppearWhenTheyAreComplete) {
     {
         auto writer = PacketFileWriter::create(path("b.mfp"));
-        writer->append(Packet(100));
+        EXPECT_TRUE(writer->append(Packet(100)));
     }
     EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(PacketFiles, AreLockedWhileTheyAreWritten) {
+    auto writer = PacketFileWriter::create(path("c.mfp"));
+    ASSERT_TRUE(writer);
+    EXPECT_FALSE(PacketFileWriter::create(path("c.mfp")));
+    EXPECT_TRUE(writer->append(Packet(100)));
+    const OwnedFd part(::open(path("c.mfp.part").c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(part);
+    EXPECT_NE(::flock(part.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(errno, EWOULDBLOCK);
+    ASSERT_TRUE(writer->commit());
+    EXPECT_EQ(::flock(part.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_TRUE(std::filesystem::exists(path("c.mfp")));
+    EXPECT_FALSE(std::filesystem::exists(path("c.mfp.part")));
 }
 
 }  // namespace

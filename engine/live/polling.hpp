@@ -1,4 +1,4 @@
-// How long a thread that waits polls before it sleeps.
+// The time that a waiting thread polls before it sleeps.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace daqloom::live {
 
-/// As long as that pays; else not at all: where those that it waits for need its processor, polling
-/// only keeps them from it. Now and then it is tried again.
+/// Polls as long as that pays, otherwise not at all: if the threads that it waits for need its
+/// processor, polling only delays them. Polling is tried again from time to time.
 class Polling {
   public:
     explicit Polling(base::Time most) : most_(most) {}

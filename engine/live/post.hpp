@@ -1,4 +1,4 @@
-// What a unit sends: messages and writes, kept while the transport has no room.
+// The outgoing messages and writes of a unit, queued while the transport has no space.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace daqloom::live {
 /// Streams of a readout unit: a message has a value for each.
 inline constexpr std::uint32_t most_streams = 32;
 
-/// Whatever waits may be overtaken: units bear it.
+/// Queued messages and writes may be sent out of order: the protocol does not depend on the order.
 class Post {
   public:
     explicit Post(Transport& transport) : transport_(transport) {}

@@ -1,4 +1,4 @@
-// A folder of files of MFPs: what a run has written, or `daqloom data generate`.
+// A recording: a folder of files of MFPs, written by a run or by `daqloom data generate`.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What builder units have asked a stream for: MFPs that are used in another order than that in
-// which they come, and some before they come.
+// The requests of builder units for the MFPs of a stream: MFPs may be requested out of order, and
+// before they arrive.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which MEPs a unit's consumer has been given, so that one that comes twice is noticed.
+// Detects duplicate MEPs at a unit's consumer.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace daqloom::live {
 /// Of the last 65 536 numbers: MEPs under way at once finish in any order.
 class SeenMeps {
   public:
-    /// False: it was there before, or nobody knows any more.
+    /// False: it is a duplicate, or too old to decide.
     bool add(std::uint64_t mep) {
         if (mep >= end_) {
             for (std::uint64_t number = mep - end_ < kWindow ? end_ : mep - kWindow + 1;

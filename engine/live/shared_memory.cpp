@@ -18,7 +18,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 base::expected<std::byte*> map(int fd, std::size_t size, int protection) {
     void* data = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
-        return base::failure(
+        return base::system_failure(
             fmt::format("cannot map {} bytes of shared memory: {}", size, std::strerror(errno)));
     }
     return static_cast<std::byte*>(data);
@@ -54,8 +54,9 @@ base::expected<SharedMemory> SharedMemory::create(const std::string& name, base:
     OwnedFd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd || bytes <= 0 || ::ftruncate(fd.get(), bytes) != 0 ||
         ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
-        return base::failure(fmt::format("cannot make {} bytes of shared memory for {}: {}", bytes,
-                                         name, bytes <= 0 ? "no size" : std::strerror(errno)));
+        return base::system_failure(fmt::format("cannot make {} bytes of shared memory for {}: {}",
+                                                bytes, name,
+                                                bytes <= 0 ? "no size" : std::strerror(errno)));
     }
     const auto size = static_cast<std::size_t>(bytes);
     auto data = map(fd.get(), size, PROT_READ | PROT_WRITE);
@@ -69,10 +70,11 @@ base::expected<SharedMemory> SharedMemory::attach(OwnedFd fd, Access access, bas
     struct stat status {};
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd.get(), &status) != 0) {
-        return base::failure("shared memory that is no sealed memfd; expected one of daqloom's");
+        return base::system_failure(
+            "shared memory that is no sealed memfd; expected one of daqloom's");
     }
     if (status.st_size <= 0 || status.st_size > most) {
-        return base::failure(
+        return base::system_failure(
             fmt::format("shared memory of {} bytes; expected 1 to {}", status.st_size, most));
     }
     const auto size = static_cast<std::size_t>(status.st_size);

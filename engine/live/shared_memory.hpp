@@ -1,5 +1,5 @@
-// A piece of memory that several processes map: nameless, so that nothing is left behind when they
-// are gone.
+// Memory that several processes map. It has no name, so that it is freed when all of them have
+// ended.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// A file descriptor that is closed when nobody owns it any more.
+/// A file descriptor with an owner, which closes it.
 class OwnedFd {
   public:
     OwnedFd() = default;
@@ -31,8 +31,8 @@ class OwnedFd {
     int fd_ = -1;
 };
 
-/// memfd(2), mapped whole. Sealed against any change of size: whoever maps it cannot be hurt by
-/// another process that shrinks it. Lives as long as somebody maps it.
+/// memfd(2), mapped as a whole. It is sealed against any change of size, so that another process
+/// cannot shrink it. It exists as long as a process maps it.
 class SharedMemory {
   public:
     enum class Access { read, read_write };
@@ -48,8 +48,8 @@ class SharedMemory {
     /// that is not sealed or larger than `most`.
     static base::expected<SharedMemory> attach(OwnedFd fd, Access access, base::Bytes most);
 
-    /// All pages are there and mapped, as far as the system grants it: the first access to each is
-    /// as fast as the others. Takes a while: a second or more for a gigabyte.
+    /// Allocates and maps all pages, as far as the system allows, so that the first access to each
+    /// is as fast as later ones. Takes a second or more for a gigabyte.
     void populate() const;
 
     [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }

@@ -41,6 +41,7 @@ class ShiftEpoch final : public UnitEpoch {
     void begin() override;
     bool step(Time now) override;
     [[nodiscard]] Time next_timer() const override { return std::min(timer_, idle_until_); }
+    void on_lease(std::uint64_t mep_end) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override;
     void end() override;
@@ -132,10 +133,12 @@ struct ShiftEpoch::BuilderOut {
     ShiftEpoch& epoch;
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
+        epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
         epoch.begin_building(epoch.slot_of(mep));
         send(readout, {Kind::grant, 0, number(mep), offsets});
     }
     void discard(ReadoutIndex readout, MepId mep) {
+        epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
         send(readout, {Kind::discard, 0, number(mep), {}});
     }
     void built(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
@@ -460,6 +463,14 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
                .mep = number(mep),
                .place = place,
                .bytes = bytes});
+}
+
+void ShiftEpoch::on_lease(std::uint64_t mep_end) {
+    if (builder_) {
+        BuilderOut out{*this};
+        builder_->on_lease(protocol::turns_before(self_builder(), in_epoch(mep_end), builders()),
+                           out);
+    }
 }
 
 // ---- the end ------------------------------------------------------------------------------------

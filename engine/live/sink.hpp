@@ -13,7 +13,7 @@
 
 namespace daqloom::live {
 
-/// What is done with MEPs, one after the other.
+/// A consumer of MEPs, one after the other.
 class MepConsumer {
   public:
     virtual ~MepConsumer() = default;
@@ -23,12 +23,12 @@ class MepConsumer {
     virtual void finish() {}
 };
 
-/// Written by the sink's thread, read by anybody.
+/// Written by the sink's thread, read by any thread.
 struct SinkCounters {
     std::atomic<std::uint64_t> meps{0};
     std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> repeated{0};  ///< MEPs that had come before
-    std::atomic<std::uint64_t> broken{0};    ///< 1: the buffer's descriptors make no sense
+    std::atomic<std::uint64_t> repeated{0};  ///< duplicate MEPs
+    std::atomic<std::uint64_t> broken{0};    ///< 1: the buffer's descriptors are invalid
 };
 
 /// A thread that is asleep until there is a MEP. Each is acknowledged when it has been consumed.
@@ -58,7 +58,7 @@ class Sink {
     std::jthread thread_;
 };
 
-/// Takes MEPs and does nothing with them.
+/// A consumer that discards MEPs.
 std::unique_ptr<MepConsumer> discard_meps();
 
 }  // namespace daqloom::live

@@ -1,12 +1,15 @@
 #include "live/sink.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +41,14 @@ std::vector<protocol::MfpGenerator> sources_of(std::uint16_t count) {
         sources.push_back(*made);
     }
     return sources;
+}
+
+std::uint64_t lost_packets(const FileCounters& counters) {
+    std::uint64_t lost = 0;
+    for (const auto& packets : counters.lost) {
+        lost += packets;
+    }
+    return lost;
 }
 
 /// A MEP of all sources but those that are missing.
@@ -196,7 +207,7 @@ TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
     }
     sink.stop();
     EXPECT_EQ(counters.packets, 50U);
-    EXPECT_EQ(counters.lost, 0U);
+    EXPECT_EQ(lost_packets(counters), 0U);
     const auto names = files();
     EXPECT_EQ(names.size(), counters.files);
     ASSERT_GT(names.size(), 1U);
@@ -268,31 +279,118 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
     EXPECT_EQ(mfp, 20U);
 }
 
-TEST_F(SinkTest, CountsWhatAFullDiskLosesAndGoesOn) {
-    // A file may not grow beyond the limit: the same to a writer as a disk that is full.
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit small{.rlim_cur = 4096, .rlim_max = before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+/// While it lives, no file may grow beyond the limit: the same to a writer as a disk that is full.
+class FileSizeLimit {
+  public:
+    explicit FileSizeLimit(std::uint64_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+        const rlimit small{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+    ~FileSizeLimit() {
+        ::setrlimit(RLIMIT_FSIZE, &before_);
+        ::signal(SIGXFSZ, handler_);
+    }
+    FileSizeLimit(const FileSizeLimit&) = delete;
+    FileSizeLimit& operator=(const FileSizeLimit&) = delete;
 
+  private:
+    rlimit before_{};
+    sighandler_t handler_;
+};
+
+TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     const auto sources = sources_of(2);
+    std::size_t fit = 0;  // MEPs in 20 kB
+    for (std::size_t bytes = mep_of(sources, 0).size(); bytes <= 20'000;
+         bytes += mep_of(sources, ++fit).size()) {
+    }
+    ASSERT_GT(fit, 1U);
+    ASSERT_LT(fit, 100U);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run")}, counters);
     ASSERT_TRUE(consumer);
     Sink sink(*buffer_, std::move(*consumer), seen_);
-    sink.start();
-    for (std::uint64_t mep = 0; mep < 100; ++mep) {
-        give(mep, mep_of(sources, mep));
+    {
+        const FileSizeLimit limit(20'000);
+        sink.start();
+        for (std::uint64_t mep = 0; mep <= fit; ++mep) {
+            give(mep, mep_of(sources, mep));
+        }
+        sink.stop();
     }
-    sink.stop();
-    ::setrlimit(RLIMIT_FSIZE, &before);
-    ::signal(SIGXFSZ, handler);
-    EXPECT_EQ(sink.counters().meps, 100U);
-    EXPECT_EQ(counters.lost, 100U);
+    EXPECT_EQ(sink.counters().meps, fit + 1);
+    EXPECT_EQ(counters.packets, fit);
+    EXPECT_EQ(counters.lost[EFBIG], 1U);
+    EXPECT_EQ(lost_packets(counters), 1U);
+    EXPECT_EQ(counters.lost_meps, 1U);
+    EXPECT_EQ(counters.lost_incomplete, 0U);
+    EXPECT_EQ(counters.failed_files, 0U);
+    ASSERT_EQ(files(), (std::vector<std::string>{"run-0001.mep"}));
+    auto file = MepFile::open(path("run-0001.mep"));  // which ends with a whole packet
+    for (std::uint64_t mep = 0; mep < fit; ++mep) {
+        const auto found = file->next();
+        ASSERT_TRUE(found && *found);
+        EXPECT_EQ((*found)->header().mep, protocol::MepId{mep});
+    }
+    const auto end = file->next();
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_FALSE(*end);
+}
+
+TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
+    const auto sources = sources_of(3);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer), seen_);
+    {
+        const FileSizeLimit limit(0);
+        sink.start();
+        for (std::uint64_t mep = 0; mep < 10; ++mep) {
+            give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+        }
+        sink.stop();
+    }
+    EXPECT_EQ(lost_packets(counters), 29U);
+    EXPECT_EQ(counters.lost_meps, 10U);
+    EXPECT_EQ(counters.lost_incomplete, 1U);
     EXPECT_EQ(counters.packets, 0U);
-    EXPECT_GE(counters.failed_files, 1U);
-    EXPECT_TRUE(files().empty());  // nothing half-written is left
+    EXPECT_TRUE(files().empty());  // nothing without a packet
+}
+
+TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
+    // Two of three files cannot get their names: folders have them.
+    const auto sources = sources_of(3);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    ASSERT_TRUE(consumer);
+    (*consumer)->consume(0, mep_of(sources, 0));
+    for (const char* source : {"0", "2"}) {
+        std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", source)));
+    }
+    (*consumer)->consume(1, mep_of(sources, 1, 2));
+    (*consumer)->finish();
+    EXPECT_EQ(counters.files, 1U);
+    EXPECT_EQ(counters.failed_files, 2U);
+    EXPECT_EQ(counters.packets, 2U);
+    EXPECT_EQ(counters.lost[EISDIR], 3U);
+    EXPECT_EQ(counters.lost_meps, 2U);
+    EXPECT_EQ(counters.lost_incomplete, 1U);
+    // What they have is left to be recovered.
+    EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
+}
+
+TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
+    std::ofstream(path("run-0001.mep.part")) << "half a file";
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run")}, counters);
+    ASSERT_TRUE(consumer);
+    (*consumer)->consume(0, mep_of(sources, 0));
+    (*consumer)->finish();
+    EXPECT_EQ(files(), (std::vector<std::string>{"run-0001.mep.part", "run-0002.mep"}));
+    EXPECT_EQ(std::filesystem::file_size(path("run-0001.mep.part")), 11U);
 }
 
 TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {

@@ -1,4 +1,4 @@
-// Time slots that all units count alike.
+// Time slots with the same numbers in all units.
 #pragma once
 
 #include <algorithm>

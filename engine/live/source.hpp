@@ -14,7 +14,8 @@
 
 namespace daqloom::live {
 
-/// Where a source's MFPs come from. MFP k holds the events from k × packing on; k is its tag.
+/// The feed of a source's MFPs. MFP k holds `packing` events, beginning with event k × packing; k
+/// is its tag.
 class MfpFeed {
   public:
     enum class Fed {
@@ -33,7 +34,7 @@ struct SourceConfig {
     double mfps_per_second = 0;  ///< 0: as fast as there is room
 };
 
-/// Written by the source's thread, read by anybody.
+/// Written by the source's thread, read by any thread.
 struct SourceCounters {
     std::atomic<std::uint64_t> mfps{0};
     std::atomic<std::uint64_t> bytes{0};
@@ -43,8 +44,8 @@ struct SourceCounters {
 };
 
 /// A thread that is asleep until an MFP is due, or there is room for it. MFP n after the start is
-/// due n intervals after it. What is due after a late wake-up comes at once, so that the rate holds
-/// on average; time spent waiting for room is not made up for.
+/// due n intervals after it. After a late wake-up all MFPs that are due are committed at once, so
+/// that the average rate is kept; time spent waiting for space is not made up for.
 class Source {
   public:
     /// The buffer outlives the source, which is its only writer.

@@ -226,7 +226,7 @@ class Replay : public testing::Test {
         for (const std::uint64_t number : numbers) {
             const auto bytes = generator.generate(number * kPacking, mfp);
             ASSERT_TRUE(bytes);
-            file->append(std::span(mfp).first(static_cast<std::size_t>(*bytes)));
+            EXPECT_TRUE(file->append(std::span(mfp).first(static_cast<std::size_t>(*bytes))));
         }
         ASSERT_TRUE(file->commit());
     }

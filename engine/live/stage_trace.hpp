@@ -1,4 +1,4 @@
-// What a unit did when: a record of its last stages, for timelines.
+// A record of a unit's last stages with their times, for timelines.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The MFPs of a readout unit's streams, on their way from the sources' buffers to the protocol.
+// The path of a readout unit's MFPs from the sources' buffers to the protocol.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace daqloom::live {
 
-/// One stream in one epoch. MFPs are numbered from 0, the one with number k has the tag
-/// `first` + k. What the source left out is an MFP of no bytes; what an earlier epoch has finished
-/// with is given back at once.
+/// One stream in one epoch. MFPs are numbered from 0, the one with number k has the tag `first` +
+/// k. A number that the source left out is an MFP of 0 bytes; MFPs that an earlier epoch has
+/// finished are freed at once.
 class StreamIntake {
   public:
     /// At most `window` MFPs are taken and not given back.

@@ -30,7 +30,7 @@ void UnitEpoch::on_slept(Time duration) {
         cause->add(duration);
     }
     counters_.waits.set(waits_for_its_own() ? 1 : 0);
-    counters_.next_mep.set(next_mep());
+    counters_.answered_to(next_mep());
 }
 
 void UnitEpoch::on_unreachable(UnitIndex unit) {

@@ -1,6 +1,8 @@
-// What a unit does in an epoch whatever its protocol: it sends, refuses, counts, hands MEPs over.
+// The part of a unit's epoch that does not depend on the protocol: sending, validation, counters,
+// delivery of MEPs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -104,6 +106,10 @@ class UnitEpoch : public Epoch {
         return members_.builder_of[config().self];
     }
     [[nodiscard]] std::uint64_t in_run(std::uint64_t mep) const { return parts_.first_mep + mep; }
+    /// None of the epoch's MEPs comes before its first.
+    [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
+        return mep_end - std::min(mep_end, parts_.first_mep);
+    }
     /// Of a MEP's header, which has the sources of the whole run.
     [[nodiscard]] base::Bytes header_bytes() const {
         return protocol::mep_overhead(members_.readouts_in_run * streams_);

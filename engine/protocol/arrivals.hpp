@@ -1,4 +1,4 @@
-// When events come.
+// The arrival times of events.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Barriers: nobody goes on before everybody has arrived.
+// Barriers: no participant continues before all have entered.
 #pragma once
 
 #include <bit>
@@ -16,10 +16,10 @@ namespace daqloom::protocol {
 using Participant = std::uint32_t;
 
 enum class BarrierKind {
-    centralised,  ///< all report to a master, who releases them one after the other: O(N)
+    centralised,  ///< all report to a master, which releases them one after the other: O(N)
     tournament,   ///< the losers of a binary bracket report to the winners; the champion's release
                   ///< travels back down: O(log N)
-    dissemination,  ///< ⌈log2 N⌉ rounds: in round k everyone tells the one 2^k places further on
+    dissemination,  ///< ⌈log2 N⌉ rounds: in round k each sends to the one 2^k places further on
 };
 
 struct BarrierConfig {
@@ -38,7 +38,8 @@ struct BarrierMessage {
     friend constexpr bool operator==(BarrierMessage, BarrierMessage) = default;
 };
 
-/// What a participant asks of its driver. Neither may call the participant back.
+/// The outputs of a participant, which the driver implements. Neither may call the participant
+/// back.
 template <class Out>
 concept BarrierOut =
     requires(Out& out, Participant to, BarrierMessage message, std::uint64_t generation) {
@@ -53,10 +54,10 @@ struct BarrierCounters {
     std::uint64_t unexpected = 0;  ///< entries and messages ignored: of the wrong generation, …
 };
 
-/// Everyone reports to a parent when it has entered and all its children have reported; the release
-/// comes down the same tree. Centralised is the tree in which all are children of the master. The
-/// bracket of a tournament, in which the even one of each pair wins, is the binomial tree: the
-/// parent of i is i without its lowest one-bit, the champion is 0.
+/// Each participant reports to its parent when it has entered and all its children have reported;
+/// the release travels down the same tree. Centralised is the tree in which all are children of the
+/// master. The bracket of a tournament, in which the even one of each pair wins, is the binomial
+/// tree: the parent of i is i without its lowest one-bit, the champion is 0.
 class TreeBarrier {
   public:
     static constexpr std::uint32_t arrive = 0;
@@ -143,8 +144,9 @@ class TreeBarrier {
     BarrierCounters counters_;
 };
 
-/// In round k participant i tells (i + 2^k) mod N, and goes on when (i − 2^k) mod N has told it.
-/// After the last round i knows, at second hand, of everybody (Hensgen, Finkel and Manber 1988).
+/// In round k participant i sends a message to (i + 2^k) mod N, and continues when it has the
+/// message of (i − 2^k) mod N. After the last round i knows, directly or indirectly, that all have
+/// entered (Hensgen, Finkel and Manber 1988).
 class DisseminationBarrier {
   public:
     /// Precondition: what Barrier::make checks.
@@ -166,8 +168,9 @@ class DisseminationBarrier {
 
     template <BarrierOut Out>
     void on_message(Participant from, BarrierMessage message, Out& out) {
-        // Who has been through this generation may be in the next one, and no further: that one
-        // ends for nobody before we have entered it. And nobody is through before we have entered.
+        // A participant that has left this generation may be in the next one, but no further: that
+        // one ends for no participant before we have entered it. And no participant leaves before
+        // we have entered.
         const std::uint64_t latest = generation_ + (entered_ ? 1 : 0);
         if (message.generation < generation_ || message.generation > latest ||
             message.round >= rounds_ || from != teller(message.round)) {
@@ -234,10 +237,10 @@ class DisseminationBarrier {
 
 /// One participant's end of a barrier of any kind.
 ///
-/// Invariants, whatever the delays of messages, and though they overtake each other: nobody is
-/// released from a generation before all have entered it; when all have, all are released. Whatever
-/// does not fit (an entry out of turn, a message twice, from one who should not send it, …) is
-/// counted and otherwise ignored.
+/// Invariants, for any delays and any order of messages: no participant is released from a
+/// generation before all have entered it; when all have entered, all are released. Invalid input
+/// (an entry out of turn, a duplicate message, a message of a wrong sender, …) is counted and
+/// otherwise ignored.
 class Barrier {
   public:
     static base::expected<Barrier> make(BarrierConfig config);

@@ -1,4 +1,4 @@
-// A buffer of fixed size, handed out piece by piece.
+// Allocation of contiguous pieces from a ring buffer of fixed size.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace daqloom::protocol {
 
-/// Pieces are contiguous and follow each other from front to back, then from the front again; a
-/// rest too small for the next piece is left out. They may be freed in any order, but space is used
-/// again in the order in which it was handed out.
+/// Pieces are contiguous and allocated from front to back, then from the front again; a rest that
+/// is too small for the next piece is skipped. Pieces may be freed in any order, but space is
+/// reused in the order of its allocation.
 ///
 ///     |      free      | oldest | … | newest |  free  |
 ///     | … | newest | free | oldest | … |  left out    |    later
@@ -20,7 +20,8 @@ class ByteRing {
     /// `capacity` above 0.
     explicit ByteRing(base::Bytes capacity) : capacity_(capacity) {}
 
-    /// Where the new piece starts; none: no room. Tags grow from piece to piece; at least 1 byte.
+    /// The offset of a new piece; none if there is no space. Tags increase from piece to piece; at
+    /// least 1 byte.
     std::optional<base::Bytes> push(std::uint64_t tag, base::Bytes bytes) {
         const base::Bytes start = start_of_next(bytes);
         if (start < 0) {

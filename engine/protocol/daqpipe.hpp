@@ -41,7 +41,7 @@ struct DaqpipeBuilderConfig {
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// What a builder asks of its driver. None of the three may call the builder back.
+/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
 concept DaqpipeBuilderOut =
     requires(Out& out, EventId event, SourceIndex source, base::Bytes place) {
@@ -62,15 +62,15 @@ concept DaqpipeBuilderClosingOut =
         out.incomplete(event);
     };
 
-/// Untimed, the k-th request of an event goes to source (self + k) mod sources: builders that run
-/// in step, which nothing enforces, never ask the same one.
+/// Untimed, the k-th request of an event goes to source (self + k) mod sources: builder units that
+/// are in step (which nothing enforces) never request from the same source.
 ///
-/// Invariants: every fragment of an event is requested once, to a place that overlaps no other's;
-/// at most `parallel_sends` of an event are in flight; an event is built once, when the last of
-/// them came. Whatever does not fit is counted and otherwise ignored.
+/// Invariants: every fragment of an event is requested once, to memory that overlaps no other
+/// fragment; at most `parallel_sends` fragments of an event are in flight; an event is built once,
+/// when its last fragment has arrived. Invalid input is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: when is_drained, every event that was assigned has the fragments of
-/// all live readout units; on_end gives out those that lack others.
+/// An epoch ends with on_close: when is_drained, every assigned event has the fragments of all live
+/// readout units; on_end delivers those that lack fragments of lost units.
 class DaqpipeBuilder {
   public:
     struct Counters {
@@ -224,7 +224,8 @@ class DaqpipeBuilder {
             Event& event = events_[in_turn_[place]];
             if (event.is_given_out) {
                 ++place;
-            } else if (config_.when_incomplete == WhenIncomplete::deliver) {
+            } else if (config_.when_incomplete == WhenIncomplete::deliver &&
+                       has_any(in_turn_[place])) {
                 ++place;
                 ++counters_.incomplete;
                 event.is_given_out = true;
@@ -327,6 +328,12 @@ class DaqpipeBuilder {
     [[nodiscard]] std::size_t first_of(SlotTable::Slot slot) const {
         return std::size_t{slot} * config_.sources;
     }
+    /// Is any of its fragments here?
+    [[nodiscard]] bool has_any(SlotTable::Slot slot) const {
+        const auto first = fragments_.begin() + static_cast<std::ptrdiff_t>(first_of(slot));
+        const auto end = first + config_.sources;
+        return std::find(first, end, Fragment::here) != end;
+    }
     [[nodiscard]] Fragment* fragments_of(SlotTable::Slot slot) {
         return fragments_.data() + first_of(slot);
     }
@@ -366,16 +373,17 @@ struct DaqpipeWrite {
     friend constexpr bool operator==(const DaqpipeWrite&, const DaqpipeWrite&) = default;
 };
 
-/// What a readout unit asks of its driver. It must not call the unit back.
+/// The outputs of a readout unit, which the driver implements. None may call the unit back.
 template <class Out>
 concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
     /// Write, tell the builder when it is there, and call on_write_done.
     out.write(write);
 };
 
-/// Untimed, builders are served in turn, from its own number downwards, as they ask in the pull's
-/// barrel order; one that waits for nothing loses its turn. Requests of a builder are served in the
-/// order they came. Timed, in slot n only builder (self − n) mod builders is served.
+/// Untimed, builder units are served in turn, from the unit's own number downwards, as they request
+/// in barrel order; a builder unit without a pending request is skipped. Requests of a builder unit
+/// are served in order of arrival. Timed, in slot n only builder unit (self − n) mod builders is
+/// served.
 ///
 /// Invariants: a request is served once, while fragments in flight keep within their limit;
 /// whatever does not fit is counted and otherwise ignored.

@@ -336,7 +336,7 @@ class DaqpipeCheck {
     void incomplete(BuilderIndex b, EventId id) {
         Event& here = event(id);
         promise(next_event_ && !here.is_built && !here.is_incomplete &&
-                    here.here.size() < readouts_.size() &&
+                    here.here.size() < readouts_.size() && !here.here.empty() &&
                     when_incomplete_ == WhenIncomplete::deliver,
                 "what lacks fragments at the end is given out once");
         here.is_incomplete = true;
@@ -406,7 +406,8 @@ class DaqpipeCheck {
             return;
         }
         promise(is_before, "what was taken does not come again in the next epoch");
-        promise(here.is_built || here.is_incomplete || when_incomplete_ == WhenIncomplete::drop,
+        promise(here.is_built || here.is_incomplete || here.here.empty() ||
+                    when_incomplete_ == WhenIncomplete::drop,
                 "every event that was taken is built, given out incomplete, or dropped");
         for (SourceIndex r = 0; r < readouts_.size(); ++r) {
             promise(readout_fates_[r].is_lost || here.here.contains(r),

@@ -190,6 +190,20 @@ TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.end(), (Outputs{"incomplete 3: 101", "incomplete 4: 101"}));
 }
 
+TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
+    BuilderScene scene({.sources = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    scene.assigned(3);
+    scene.assigned(4);
+    scene.fragment(4, 1);
+    scene.last_assignment(2);
+    scene.close({0, 1, 2});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{"incomplete 4: 010"});
+    EXPECT_EQ(scene.builder.counters().incomplete, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.events_held(), 1U);
+}
+
 TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
     BuilderScene scene({.sources = 1, .credits = 2, .largest_fragment = 9});
     scene.assigned(3);

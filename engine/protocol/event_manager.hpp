@@ -1,8 +1,9 @@
-// The event manager: gives every event to a builder unit.
+// The event manager: assigns every event to a builder unit.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -12,7 +13,7 @@
 
 namespace daqloom::protocol {
 
-/// Who gets the next event, among the builders with a free slot.
+/// The policy that selects a builder unit for the next event, among those with a free slot.
 enum class Assignment {
     round_robin,  ///< the next one after the last assigned
     least_busy,   ///< the one with the fewest events; of several, the next in turn
@@ -25,7 +26,8 @@ struct EventManagerConfig {
     Assignment assignment = Assignment::round_robin;
 };
 
-/// What an event manager asks of its driver. `assign` must not call the manager back.
+/// The outputs of an event manager, which the driver implements. `assign` must not call the manager
+/// back.
 template <class Out>
 concept EventManagerOut =
     requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
@@ -38,8 +40,8 @@ concept EventManagerClosingOut = requires(Out& out, BuilderIndex builder, std::u
 };
 
 /// Invariants: no builder has more than `concurrent_events`; events are assigned in the order they
-/// came; an event waits in the backlog only while every builder is full, or when the epoch is
-/// closed.
+/// came; an event waits in the backlog only while every builder is full, while the lease does not
+/// reach it, or when the epoch is closed.
 class EventManager {
   public:
     struct Counters {
@@ -55,7 +57,7 @@ class EventManager {
     template <EventManagerOut Out>
     void on_event(EventId event, Out& out) {
         ++counters_.events;
-        if (free_slots_ == 0 || is_closing_) {
+        if (free_slots_ == 0 || !backlog_.empty() || !may_assign(event)) {
             backlog_.push(event);
             counters_.backlog_peak = std::max(counters_.backlog_peak, backlog());
             return;
@@ -72,12 +74,19 @@ class EventManager {
         ++counters_.done;
         --in_flight_[builder];
         ++free_slots_;
-        // A backlog means that every builder was full: the free slot is the only one.
-        if (!backlog_.empty() && !is_closing_) {
-            const EventId event = backlog_.front();
-            backlog_.pop();
-            assign(event, builder, out);
+        if (may_assign_next() && free_slots_ == 1) {  // the usual case: there is nothing to choose
+            assign_next(builder, out);
+        } else {
+            assign_backlog(out);
         }
+    }
+
+    /// Only events before this one may be assigned, until the next call; at first there is no
+    /// limit. Others wait in the backlog.
+    template <EventManagerOut Out>
+    void on_lease(std::uint64_t event_end, Out& out) {
+        leased_until_ = event_end;
+        assign_backlog(out);
     }
 
     /// The epoch is being closed: what has not been assigned stays in the backlog.
@@ -97,6 +106,28 @@ class EventManager {
 
   private:
     EventManager(EventManagerConfig config, base::RandomStream random);
+
+    [[nodiscard]] bool may_assign(EventId event) const {
+        return !is_closing_ && static_cast<std::uint64_t>(event) < leased_until_;
+    }
+
+    [[nodiscard]] bool may_assign_next() const {
+        return !backlog_.empty() && may_assign(backlog_.front());
+    }
+
+    template <EventManagerOut Out>
+    void assign_next(BuilderIndex builder, Out& out) {
+        const EventId event = backlog_.front();
+        backlog_.pop();
+        assign(event, builder, out);
+    }
+
+    template <EventManagerOut Out>
+    void assign_backlog(Out& out) {
+        while (free_slots_ > 0 && may_assign_next()) {
+            assign_next(choose(), out);
+        }
+    }
 
     template <EventManagerOut Out>
     void assign(EventId event, BuilderIndex builder, Out& out) {
@@ -135,6 +166,7 @@ class EventManager {
     std::uint64_t free_slots_;              ///< over all builders
     BuilderIndex next_in_turn_ = 0;
     base::Ring<EventId> backlog_;
+    std::uint64_t leased_until_ = std::numeric_limits<std::uint64_t>::max();  ///< see on_lease
     bool is_closing_ = false;
     Counters counters_;
 };

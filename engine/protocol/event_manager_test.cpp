@@ -38,6 +38,11 @@ class Scene {
         return std::exchange(assigned_, {});
     }
 
+    Assignments lease(std::uint64_t event_end) {
+        manager.on_lease(event_end, *this);
+        return std::exchange(assigned_, {});
+    }
+
     /// How many each builder gets in all.
     Assignments close() {
         manager.on_close(*this);
@@ -158,6 +163,17 @@ TEST(EventManager, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_EQ(message({.builders = 0}), "event manager: 0 builders; give 1 to 1000000");
     EXPECT_EQ(message({.builders = 1, .concurrent_events = 0}),
               "event manager: 0 concurrent events; give 1 to 1000000");
+}
+
+TEST(EventManager, AssignsNothingBeyondItsLeaseAndThenInTheOrderThatEventsCame) {
+    Scene scene({.builders = 2, .concurrent_events = 2});
+    EXPECT_EQ(scene.lease(1), Assignments{});
+    EXPECT_EQ(scene.events(4), (Assignments{{0, 0}}));
+    EXPECT_EQ(scene.done(0), Assignments{}) << "there is room, and no lease";
+    EXPECT_EQ(scene.lease(3), (Assignments{{1, 1}, {2, 0}}));
+    EXPECT_EQ(scene.events(1), Assignments{}) << "none overtakes those that wait";
+    EXPECT_EQ(scene.lease(0), Assignments{});
+    EXPECT_EQ(scene.lease(9), (Assignments{{3, 1}, {4, 0}}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How large events and their fragments are.
+// The sizes of events and of their fragments.
 #pragma once
 
 #include <algorithm>
@@ -64,8 +64,8 @@ constexpr base::Bytes fragment_size(base::Bytes event_size, SourceIndex source,
     return event_size / sources + (source < event_size % sources ? 1 : 0);
 }
 
-/// How large the fragment is with which each source answers: its part of the event, by weight. The
-/// parts add up to the event; an empty one is raised to one byte, so that every source answers.
+/// The size of each source's fragment: its part of the event, by weight. The parts add up to the
+/// event; an empty part is raised to one byte, so that every source answers.
 class FragmentShares {
   public:
     /// One weight above zero for each source; none at all: equal parts.

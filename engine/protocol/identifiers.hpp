@@ -1,4 +1,4 @@
-// Who is who in event building.
+// Identifiers of events, units and sources.
 #pragma once
 
 #include <cstdint>

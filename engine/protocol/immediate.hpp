@@ -1,4 +1,5 @@
-// The 32 bits that come with a write: what has been written, so that the builder can count it.
+// The 32 immediate bits of a write: they identify the written MFP, so that the builder unit can
+// count it.
 //
 //     31 … 26  epoch mod 64
 //     25 … 16  slot: the MEP's turn at its builder, mod 1024

@@ -1,4 +1,4 @@
-// Which bunch crossings of the LHC a random trigger accepts.
+// A random trigger on LHC bunch crossings, with dead time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ struct LeakyBucket {
 
 /// A trigger that accepts each filled crossing with one probability, unless dead time vetoes it.
 ///
-/// A veto does not depend on what would have happened under it. So no crossing is ever looked at in
-/// vain: the next accepted one is a geometric number of filled crossings after the first live one.
+/// A veto does not depend on the triggers that it suppresses. Therefore vetoed crossings need not
+/// be simulated: the next accepted one is a geometric number of filled crossings after the first
+/// live one.
 class LhcTrigger {
   public:
     /// A filled orbit of one crossing without dead time.

@@ -1,4 +1,4 @@
-// Linear shifting: who sends to whom in which phase.
+// Linear shifting: the schedule of senders and receivers in each phase.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace daqloom::protocol {
 /// A place in the schedule, 0 … slots − 1.
 using SlotIndex = std::uint32_t;
 
-/// To whom `sender` sends in a phase, 0 … slots − 1: to the slot `phase` places further on.
+/// The receiver of `sender` in a phase, 0 … slots − 1: the slot `phase` places further on.
 constexpr SlotIndex receiver_of(SlotIndex sender, std::uint32_t phase, std::uint32_t slots) {
     const std::uint32_t left = slots - sender;
     return phase < left ? sender + phase : phase - left;
 }
 
-/// From whom `receiver` gets data in a phase.
+/// The sender to `receiver` in a phase.
 constexpr SlotIndex sender_to(SlotIndex receiver, std::uint32_t phase, std::uint32_t slots) {
     return receiver_of(receiver, phase == 0 ? 0 : slots - phase, slots);
 }
 
 /// The schedule: as many phases as slots, in phase n slot i sends to slot (i + n) mod slots. A slot
-/// holds a readout unit, a builder unit, one of each, or nobody: then it is a dummy, which keeps
-/// the others in step with the routing at the price of one idle phase each.
+/// holds a readout unit, a builder unit, one of each (folded), or no unit: then it is a dummy,
+/// which keeps the schedule aligned with the routing at the cost of one idle phase for each unit.
 ///
 /// Units are numbered on their own, without gaps. In a round of all phases each readout unit meets
 /// each builder unit once; where both share a node that is phase 0, a local copy.
@@ -78,16 +78,17 @@ class LinearShift {
         return slot_of_builder_[unit];
     }
 
-    /// To whom a readout unit sends in a phase, or `nobody`.
+    /// The builder unit to which a readout unit sends in a phase, or `nobody`.
     [[nodiscard]] BuilderIndex builder_for(ReadoutIndex unit, std::uint32_t phase) const {
         return builder_in_[receiver_of(slot_of_readout_[unit], phase, phases())];
     }
-    /// Who sends to a builder unit in a phase, or `nobody`.
+    /// The readout unit that sends to a builder unit in a phase, or `nobody`.
     [[nodiscard]] ReadoutIndex readout_for(BuilderIndex unit, std::uint32_t phase) const {
         return readout_in_[sender_to(slot_of_builder_[unit], phase, phases())];
     }
 
-    /// A readout unit's round: the phases in which it sends, and to whom. Lives as long as `this`.
+    /// A readout unit's round: the phases in which it sends, and the receivers. Valid as long as
+    /// `this`.
     [[nodiscard]] auto turns_of(ReadoutIndex unit) const {
         return std::views::iota(std::uint32_t{0}, phases()) |
                std::views::transform([this, unit](std::uint32_t phase) {

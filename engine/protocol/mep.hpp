@@ -28,7 +28,8 @@ enum class MepState : std::uint16_t {
     empty = 2,  ///< the source had no MFP for these events: 0 bytes
 };
 
-/// What a builder does with a MEP that lacks MFPs of readout units that were lost.
+/// The handling of a MEP that lacks MFPs of lost readout units. One that lacks all of them is
+/// dropped either way.
 enum class WhenIncomplete { deliver, drop };
 
 struct MepEntry {
@@ -51,7 +52,7 @@ struct MepHeader {
 inline constexpr std::uint32_t mep_magic = 0x3150454d;
 inline constexpr std::uint32_t largest_mep_sources = 65'536;
 
-/// What a MEP has in front of its MFPs.
+/// The size of a MEP's header and table, in front of its MFPs.
 constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::Bytes{16} * sources; }
 
 /// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP. Fails
@@ -59,14 +60,14 @@ constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::By
 base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
                                 std::span<std::uint8_t> mep);
 
-/// The size that a MEP says it has, from its first `mep_overhead(0)` bytes or more.
+/// The size in a MEP's header, from its first `mep_overhead(0)` bytes or more.
 base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
 
-/// A MEP in memory that somebody else owns, and that does not change meanwhile.
+/// A view of a MEP in memory, which must not change meanwhile.
 class MepView {
   public:
-    /// Whatever the bytes are: either every MFP of the table lies within `memory`, behind the table
-    /// and without overlap, and the size is that of `memory`, or this fails.
+    /// Validates arbitrary bytes: fails unless every MFP of the table lies within `memory`, after
+    /// the table and without overlap, and the size is that of `memory`.
     static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
 
     [[nodiscard]] const MepHeader& header() const { return header_; }

@@ -1,4 +1,4 @@
-// Where every multi-fragment packet (MFP) lies in a multi-event packet (MEP).
+// The offset of every multi-fragment packet (MFP) in a multi-event packet (MEP).
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,6 @@ namespace {
 using base::Bytes;
 using Memory = std::span<const std::uint8_t>;
 
-constexpr std::size_t most_fragments = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t largest_fragment = std::numeric_limits<std::uint16_t>::max();
 
 constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
@@ -54,9 +53,9 @@ class Writer {
 
 base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFragment> fragments,
                                  std::span<std::uint8_t> out) {
-    if (fragments.size() > most_fragments) {
-        return base::failure(
-            fmt::format("MFP of {} fragments; give at most {}", fragments.size(), most_fragments));
+    if (fragments.size() > most_mfp_fragments) {
+        return base::failure(fmt::format("MFP of {} fragments; give at most {}", fragments.size(),
+                                         most_mfp_fragments));
     }
     if (header.align > largest_mfp_align) {
         return base::failure(

@@ -39,14 +39,16 @@ struct MfpFragment {
 inline constexpr std::uint16_t mfp_magic = 0x40ce;
 inline constexpr base::Bytes mfp_header_bytes = 20;
 inline constexpr std::uint8_t largest_mfp_align = 16;
+inline constexpr std::uint16_t most_mfp_fragments = 65'535;  ///< as many as 16 bits count
 
-/// What an MFP of so many fragments has in front of them.
+/// The size of an MFP's header, types and sizes, in front of so many fragments.
 constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
     const auto padded = [](base::Bytes bytes) { return (bytes + 3) & ~base::Bytes{3}; };
     return mfp_header_bytes + padded(fragments) + padded(base::Bytes{2} * fragments);
 }
 
-/// Whether memory begins like an MFP that fills all of it; for its fragments see MfpView.
+/// Whether memory begins with the header of an MFP that has the size of the memory; its fragments
+/// are not checked (see MfpView).
 constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
     const auto at = [&](std::size_t place) {
         return std::to_integer<std::uint32_t>(memory[place]);
@@ -66,10 +68,10 @@ base::expected<base::Bytes> encode_mfp(const MfpHeader& header,
                                        std::span<const MfpFragment> fragments,
                                        std::span<std::uint8_t> out);
 
-/// The size that an MFP says it has, from its first `mfp_header_bytes` or more.
+/// The packet size in an MFP's header, from its first `mfp_header_bytes` or more.
 base::expected<base::Bytes> mfp_size(std::span<const std::uint8_t> front);
 
-/// An MFP in memory that somebody else owns; a range of MfpFragment.
+/// A view of an MFP in memory; a range of MfpFragment.
 class MfpView {
   public:
     class Iterator {
@@ -109,8 +111,8 @@ class MfpView {
         std::size_t payload_at_ = 0;
     };
 
-    /// The MFP at the front of `memory`. Whatever the bytes are: either all of it lies within
-    /// `memory`, its packet size is what its fragments take, or this fails.
+    /// The MFP at the front of `memory`. Validates arbitrary bytes: fails unless all of the MFP
+    /// lies within `memory` and its packet size agrees with its fragments.
     static base::expected<MfpView> decode(std::span<const std::uint8_t> memory);
 
     [[nodiscard]] const MfpHeader& header() const { return header_; }

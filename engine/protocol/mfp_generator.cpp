@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "protocol/little_endian.hpp"
 #include "protocol/mep_layout.hpp"
@@ -13,8 +12,6 @@ namespace daqloom::protocol {
 namespace {
 
 using base::Bytes;
-
-constexpr std::uint32_t most_fragments = std::numeric_limits<std::uint16_t>::max();
 
 constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
     return aligned(bytes, Bytes{1} << align);
@@ -37,11 +34,11 @@ void pad(std::span<std::uint8_t> memory, Bytes at, Bytes end) {
 }  // namespace
 
 base::expected<MfpGenerator> MfpGenerator::make(MfpGeneratorConfig config) {
-    if (config.packing < 1 || config.packing > most_fragments) {
+    if (config.packing < 1 || config.packing > most_mfp_fragments) {
         return base::failure(
             fmt::format("MFPs of {} fragments: an MFP counts its fragments with 16 bits; give a "
                         "packing of 1 to {}",
-                        config.packing, most_fragments));
+                        config.packing, most_mfp_fragments));
     }
     if (config.align > largest_mfp_align) {
         return base::failure(

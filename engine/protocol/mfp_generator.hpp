@@ -1,5 +1,5 @@
-// Multi-fragment packets (MFPs) with generated fragments: all of it follows from the source and the
-// first event, so that whoever knows the settings can check every byte.
+// Multi-fragment packets (MFPs) with generated fragments. Their content depends only on the
+// settings, the source and the first event, so that a checker can verify every byte.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How large the multi-fragment packets (MFPs) of a source are.
+// The sizes of a source's multi-fragment packets (MFPs).
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What a generated fragment contains, so that every byte of a built event can be checked.
+// The content of a generated fragment, by which every byte of a built event can be checked.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ constexpr std::uint64_t pattern_hash(std::uint16_t source, std::uint64_t event) 
 }
 
 /// The bytes of a source's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
-/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. Any other
-/// source, event, place or length shows.
+/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. A different source,
+/// event, offset or length is detected.
 void fill_pattern(std::uint16_t source, std::uint64_t event, std::span<std::uint8_t> payload);
 
 /// The offset of the first byte that is not of the pattern; the size if all are.
 std::size_t check_pattern(std::uint16_t source, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
-/// Sizes of fragments that a checker can tell without having seen those before: each is drawn from
-/// a table of 2^16 sizes by the first 16 bits of `pattern_hash`.
+/// Sizes of fragments that a checker can compute for each fragment independently: each is taken
+/// from a table of 2^16 sizes by the first 16 bits of `pattern_hash`.
 class PatternSizes {
   public:
     static constexpr base::Bytes largest_mean = 60'000;

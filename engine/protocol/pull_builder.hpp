@@ -21,7 +21,7 @@ struct PullBuilderConfig {
     std::uint32_t concurrent_events = 32;
 };
 
-/// What a builder asks of its driver. None of the three may call the builder back.
+/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
 concept PullBuilderOut = requires(Out& out, EventId event, SourceIndex source) {
     out.request(event, source);
@@ -33,8 +33,8 @@ concept PullBuilderOut = requires(Out& out, EventId event, SourceIndex source) {
 /// on outstanding fragments permits.
 ///
 /// Invariants: every fragment of an assigned event is requested once; an event is built once, when
-/// the last of them came; outstanding fragments and events held stay within their limits. Whatever
-/// does not fit (an event twice, a fragment twice, from a source that was not asked, …) is counted
+/// its last fragment has arrived; outstanding fragments and held events stay within their limits.
+/// Invalid input (a duplicate event or fragment, a fragment that was not requested, …) is counted
 /// and otherwise ignored.
 class PullBuilder {
   public:

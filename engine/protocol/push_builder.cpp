@@ -60,6 +60,9 @@ std::optional<std::string> problem_of(const PushBuilderConfig& config) {
         return fmt::format("output buffer of {} bytes; give 1 to {}", config.output_buffer,
                            largest_output);
     }
+    if (auto problem = problem_of_output(config.output_buffer, config.usual_mep)) {
+        return problem;
+    }
     if (config.output_meps < 1) {
         return "output buffer for no MEP; give 1 or more";
     }
@@ -84,6 +87,16 @@ std::vector<std::uint32_t> sums_of(const std::vector<std::uint32_t>& numbers) {
 }
 
 }  // namespace
+
+std::optional<std::string> problem_of_output(Bytes output_buffer, Bytes usual_mep) {
+    if (usual_mep <= output_buffer) {
+        return std::nullopt;
+    }
+    return fmt::format(
+        "output_buffer of {} bytes; a multi-event packet takes about {}: give several times as "
+        "much, or pack fewer fragments",
+        output_buffer, usual_mep);
+}
 
 base::expected<PushBuilder> PushBuilder::make(PushBuilderConfig config) {
     if (const auto problem = problem_of(config)) {
@@ -151,6 +164,11 @@ Bytes PushBuilder::written_bytes(std::uint64_t turn) const {
         bytes += is_written(mep, source) ? sizes[source] : 0;
     }
     return bytes;
+}
+
+bool PushBuilder::has_any(std::uint64_t turn) const {
+    const auto written = written_.begin() + static_cast<std::ptrdiff_t>(slot_of(turn) * sources());
+    return std::find(written, written + sources(), true) != written + sources();
 }
 
 std::uint64_t PushBuilder::next_mep() const {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -42,10 +43,10 @@ constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
     return end <= builder ? 0 : (end - builder - 1) / builders + 1;
 }
 
-/// What a builder does with a MEP for which its output buffer has no room.
+/// The handling of a MEP for which the output buffer has no space.
 enum class WhenFull {
-    discard,  ///< drops it, everywhere, and goes on
-    wait,     ///< holds it, and with it sooner or later the whole event builder
+    discard,  ///< all units discard it, and the run goes on
+    wait,     ///< it waits, and with it all units (back-pressure)
 };
 
 struct PushBuilderConfig {
@@ -58,6 +59,8 @@ struct PushBuilderConfig {
     /// As the readout units have it.
     std::uint32_t announced_meps = 1;
     base::Bytes output_buffer = base::Bytes{1} << 30;
+    /// What a usual MEP takes of it, all in all; 0: not known.
+    base::Bytes usual_mep = 0;
     /// So many MEPs fill the output buffer, however small they are.
     std::uint64_t output_meps = std::numeric_limits<std::uint64_t>::max();
     WhenFull when_full = WhenFull::discard;
@@ -65,7 +68,11 @@ struct PushBuilderConfig {
     MepLayout layout = {};
 };
 
-/// What a builder asks of its driver. None of these may call the builder back.
+/// An error if the output buffer is smaller than one MEP of `usual_mep` bytes: all MEPs would be
+/// discarded as fast as they can be announced.
+std::optional<std::string> problem_of_output(base::Bytes output_buffer, base::Bytes usual_mep);
+
+/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
 concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, base::Bytes bytes,
                                   std::span<const base::Bytes> offsets) {
@@ -91,18 +98,19 @@ concept PushBuilderClosingOut =
         out.incomplete(mep, bytes, bytes);
     };
 
-/// MEPs are answered in order, each when all readout units have announced it: granted if it has its
-/// place in the output buffer, which it keeps until it has been processed.
+/// MEPs are answered in order, each when all readout units have announced its sizes. A MEP is
+/// granted if the output buffer has space for it, which it keeps until it has been processed.
 ///
-/// Invariants: a MEP is answered once, to all readout units alike; no two places overlap; a granted
-/// MEP is built once, when the last MFP is there; granted and not yet built are at most
-/// `concurrent_meps`. Messages may overtake each other. Whatever does not fit (sizes that come
-/// twice, an MFP that was not granted, …) is counted and otherwise ignored.
+/// Invariants: a MEP is answered once, with the same answer to all readout units; no two MEPs
+/// overlap in the output buffer; a granted MEP is built once, when its last MFP has arrived; at
+/// most `concurrent_meps` are granted and not yet built. Messages may be reordered. Invalid input
+/// (duplicate sizes, an MFP that was not granted, …) is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: builders tell all readout units how far they have answered, these
-/// see how far the furthest has, and announce all MEPs before that to the others: no number is left
-/// out. When is_drained, every granted MEP has the MFPs of all live readout units, as these write
-/// all that was granted; on_end gives out those that lack others.
+/// An epoch ends with on_close: builder units send the last MEP that they have answered to all
+/// readout units, which announce all MEPs up to the furthest of these to the other builder units,
+/// so that no number is left out. When is_drained, every granted MEP has the MFPs of all live
+/// readout units, which write all that was granted; on_end delivers the MEPs that lack MFPs of lost
+/// units.
 ///
 /// Sources are the streams of all readout units, numbered through.
 class PushBuilder {
@@ -129,7 +137,7 @@ class PushBuilder {
 
     static base::expected<PushBuilder> make(PushBuilderConfig config);
 
-    /// What a readout unit holds of a MEP, in bytes, one size per stream.
+    /// A readout unit announces the sizes of its MFPs of a MEP, in bytes, one per stream.
     template <PushBuilderOut Out>
     void on_sizes(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> sizes, Out& out) {
         if (!fits(readout, mep, sizes)) {
@@ -182,11 +190,19 @@ class PushBuilder {
         go_on(out);
     }
 
+    /// Only MEPs before this turn may be answered, until the next call; at first there is no limit.
+    /// What is announced meanwhile is kept.
+    template <PushBuilderOut Out>
+    void on_lease(std::uint64_t turn_end, Out& out) {
+        leased_until_ = turn_end;
+        go_on(out);
+    }
+
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no more is answered than what other builders are ahead, and
-    /// nothing comes from lost readout units any more. Comes again when more are lost, or when it
-    /// takes too long: from then on, nothing waits for room. Precondition: there are such units.
+    /// The epoch is being closed: MEPs are answered only up to the furthest of the other builder
+    /// units, and lost readout units send nothing more. Called again if more are lost, or if it
+    /// takes too long: from then on, no MEP waits for space. Precondition: there are such units.
     template <PushBuilderClosingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
@@ -229,7 +245,7 @@ class PushBuilder {
                 continue;
             }
             const base::Bytes bytes = written_bytes(turn);
-            if (config_.when_incomplete == WhenIncomplete::deliver) {
+            if (config_.when_incomplete == WhenIncomplete::deliver && has_any(turn)) {
                 ++counters_.incomplete;
                 counters_.incomplete_bytes += bytes;
                 out.incomplete(mep_of(config_.self, turn, config_.builders), here.place,
@@ -312,6 +328,8 @@ class PushBuilder {
     [[nodiscard]] std::uint64_t count_awaited() const;
     /// Of a MEP's MFPs, those that are here.
     [[nodiscard]] base::Bytes written_bytes(std::uint64_t turn) const;
+    /// Is any of its MFPs there?
+    [[nodiscard]] bool has_any(std::uint64_t turn) const;
     [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
         return readout < readouts() && lost_[readout];
     }
@@ -328,7 +346,7 @@ class PushBuilder {
 
     template <PushBuilderOut Out>
     void answer_what_is_complete(Out& out) {
-        while (next_to_answer_ < answer_until_ &&
+        while (next_to_answer_ < std::min(answer_until_, leased_until_) &&
                next_to_answer_ < oldest_ + config_.concurrent_meps &&
                meps_[slot_of(next_to_answer_)].announced == readouts()) {
             if (!answer_next(out)) {
@@ -454,7 +472,8 @@ class PushBuilder {
     ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
     std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
     std::uint64_t next_to_answer_ = 0;         ///< turn
-    std::uint64_t answer_until_ = no_end;      ///< turn
+    std::uint64_t answer_until_ = no_end;      ///< turn, when the epoch ends
+    std::uint64_t leased_until_ = no_end;      ///< turn, see on_lease
     std::vector<bool> lost_;                   ///< per readout unit
     std::vector<std::uint64_t> turn_ends_;     ///< of on_last_announcement, per readout unit
     bool is_closing_ = false;

@@ -63,6 +63,10 @@ class Scene {
         builder.on_last_announcement(readout, turn_end, *this);
         return std::exchange(outputs_, {});
     }
+    Outputs lease(std::uint64_t turn_end) {
+        builder.on_lease(turn_end, *this);
+        return std::exchange(outputs_, {});
+    }
     Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
         builder.on_close(lost, *this);
         return std::exchange(outputs_, {});
@@ -278,6 +282,23 @@ TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
     EXPECT_EQ(scene.builder.output_held(), 60);
 }
 
+TEST(PushBuilder, DropsAMepOfWhichNothingCame) {
+    Scene scene({.streams = {1, 1}, .concurrent_meps = 2, .output_buffer = 100});
+    for (std::uint64_t mep = 0; mep < 2; ++mep) {
+        scene.sizes(0, mep, {10});
+        scene.sizes(1, mep, {20});
+    }
+    scene.written(1, 0, 1);
+    scene.close({0, 1});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{"incomplete 1 at 30, 30 B: 01, 10 20"});
+    EXPECT_EQ(scene.builder.counters().incomplete, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped_bytes, 0);
+    EXPECT_EQ(scene.processed(1), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 0);
+}
+
 TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
     Scene scene({.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
     scene.sizes(0, 0, {10});
@@ -328,10 +349,40 @@ TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_EQ(message({.streams = {}}), "push builder: 0 readout units; give 1 to 65536");
     EXPECT_NE(message({.concurrent_meps = 0}).find("0 concurrent"), std::string::npos);
     EXPECT_NE(message({.output_buffer = 0}).find("output buffer of 0 bytes"), std::string::npos);
+    EXPECT_NE(message({.output_buffer = 99, .usual_mep = 100})
+                  .find("output_buffer of 99 bytes; a multi-event packet takes about 100"),
+              std::string::npos);
+    EXPECT_TRUE(PushBuilder::make({.output_buffer = 100, .usual_mep = 100}));
     EXPECT_NE(message({.layout = {.alignment = 3}}).find("alignment of 3 bytes"),
               std::string::npos);
     EXPECT_NE(message({.streams = std::vector<std::uint32_t>(65'536, 1'000)}).find("at a time"),
               std::string::npos);
+}
+
+TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
+    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    EXPECT_EQ(scene.lease(1), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), (Outputs{"0 of 0 to 0"}));
+    EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B"}))
+        << "what was granted is built";
+    EXPECT_EQ(scene.builder.next_mep(), 1U);
+    EXPECT_EQ(scene.lease(2), (Outputs{"1 of 0 to 10"}));
+    EXPECT_EQ(scene.lease(0), Outputs{}) << "it is over";
+    EXPECT_EQ(scene.lease(9), (Outputs{"2 of 0 to 20"}));
+}
+
+TEST(PushBuilder, ClosesWithWhatItsLeaseStillLetsItAnswer) {
+    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    EXPECT_EQ(scene.lease(0), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{});
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0"}));
+    EXPECT_EQ(scene.last_announcement(0, 1), Outputs{}) << "another builder has answered so far";
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.lease(1), (Outputs{"0 of 0 to 0", "last answer 1 to 0"}));
+    EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B"}));
+    EXPECT_TRUE(scene.builder.is_drained());
 }
 
 }  // namespace

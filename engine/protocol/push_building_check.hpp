@@ -754,7 +754,7 @@ class PushBuildingCheck {
         ++outputs_;
         Mep& here = mep(id);
         promise(next_mep_ && !here.is_built && !here.is_incomplete && here.landed < sources() &&
-                    place == here.place && bytes == bytes_of(id),
+                    here.landed > 0 && place == here.place && bytes == bytes_of(id),
                 "what lacks MFPs at the end is given out once, where it lies");
         promise(builder_config_.when_incomplete == WhenIncomplete::deliver,
                 "what is incomplete is not given out where it is to be dropped");
@@ -771,11 +771,12 @@ class PushBuildingCheck {
             const Mep& here = mep(MepId{mep_of_b});
             if (here.place >= 0 && !here.is_built && !here.is_incomplete) {
                 ++dropped;
+                promise(builder_config_.when_incomplete == WhenIncomplete::drop || here.landed == 0,
+                        "a MEP of which anything came is dropped only where it is to be");
                 output_[b].erase(MepId{mep_of_b});
             }
         }
-        promise(dropped == builders_[b].counters().dropped &&
-                    (dropped == 0 || builder_config_.when_incomplete == WhenIncomplete::drop),
+        promise(dropped == builders_[b].counters().dropped,
                 "every granted MEP is built, given out incomplete, or dropped");
         summary_.dropped += dropped;
     }

@@ -44,7 +44,7 @@ struct PushWrite {
     friend constexpr bool operator==(const PushWrite&, const PushWrite&) = default;
 };
 
-/// What a readout unit asks of its driver. None of these may call the unit back.
+/// The outputs of a readout unit, which the driver implements. None may call the unit back.
 template <class Out>
 concept PushReadoutOut =
     requires(Out& out, StreamIndex stream, BuilderIndex builder, MepId mep, base::Bytes bytes,
@@ -70,15 +70,15 @@ concept PushReadoutClosingOut = requires(Out& out, BuilderIndex builder, std::ui
     out.last_announcement(builder, turn);
 };
 
-/// MFP m of each stream belongs to MEP m, which builder m mod builders builds. A builder's MEPs are
-/// announced in order, each when all streams have it, and written in order, when it is the
-/// builder's turn: turns are called by who knows the schedule (see ShiftUnit).
+/// MFP m of each stream belongs to MEP m, which builder unit m mod builders builds. A builder
+/// unit's MEPs are announced in order, each when all streams have their MFP, and written in order,
+/// when it is the builder unit's turn. The schedule (see ShiftUnit) calls the turns.
 ///
-/// Invariants: every MFP is written once, at the place that the builder gave it, or dropped if the
-/// builder discards the MEP; a stream's buffer never overflows: an MFP for which there is no room
-/// waits at the source (back-pressure, counted); no write begins that could not end before the
-/// turn's deadline. Messages may overtake each other. Whatever does not fit is counted and
-/// otherwise ignored.
+/// Invariants: every MFP is written once, at the offset that the builder unit granted, or dropped
+/// if the builder unit discards the MEP; a stream's buffer never overflows: an MFP for which there
+/// is no space waits at the source (back-pressure, counted); no write begins that could not end
+/// before the turn's deadline. Messages may be reordered. Invalid input is counted and otherwise
+/// ignored.
 ///
 /// An epoch ends with on_close, before the MEP that comes after the last that a live builder had
 /// answered by then: all have answered that one's predecessors when is_drained, all these are
@@ -112,8 +112,8 @@ class PushReadout {
 
     static base::expected<PushReadout> make(PushReadoutConfig config);
 
-    /// The source has the stream's next MFP. It is admitted at once, or when there is room; until
-    /// then the source keeps it, and must not come with another one.
+    /// The source has the stream's next MFP. It is admitted at once, or when there is space; until
+    /// then the source keeps it and must not offer another one.
     template <PushReadoutOut Out>
     void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
         if (stream >= config_.streams || streams_[stream].waiting != nothing || bytes < 0 ||
@@ -126,7 +126,7 @@ class PushReadout {
         counters_.blocked += streams_[stream].waiting == nothing ? 0 : 1;
     }
 
-    /// Whether the source may come with another one.
+    /// Whether the source may offer another one.
     [[nodiscard]] bool takes_more(StreamIndex stream) const {
         return streams_[stream].waiting == nothing && !is_closing_;
     }
@@ -142,7 +142,8 @@ class PushReadout {
         admit_what_has_room(stream, out);
     }
 
-    /// Where in its output buffer the builder wants the MFPs of a MEP, one offset per stream.
+    /// A grant: the offsets of the MFPs of a MEP in the builder unit's output buffer, one per
+    /// stream.
     template <PushReadoutOut Out>
     void on_grant(MepId mep, std::span<const base::Bytes> offsets, base::Time now, Out& out) {
         if (!is_unanswered(mep) || offsets.size() != config_.streams ||
@@ -159,7 +160,7 @@ class PushReadout {
         go_on_after_answer(builder_of(mep, config_.builders), now, out);
     }
 
-    /// The builder has no use for the MEP.
+    /// The builder unit discards the MEP.
     template <PushReadoutOut Out>
     void on_discard(MepId mep, base::Time now, Out& out) {
         if (!is_unanswered(mep)) {
@@ -187,7 +188,7 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// From now on, write to nobody.
+    /// From now on, write to no builder unit.
     void on_turn_over() {
         counters_.overran += turn_.is_on ? under_way_ : 0;
         turn_.is_on = false;
@@ -233,10 +234,10 @@ class PushReadout {
     /// no more. May come before on_close, and before those answers.
     void on_last_answer(BuilderIndex builder, std::uint64_t turn_end);
 
-    /// The epoch is being closed: no more is announced than what some builder is ahead of others,
-    /// and what the live builders have granted is written, whosever turn it would be. Comes again
-    /// when more are lost. What is being written to a lost builder is not waited for, but keeps its
-    /// space. Precondition: there are such builders.
+    /// The epoch is being closed: MEPs are announced only up to the furthest that some builder unit
+    /// has answered, and everything that the live builder units have granted is written,
+    /// independent of turns. Called again if more are lost. Writes to a lost builder unit are not
+    /// awaited, but their MFPs keep their space. Precondition: there are such builder units.
     template <PushReadoutClosingOut Out>
     void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
         is_closing_ = true;

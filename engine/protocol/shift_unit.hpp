@@ -1,5 +1,5 @@
-// A readout unit under linear shifting: it goes from phase to phase, in step with the others or
-// not.
+// A readout unit under linear shifting, which goes from phase to phase, with or without
+// synchronisation.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace daqloom::protocol {
 
-/// When a unit goes on to the next phase.
+/// The condition for the next phase.
 enum class PhaseChange {
     by_count,  ///< when so many MEPs have been written, and the others have come as far if there is
                ///< a barrier
     by_time,   ///< at the end of a time window, the last part of which is for writes to end
 };
 
-/// How the units keep in step, if phases change by count.
+/// The synchronisation of the units, if phases change by count.
 enum class ShiftBarrier {
     none,           ///< unsynchronised
     centralised,    ///< as in BarrierKind; participants are the readout units, master is unit 0
     tournament,     ///<
     dissemination,  ///<
-    external,       ///< somebody else's: in the network's hardware, or an ideal one
+    external,       ///< outside of the units: in the network's hardware, or an ideal one
 };
 
 struct ShiftUnitConfig {
@@ -49,7 +49,7 @@ struct ShiftUnitConfig {
     PushReadoutConfig readout = {};
 };
 
-/// Where a unit is in its phase.
+/// The stages of a phase.
 enum class ShiftStage {
     entering,    ///< it has been told to go on
     sending,     ///< it is its builder's turn
@@ -58,8 +58,9 @@ enum class ShiftStage {
     finished,
 };
 
-/// What a unit asks of its driver, besides what PushReadoutOut and BarrierOut ask (but turn_done
-/// and released, which it keeps to itself). None of these may call the unit back.
+/// The outputs of a unit, which the driver implements, in addition to those of PushReadoutOut and
+/// BarrierOut (except turn_done and released, which the unit handles itself). None may call the
+/// unit back.
 template <class Out>
 concept ShiftUnitOut =
     requires(Out& out, std::uint64_t step, ShiftStage stage, base::Time at, Participant to,

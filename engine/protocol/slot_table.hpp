@@ -1,4 +1,4 @@
-// From the number of an event to the place where a builder collects it.
+// A hash table from the number of an event to the slot in which a builder unit collects it.
 #pragma once
 
 #include <bit>

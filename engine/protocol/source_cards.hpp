@@ -1,9 +1,9 @@
-// The cards that streams come from, and the trigger that fills them all alike.
+// The read-out cards of the streams, and the trigger that fills all of them at the same rate.
 //
-// A card has little room. It hands its data to the host's memory as they come, and has their room
-// back when that is acknowledged. The acknowledge at the end of a multi-fragment packet (MFP) may
-// be late: until it comes, the card keeps all that follows. A full card stops the trigger, for all
-// streams, and so the events of that time are lost.
+// A card has a small buffer. It writes its data to the host's memory as they arrive, and frees
+// their space when the write is acknowledged. The acknowledge at the end of a multi-fragment packet
+// (MFP) may be late: until it arrives, the card keeps all later data. A full card stops the trigger
+// for all streams, and the events of that time are lost.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace daqloom::protocol {
 
-/// What cards ask of their driver.
+/// The outputs of the cards, which the driver implements.
 template <class Out>
 concept SourceCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
     /// Call on_timer then; several may be set for a stream.

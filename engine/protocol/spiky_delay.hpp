@@ -1,4 +1,4 @@
-// A delay that is now and then much longer.
+// A random delay with occasional spikes.
 #pragma once
 
 #include "base/distribution.hpp"
@@ -7,8 +7,8 @@
 
 namespace daqloom::protocol {
 
-/// What a card takes to get the room of its data back: an acknowledge over PCIe, with latency
-/// spikes, which the card's buffer has to bridge (source_cards.hpp).
+/// The time until a card's write is acknowledged over PCIe, with latency spikes that the card's
+/// buffer has to bridge (source_cards.hpp).
 struct SpikyDelay {
     base::DelayDistribution usual = {};
     base::DelayDistribution spike = {};

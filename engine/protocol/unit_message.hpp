@@ -1,4 +1,4 @@
-// What readout and builder units tell each other, as bytes. Little-endian:
+// The messages between readout units, builder units and the event manager, as bytes. Little-endian:
 //
 //      0  kind u8 | 0 u8 | count u16 | round u32
 //      8  number u64

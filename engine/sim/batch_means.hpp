@@ -1,4 +1,4 @@
-// How well a simulated average is known.
+// The confidence interval of a simulated time average (batch means).
 #pragma once
 
 #include <cassert>

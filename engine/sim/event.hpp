@@ -1,4 +1,4 @@
-// What waits in the event queue.
+// An event of the event queue.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace daqloom::sim {
 
-/// Something that happens at a time: what, and to which object, is the caller's business.
+/// An event at a time. The caller defines the meaning of its kind and its index.
 struct Event {
     base::Time at;
     std::uint32_t kind = 0;

@@ -1,6 +1,6 @@
 // The pending events of a simulation, earliest first.
 //
-// A calendar of days for what happens soon, a radix wheel for what happens later:
+// A calendar queue of days for near events, and a radix wheel for far events:
 //
 //        today                              horizon
 //          v                                   v
@@ -9,8 +9,9 @@
 // A day is a short span of time and holds a list of events, sorted, of one event or none most of
 // the time; a bit for every day says whether it has any. The days from today to the horizon lie in
 // a ring. Events beyond the horizon wait in the wheel and move to their day when the horizon
-// reaches it. How many days there are and how long they are follows from counting what the lists
-// and the search for the next day cost, so that any mean spacing of events is served alike.
+// reaches it. The number and the length of the days are adapted to the measured cost of the lists
+// and of the search for the next day, so that the cost does not depend on the mean spacing of
+// events.
 //
 // Equal times leave in order of insertion: a list keeps equals in that order, and whatever waited
 // in the wheel has moved to its day before anything can be pushed there directly.
@@ -83,14 +84,14 @@ class EventQueue {
         return event;
     }
 
-    /// The event that will be popped next, unless an earlier one is pushed before; to fetch what it
-    /// needs into the cache. Null when it is too far away to be known.
+    /// The event that will be popped next, unless an earlier one is pushed before; for prefetching
+    /// its data into the cache. Null if it is still in the wheel.
     [[nodiscard]] const Event* upcoming() const {
         return next_day_ == kNever ? nullptr : &nodes_[next_].event;
     }
 
-    /// Time of the earliest event. Requires !empty(). To stop a run at a given time, rather push an
-    /// event that says so.
+    /// Time of the earliest event. Requires !empty(). To stop a run at a given time, push an event
+    /// for that time instead.
     [[nodiscard]] base::Time next_time() const {
         assert(!empty());
         return next_day_ == kNever ? far_.next_time() : upcoming()->at;
@@ -121,7 +122,8 @@ class EventQueue {
     static constexpr std::uint64_t kNever = ~std::uint64_t{0} >> 1;
     static constexpr std::uint64_t kFewestDays = 4096;
     static constexpr std::uint64_t kMostDays = std::uint64_t{1} << 22;
-    /// To spare events the wheel is worth a longer horizon only while its days stay in the cache.
+    /// A longer horizon keeps events out of the wheel, but pays only while its days stay in the
+    /// cache.
     static constexpr std::uint64_t kMostDaysAhead = std::uint64_t{1} << 17;
     static constexpr unsigned kFirstDayBits = 10;  // 1 ns
     static constexpr unsigned kLongestDayBits = 50;
@@ -220,10 +222,10 @@ class EventQueue {
         next_day_ += static_cast<unsigned>(std::countr_zero(busy));
     }
 
-    /// Moves what the horizon has reached from the wheel to its day.
+    /// Moves the events that the horizon has reached from the wheel to their days.
     [[gnu::noinline]] void bring_near() {
         while (!far_.empty()) {
-            // The exact time may take a walk: it is asked for only when it matters.
+            // The exact time may need a search of a list: it is computed only when it matters.
             far_next_ = std::max(today_, day_of(far_.earliest_possible()));
             if (far_next_ - today_ < days_) {
                 far_next_ = day_of(far_.next_time());
@@ -236,8 +238,8 @@ class EventQueue {
         far_next_ = kNever;
     }
 
-    /// Adjusts the calendar to what it has cost lately. The horizon may recede but never comes
-    /// nearer: the wheel takes nothing back.
+    /// Adapts the calendar to its recent cost. The horizon may move further away but never nearer:
+    /// no event moves back into the wheel.
     [[gnu::noinline]] void review() {
         const bool crowded = walked_ > kReviewPeriod / 2;
         const bool sparse = walked_ < kReviewPeriod / 8;

@@ -23,6 +23,14 @@ class Histogram {
         base::Time lowest;  // the bucket is [lowest, lowest + width)
         base::Time width;
         std::uint64_t count = 0;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("lowest", &Bucket::lowest, "Shortest duration of each bucket.");
+            see("width", &Bucket::width, "Width of each bucket.");
+            see("count", &Bucket::count, "How many durations are in each bucket.");
+        }
     };
 
     Histogram() : counts_(Buckets::count) {}
@@ -67,7 +75,7 @@ class Histogram {
         return time(std::clamp(middle, min_, max_));
     }
 
-    /// The buckets that hold something, in rising order.
+    /// The buckets that are not empty, in ascending order.
     [[nodiscard]] std::vector<Bucket> buckets() const {
         std::vector<Bucket> filled;
         for (std::size_t bucket = 0; bucket < Buckets::count; ++bucket) {

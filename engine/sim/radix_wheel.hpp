@@ -1,4 +1,4 @@
-// Events that wait for long, earliest first: a radix wheel.
+// A radix wheel: a priority queue of events that are far in the future.
 //
 // A time in picoseconds is read as eight digits of one byte. An event waits on the
 // level of the highest byte in which its time differs from the cursor, a time no later than any
@@ -74,11 +74,11 @@ class RadixWheel {
         return node->event;
     }
 
-    /// Time of the earliest event. Requires !empty(). May walk a crowded slot: to stop a run at a
-    /// given time, rather push an event that says so.
+    /// Time of the earliest event. Requires !empty(). May search a crowded slot: to stop a run at a
+    /// given time, push an event for that time instead.
     [[nodiscard]] base::Time next_time() const;
 
-    /// A time before which there is no event, found without a walk. Requires !empty().
+    /// A lower bound of the time of the earliest event, found without a search. Requires !empty().
     [[nodiscard]] base::Time earliest_possible() const {
         assert(!empty());
         if (front_ != nullptr) {
@@ -107,7 +107,7 @@ class RadixWheel {
         Node* next;
     };
 
-    /// A list without a branch for the empty one: `end` is where the next node is to be hung up,
+    /// A list that needs no branch for the empty case: `end` points to the place of the next node,
     /// at first `head` itself. The `next` of the last node is not set before the list is taken.
     struct Slot {
         Node* head;

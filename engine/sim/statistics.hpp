@@ -1,4 +1,4 @@
-// What a simulation counts.
+// The statistics of a simulation.
 #pragma once
 
 #include "sim/batch_means.hpp"

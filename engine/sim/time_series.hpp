@@ -1,4 +1,4 @@
-// The course of a step function, such as the bytes in a switch, thinned out to what a plot needs.
+// A step function over time, such as the occupancy of a switch, in bins for plots.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace daqloom::sim {
 ///
 /// Before `start` and from `end` on, values only carry over into the bins.
 ///
-/// A caller for whom the exact value is dear, but who has an upper bound of it, may leave out the
-/// sets that could not change a maximum. This keeps maxima and peak exact as long as the function
-/// rises only where it is called; means are then those through the points that were set.
+/// If the exact value is expensive but an upper bound is known, the caller may omit calls of set
+/// that cannot change a maximum. Maxima and peak stay exact as long as the function rises only at
+/// calls; means are then those of the function through the points that were set.
 ///
 ///     if (series.would_raise(now, upper_bound)) {
 ///         while (series.bin_end() <= now) { series.set(series.bin_end(), exact_value_then); }

@@ -16,8 +16,8 @@ namespace daqloom::sim {
 
 /// Writes the Trace Event Format in JSON, entry by entry, to a file that appears on close().
 ///
-/// A trace has a bound: a browser chokes on gigabytes. Entries beyond it are counted, and the count
-/// stands in the file under otherData.left_out.
+/// The number of entries is limited, since a browser cannot open gigabytes. Further entries are
+/// counted, and the file has the count under otherData.left_out.
 class TraceWriter {
   public:
     /// A row of the timeline. Rows of one group stand together.
@@ -40,10 +40,10 @@ class TraceWriter {
     /// The same pair of names gives the same track.
     Track track(std::string_view group, std::string_view row);
 
-    /// Something that takes from `start` to `end`. Slices of a track may nest but not overlap.
+    /// A slice from `start` to `end`. Slices of a track may nest but not overlap.
     void slice(Track track, std::string_view name, base::Time start, base::Time end,
                std::initializer_list<Argument> arguments = {});
-    /// Something that takes no time.
+    /// An instant without a duration.
     void instant(Track track, std::string_view name, base::Time at,
                  std::initializer_list<Argument> arguments = {});
     /// The value of a step function of the track's group from `at` on, drawn as an area.

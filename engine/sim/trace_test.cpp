@@ -32,7 +32,7 @@ TEST_F(TraceTest, WritesOneEntryPerLine) {
     const auto tor = trace->track("switches", "tor");
     trace->slice(builder, "event 7", Time{1'000'000}, Time{3'500'001},
                  {{"bytes", 5}, {"rank", -1}});
-    trace->instant(builder, "time-out", base::seconds(100));
+    trace->instant(builder, "timeout", base::seconds(100));
     trace->counter(tor, "buffered bytes", Time{1}, 1500);
     ASSERT_TRUE(trace->close());
     EXPECT_EQ(written(), R"({"displayTimeUnit":"ns","traceEvents":[
@@ -41,7 +41,7 @@ TEST_F(TraceTest, WritesOneEntryPerLine) {
 {"ph":"M","pid":2,"tid":2,"name":"process_name","args":{"name":"switches"}},
 {"ph":"M","pid":2,"tid":2,"name":"thread_name","args":{"name":"tor"}},
 {"ph":"X","pid":1,"tid":1,"name":"event 7","ts":1.000000,"dur":2.500001,"args":{"bytes":5,"rank":-1}},
-{"ph":"i","s":"t","pid":1,"tid":1,"name":"time-out","ts":100000000.000000},
+{"ph":"i","s":"t","pid":1,"tid":1,"name":"timeout","ts":100000000.000000},
 {"ph":"C","pid":2,"tid":2,"name":"buffered bytes","ts":0.000001,"args":{"value":1500}}
 ],"otherData":{"left_out":0}}
 )");

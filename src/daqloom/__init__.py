@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import xarray
 
     from daqloom.result import Result
-    from daqloom.scenario import FabricScenario, Scenario
+    from daqloom.scenario import Scenario
+    from daqloom.study.file import Method
 
     __version__: str
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 for _kept_from in ("IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"):
     os.environ.setdefault(_kept_from, "1")
 
-__all__ = ["__version__", "load", "open_study", "write_figure", "write_report"]
+__all__ = ["__version__", "load", "open_study", "sweep", "write_figure", "write_report"]
 
 
 def load(
     scenario: str | PathLike[str], overrides: Iterable[str] | Mapping[str, Any] = ()
-) -> Scenario | FabricScenario:
+) -> Scenario:
     """Read a scenario by name (`daqloom scenarios` lists them) or by the path of its TOML file.
 
     `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
@@ -40,9 +41,9 @@ def load(
 
     Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person.
     """
-    from daqloom.scenario import load_system
+    from daqloom.scenario import load
 
-    return load_system(scenario, overrides)
+    return load(scenario, overrides)
 
 
 def open_study(
@@ -62,9 +63,38 @@ def open_study(
     return open_dataset(path, store=store, quick=quick, course=course)
 
 
-def write_figure(
-    scenario: Scenario | FabricScenario, result: Result, path: str | PathLike[str]
-) -> None:
+def sweep(
+    system: Scenario,
+    axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
+    *,
+    method: Method | Sequence[Method] = "simulate",
+    seeds: int | Sequence[int] = 1,
+    workers: int = 1,
+    store: str | PathLike[str] | None = None,
+    course: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> xarray.Dataset:
+    """Every value of each axis with every other, by one method or several, as a dataset.
+
+    `daqloom.sweep(daqloom.load("small-rack"), {"event.rate": ["1 kHz", "2 kHz"]})`; see
+    `daqloom.study.sweep.sweep` for every argument. Raises `daqloom.study.StudyError`, whose text is
+    one sentence for a person.
+    """
+    from daqloom.study.sweep import sweep as sweep_over
+
+    return sweep_over(
+        system,
+        axes,
+        method=method,
+        seeds=seeds,
+        workers=workers,
+        store=store,
+        course=course,
+        progress=progress,
+    )
+
+
+def write_figure(scenario: Scenario, result: Result, path: str | PathLike[str]) -> None:
     """Write the figure of one result of `scenario`, as `--figure` does; the ending says what kind.
 
     Of a fabric it draws the series that the result has: simulate with `timeline=True` to see what

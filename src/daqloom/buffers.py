@@ -41,8 +41,7 @@ class BufferWriter:
 
         What it shows belongs to this process until the next `reserve` or `commit` only.
         """
-        room: memoryview | None = self._writer.reserve(size)
-        return room
+        return self._writer.reserve(size)
 
     def commit(self, tag: int, size: int) -> None:
         """The first `size` bytes of what was reserved are complete; `tag`: the MFP's number."""
@@ -50,7 +49,7 @@ class BufferWriter:
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until more is acknowledged than when there was no room, or the unit is gone."""
-        return bool(self._writer.wait(timeout_s))
+        return self._writer.wait(timeout_s)
 
     def close(self) -> None:
         """No more will be committed: the reader knows that it is at the end."""
@@ -59,17 +58,17 @@ class BufferWriter:
     @property
     def committed(self) -> int:
         """Pieces that were ever committed, by writers before this one as well."""
-        return int(self._writer.committed)
+        return self._writer.committed
 
     @property
     def acknowledged(self) -> int:
         """Of these, what the reader does not need any more."""
-        return int(self._writer.acknowledged)
+        return self._writer.acknowledged
 
     @property
     def is_abandoned(self) -> bool:
         """The unit is gone."""
-        return bool(self._writer.is_abandoned)
+        return self._writer.is_abandoned
 
 
 class BufferReader:
@@ -87,31 +86,30 @@ class BufferReader:
         The bytes are valid until the piece is acknowledged; then the writer uses their memory
         again. ConnectionError if the writer has damaged the buffer.
         """
-        piece: tuple[int, memoryview] | None = self._reader.next()
-        return piece
+        return self._reader.next()
 
     def acknowledge(self) -> bool:
         """The oldest piece that was read is not needed any more. False: there is none."""
-        return bool(self._reader.acknowledge())
+        return self._reader.acknowledge()
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until there is a piece, the end, or the unit is gone. False: not by then."""
-        return bool(self._reader.wait(timeout_s))
+        return self._reader.wait(timeout_s)
 
     @property
     def outstanding(self) -> int:
         """Pieces that were read and are not acknowledged."""
-        return int(self._reader.outstanding)
+        return self._reader.outstanding
 
     @property
     def is_at_end(self) -> bool:
         """The writer has closed the buffer, and all is read."""
-        return bool(self._reader.is_at_end)
+        return self._reader.is_at_end
 
     @property
     def is_abandoned(self) -> bool:
         """The unit is gone."""
-        return bool(self._reader.is_abandoned)
+        return self._reader.is_abandoned
 
 
 class ServedBuffer:

@@ -7,30 +7,35 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daqloom import cli_conclude
+from daqloom.cli_app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES, group
 from daqloom.cli_compare import compare
 from daqloom.cli_data import app as data_app
 from daqloom.cli_doctor import doctor
 from daqloom.cli_measure import control, measure, unit
-from daqloom.cli_options import Json, Name, Set
+from daqloom.cli_options import Json, JsonList, Name, Quiet, Set, with_options
 from daqloom.cli_report import report
 from daqloom.cli_study import app as study_app
 from daqloom.cli_topology import app as topology_app
-from daqloom.console import check_writable, plain_failures, print_result, progress
+from daqloom.console import (
+    check_writable,
+    plain_failures,
+    present,
+    present_list,
+    progress,
+    whole_or_stopped,
+)
 
 if TYPE_CHECKING:
     from daqloom.scenario import Scenario
 
-app = typer.Typer(
+app = group(
     name="daqloom",
-    add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help keeps the layout of the examples and starts sooner
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,7 +45,8 @@ Figure = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help=f"Write a figure; the ending decides: {', '.join(FIGURES)} (the last for racks).",
+        help=f"Write a figure; the file ending sets its format: {', '.join(FIGURES)} (the last "
+        "for racks).",
     ),
 ]
 
@@ -58,85 +64,90 @@ def top(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print it and exit."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Describe an event-building network once; analyse it in closed form, simulate it by packet.
+    """Describe an event-building network once, then analyse, simulate and measure it.
 
-    How much buffer does a top-of-rack switch need at 12 kHz × 5 MB?
+    How much buffer does a top-of-rack switch need at 12 kHz × 5 MB? How many events does this
+    machine build?
 
     \b
       daqloom analyse atlas-lab
       daqloom simulate atlas-lab
+      daqloom measure laptop
 
     Exit codes: 0 done, 2 bad input, 1 failed while running, 130 interrupted.
     """
 
 
-@app.command()
-def scenarios() -> None:
+@app.command(rich_help_panel=DESCRIBED)
+def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
     with plain_failures():
-        from daqloom.scenario import load_system, presets
+        from daqloom.scenario import load, presets
 
-        names = presets()
-        width = max(map(len, names), default=0)
-        for name in names:
-            print(f"{name:<{width}}  {load_system(name).title}")
+        present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
 
 
-@app.command()
+@app.command(rich_help_panel=DESCRIBED)
 def show(scenario: Name, set_: Set = None) -> None:
-    """Print a scenario with every default.
+    """Print a scenario with all defaults.
 
-    What is printed is a scenario file itself.
+    The output is a scenario file. Comments at its head list the assumed values: keys that the
+    scenario does not give and that have no neutral default.
 
     \b
     Examples:
       daqloom show atlas-lab
-      daqloom show atlas-lab --set switch.tor.model=qfx5120-48y > mine.toml
+      daqloom show atlas-lab --set network.switch.tor.model=qfx5120-48y > mine.toml
     """
     with plain_failures():
-        from daqloom.scenario import load_system, to_toml
+        from daqloom.scenario import assumed_comment, load, to_toml
 
-        print(to_toml(load_system(scenario, set_ or ())), end="")
+        system = load(scenario, set_ or ())
+        print(assumed_comment(system) + to_toml(system), end="")
 
 
-@app.command()
+@app.command(rich_help_panel=DESCRIBED)
 def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
-    """Answer in closed form, at once.
+    """Evaluate the closed forms, in milliseconds.
 
-    Of a rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
-    Of an InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part is full.
+    Rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part saturates.
+
+    Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
+    multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
+    readout unit and a builder unit.
 
     \b
     Examples:
       daqloom analyse atlas-lab
       daqloom analyse atlas-lab --set event.size="2 MB" --set transport.overhead=false
       daqloom analyse my-rack.toml --json
-      daqloom analyse lhcb-run3-test --set shift.barrier=centralised
+      daqloom analyse lhcb-run3-test --set building.barrier=centralised
     """
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import Scenario, ScenarioError, load_system
+        from daqloom.scenario import ScenarioError, load
 
-        system = load_system(scenario, set_ or ())
-        if figure and not isinstance(system, Scenario):
+        system = load(scenario, set_ or ())
+        if figure and not system.is_rack:
             raise ScenarioError(
-                f"--figure {figure}: the closed forms of a fabric have none; leave it out, or take "
-                "a rack such as atlas-lab"
+                f"--figure {figure}: the closed forms of a fabric have no figure; leave it out, "
+                "or use a rack such as atlas-lab"
             )
         result = system.analyse()
-        if figure and isinstance(system, Scenario):
+        if figure and system.is_rack:
             from daqloom.report.result_figure import write
 
             write(figure, system, result)
-        print(result.to_json()) if json else print_result(result)
+        present(result, json=json)
 
 
-@app.command()
+@app.command(rich_help_panel=DESCRIBED)
 def simulate(
     scenario: Name,
     set_: Set = None,
@@ -149,70 +160,76 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="LINK=FILE",
-            help="Record the frames of a link as pcapng, for Wireshark; may be repeated.",
+            help="Record the frames of a link as pcapng for Wireshark; may be repeated.",
         ),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a timeline that ui.perfetto.dev opens."),
+        typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev."),
     ] = None,
     figure: Figure = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help='Virtual time, such as "100 ms", in place of run.duration.'
+        ),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Simulate packet by packet.
 
-    Event rate, collection latency, buffer occupancy, drops, retransmissions, time-outs. Of an
-    InfiniBand fabric, credit by credit: throughput, barriers, waiting for credits; its figure shows
-    who sends to whom when, how long writes take, and what each cable carries.
+    Rack: event rate, event-building latency, buffer occupancy, drops, retransmissions, timeouts.
+    InfiniBand fabric, with credit-based flow control: throughput, barriers, waiting for credits;
+    its figure shows sender and receiver in each phase, write latency and cable load.
+
+    Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
+    multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
+    readout unit and a builder unit.
 
     \b
     Examples:
       daqloom simulate small-rack
-      daqloom simulate atlas-lab --set switch.tor.model=qfx5120-48y --seed 2 --json
+      daqloom simulate atlas-lab --set network.switch.tor.model=qfx5120-48y --seed 2 --json
       daqloom simulate small-rack --pcap access.0.down=builder.pcapng --trace timeline.json
-      daqloom simulate lhcb-10-percent --set shift.barrier=none --figure phases.png
+      daqloom simulate lhcb-10-percent --set building.barrier=none --figure phases.png
     """
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
-        from daqloom.scenario import Scenario, ScenarioError, load_system
+        from daqloom.scenario import ScenarioError, load
 
-        system = load_system(scenario, set_ or ())
-        if pcap and not isinstance(system, Scenario):
+        system = load(scenario, set_ or ())
+        if pcap and not system.is_rack:
             raise ScenarioError(
                 f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
-                "it out, or take a rack such as small-rack"
+                "it out, or use a rack such as small-rack"
             )
         if figure:
             from daqloom.report.result_figure import endings
 
             check_writable(figure, "--figure", endings(system))
-        if seed is not None:
-            try:
-                system = system.with_overrides({"run.seed": seed})
-            except ScenarioError as error:
-                raise ScenarioError(f"--seed: {error}") from None
-        with progress(f"simulating {system.name}") as show_progress:
-            if isinstance(system, Scenario):
-                captures = _captures(pcap or [], system)
-                result = system.simulate(pcap=captures, trace=trace, progress=show_progress)
-            else:
-                result = system.simulate(
-                    trace=trace, timeline=figure is not None, progress=show_progress
-                )
+        system = with_options(system, {"run.seed": seed, "run.duration": duration})
+        kept: dict[str, Any] = {"trace": trace}
+        if system.is_rack:
+            kept["pcap"] = _captures(pcap or [], system)
+        else:
+            kept["timeline"] = figure is not None
+        with progress(f"simulating {system.name}", quiet=quiet) as show:
+            result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
         if figure:
             from daqloom.report.result_figure import write
 
             write(figure, system, result)
-        print(result.to_json()) if json else print_result(result)
+        present(result, json=json)
 
 
 def _captures(options: list[str], system: Scenario) -> dict[str, Path]:
     from daqloom.scenario import ScenarioError
 
     counts = {
-        "source": system.sources.count,
-        "uplink": system.links.uplink.count,
-        "access": system.builders.count,
+        "source": system.readout.units,
+        "uplink": system.network.links.uplink.count,
+        "access": system.builders.units,
     }
     captures: dict[str, Path] = {}
     for option in options:
@@ -229,26 +246,25 @@ def _captures(options: list[str], system: Scenario) -> dict[str, Path]:
                 "the core or .down away from it"
             )
         if link in captures:
-            raise ScenarioError(f"--pcap {option}: {link} is recorded already")
+            raise ScenarioError(f"--pcap {option}: {link} is already recorded")
         if Path(file) in captures.values():
-            raise ScenarioError(f"--pcap {option}: {file} is another link's file already")
+            raise ScenarioError(f"--pcap {option}: {file} is already the file of another link")
         check_writable(Path(file), "--pcap")
         captures[link] = Path(file)
     return captures
 
 
-@app.command()
+@app.command(rich_help_panel=DESCRIBED)
 def demo(
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for the figures and results.")
     ] = Path("demo-output"),
 ) -> None:
-    """Answer the ATLAS question.
+    """Answer the ATLAS question: how much buffer does a top-of-rack switch need?
 
-    How much buffer does a top-of-rack switch need? One table with both methods and three
-    switches, and figures of it.
+    Gives a table with formula and simulation of three switches, and figures.
     """
-    with plain_failures("figures that are complete stay in the output folder"):
+    with plain_failures("complete figures stay in the output folder"):
         check_writable(output / "figure.png", "--output")
         from rich.console import Console
 
@@ -259,12 +275,12 @@ def demo(
 
 for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
     study_app.command()(conclusion)
-app.add_typer(study_app, name="study")
-app.add_typer(topology_app, name="topology")
-app.add_typer(data_app, name="data")
-app.command()(measure)
-app.command()(doctor)
-app.add_typer(control, name="control")
-app.command()(unit)
-app.command()(compare)
-app.command()(report)
+app.command(rich_help_panel=DESCRIBED)(compare)
+app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
+app.command(rich_help_panel=STUDIES)(report)
+app.command(rich_help_panel=LIVE)(measure)
+app.add_typer(control, name="control", rich_help_panel=LIVE)
+app.command(rich_help_panel=LIVE)(unit)
+app.command(rich_help_panel=LIVE)(doctor)
+app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)
+app.add_typer(data_app, name="data", rich_help_panel=NETWORKS_AND_DATA)

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom.cli_options import Json, Name, Set
-from daqloom.console import check_writable, plain_failures, progress
+from daqloom.cli_options import Json, Name, Quiet, Set, with_options
+from daqloom.columns import print_table
+from daqloom.console import assumed, check_writable, plain_failures, progress
 
 if TYPE_CHECKING:
-    from daqloom.scenario import FabricScenario, Scenario
+    from daqloom.scenario import Scenario
     from daqloom.study.beside import Beside
     from daqloom.study.compare import Comparison
 
 FIGURES = (".png", ".pdf", ".svg")
 BESIDE_FIGURES = (*FIGURES, ".html")
 DURATION = "20 ms"
-"""Of a rack: virtual time, from an empty network on."""
+"""Default duration for a rack: virtual time, from an empty network."""
 
 
 def compare(
@@ -28,95 +29,90 @@ def compare(
         str | None,
         typer.Option(
             metavar="TIME",
-            help=f'Of a rack: virtual time, from an empty network on, "{DURATION}" by default. Of '
-            "a fabric: real time of the measurement, warm-up included.",
+            help=f'Rack: virtual time, from an empty network, "{DURATION}" by default. Fabric: '
+            "wall-clock time of the measurement, warm-up included.",
         ),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help='Of a fabric: some of "analyse, simulate, measure"; else all.'
+            metavar="LIST", help='Fabric: some of "analyse, simulate, measure"; all by default.'
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="In place of run.seed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed, in place of run.seed.")
+    ] = None,
+    quiet: Quiet = False,
     figure: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help=f"{', '.join(FIGURES)}; of a fabric also .html, with the table."
+            metavar="FILE",
+            help=f"Write a figure: {', '.join(FIGURES)}; for a fabric also .html, with the table.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Lay the methods beside each other, and say what parts them.
+    """Compare the methods and explain why they disagree.
 
-    Of a rack: formula and simulation on the very same events: what their random spacing does, and
-    what the network does. Of an event builder on a fabric: its closed form, the simulation, and a
-    real run on this machine, one table.
+    Rack: formula and simulation of the same events, and how much of their difference is due to the
+    random spacing of events and how much to the network. Event builder on a fabric: closed form,
+    simulation and a measurement on this machine in one table.
 
     \b
     Examples:
-      daqloom compare atlas-lab --figure parted.png
+      daqloom compare atlas-lab --figure compare.png
       daqloom compare atlas-lab --set event.rate="3 kHz" --duration "100 ms"
       daqloom compare laptop --duration "10 s" --figure laptop.html
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
     """
     with plain_failures():
-        from daqloom.scenario import Scenario, load_system
+        from daqloom.scenario import load
 
-        system = load_system(scenario, set_ or ())
-        if isinstance(system, Scenario):
-            _rack(system, duration or DURATION, methods, seed, figure, json=json)
+        system = load(scenario, set_ or ())
+        if system.is_rack:
+            _rack(system, duration or DURATION, methods, seed, figure, quiet=quiet, json=json)
         else:
-            _fabric(system, duration, methods, seed, figure, json=json)
+            _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)
 
 
 def _fabric(
-    system: FabricScenario,
+    system: Scenario,
     duration: str | None,
     methods: str | None,
     seed: int | None,
     figure: Path | None,
     *,
+    quiet: bool,
     json: bool,
 ) -> None:
     if figure:
         check_writable(figure, "--figure", BESIDE_FIGURES)
-    from daqloom.measure.run import StoppedError, with_options
-    from daqloom.scenario import ScenarioError
     from daqloom.study.beside import METHODS, beside, chosen_methods, usual_methods
 
-    if seed is not None:
-        try:
-            system = system.with_overrides({"run.seed": seed})
-        except ScenarioError as error:
-            raise ScenarioError(f"--seed: {error}") from None
-    system = with_options(system, duration=duration)
+    system = with_options(system, {"run.seed": seed, "measure.duration": duration})
     chosen = usual_methods(system) if methods is None else chosen_methods(methods)
-    try:
-        with progress(f"simulating {system.name}") as simulating:  # noqa: SIM117
-            with progress(f"measuring {system.name}") as measuring:
-                found = beside(
-                    system,
-                    chosen,
-                    simulated=simulating,
-                    measured=lambda how: measuring(how.share),
-                )
-    except StoppedError:
-        raise KeyboardInterrupt from None
+    with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
+        with progress(f"measuring {system.name}", quiet=quiet) as measuring:
+            found = beside(
+                system,
+                chosen,
+                simulated=simulating,
+                measured=lambda how: measuring(how.share),
+            )
     if json:
         print(_records(found))
     else:
         _tell_beside(found)
         if methods is None and len(chosen) < len(METHODS):
             left = ", ".join(sorted(set(METHODS) - set(chosen)))
-            print(f"Left out: {left}; --methods names what to run.")
+            print(f"Left out: {left}; --methods selects the methods to run.")
     if figure:
         from daqloom.report import beside_figure, beside_page
 
         write = beside_page.write if figure.suffix.lower() == ".html" else beside_figure.write
         write(figure, found)
         if not json:
-            print(f"\n{figure}  the methods beside each other")
+            print(f"\n{figure}  the methods side by side")
 
 
 def _tell_beside(found: Beside) -> None:
@@ -126,12 +122,14 @@ def _tell_beside(found: Beside) -> None:
 
     console = Console(highlight=False)
     console.print(beside_table.title(found), style="bold", markup=False)
-    console.print(beside_table.table(found))
+    print_table(beside_table.head(found), beside_table.rows(found))
     for sentence in beside_table.verdict(found):
         console.print(sentence, markup=False)
     for result in found.results:
         for warning in result.warnings:
             console.print(f"note, {result.method}: {warning}", markup=False)
+    if found.results[0].assumed:
+        console.print(assumed(found.results[0]), markup=False)
 
 
 def _records(found: Beside) -> str:
@@ -153,16 +151,18 @@ def _rack(
     seed: int | None,
     figure: Path | None,
     *,
+    quiet: bool,
     json: bool,
 ) -> None:
+    from daqloom.analyse.resonance import resonating
     from daqloom.scenario import ScenarioError
     from daqloom.scenario.quantities import TIME
     from daqloom.study.compare import compare as compare_methods
 
     if methods is not None:
         raise ScenarioError(
-            f"--methods: {system.name} is a rack, of which formula and simulation are compared "
-            "event by event; leave it out, or take a fabric such as laptop"
+            f"--methods: {system.name} is a rack, for which formula and simulation are compared "
+            "event by event; leave it out, or use a fabric such as laptop"
         )
     if figure:
         check_writable(figure, "--figure", FIGURES)
@@ -171,12 +171,14 @@ def _rack(
     except ValueError as error:
         raise ScenarioError(f'--duration = "{duration}" {error}') from None
     chosen = system.run.seed if seed is None else seed
-    with progress(f"simulating {system.name}") as show:
+    with progress(f"simulating {system.name}", quiet=quiet) as show:
         found = compare_methods(system, duration_s, seed=chosen, progress=show)
     if json:
         print(_record(found, system, duration_s))
     else:
         _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
+        for sentence in resonating(system, found.simulated):
+            print(f"note: {sentence}")
     if figure:
         from daqloom.report.compare_figure import write
 
@@ -187,6 +189,7 @@ def _rack(
 def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
     from json import dumps
 
+    from daqloom.analyse.resonance import resonating
     from daqloom.result import SCHEMA
 
     return dumps(
@@ -202,6 +205,7 @@ def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
             "simulated_peak_bytes": found.simulated_peak,
             "arrivals_factor": found.arrivals_factor,
             "network_factor": found.network_factor,
+            "warnings": resonating(system, found.simulated),
         },
         indent=2,
         allow_nan=False,
@@ -214,7 +218,7 @@ def _tell(regular: float, formula: float, simulated: float) -> None:
         ("formula, these events", formula, ("their spacing", formula / regular)),
         ("simulation, these events", simulated, ("the network", simulated / formula)),
     )
-    print("most held by the top-of-rack switch")
+    print("peak buffer occupancy of the top-of-rack switch")
     for name, peak, factor in rows:
         why = "" if factor is None else f"   × {factor[1]:.3f} by {factor[0]}"
         print(f"  {name:<26}{peak / 1e6:9.3f} MB{why}")

@@ -1,4 +1,4 @@
-"""The commands that conclude something from a study: levels, fit, compare."""
+"""The commands that draw conclusions from a study: levels, fit, compare."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daqloom import cli_options as options
+from daqloom.columns import print_table
 from daqloom.console import check_writable, fail, plain_failures, progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
+
+    from daqloom.study.store_damage import Damage
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
@@ -25,19 +28,16 @@ Json = Annotated[
 ]
 Drawn = Annotated[
     Path | None,
-    typer.Option("--figure", metavar="FILE", help=f"Draw it as well: {', '.join(FIGURES)}."),
+    typer.Option("--figure", metavar="FILE", help=f"Write a figure, too: {', '.join(FIGURES)}."),
 ]
 At = Annotated[
     list[str] | None,
     typer.Option(
         "--at",
         metavar="AXIS=VALUE",
-        help='Only points at this step of an axis, such as event.rate="12 kHz"; may be repeated.',
+        help='Use only points at this step of an axis, such as event.rate="12 kHz"; may be '
+        "repeated.",
     ),
-]
-Show = Annotated[
-    str | None,
-    typer.Option("--show", metavar="METRIC", help="The metric; by default that of the report."),
 ]
 
 
@@ -49,24 +49,24 @@ def levels(
         list[str] | None,
         typer.Option(
             metavar="PERIOD",
-            help='How seldom is seldom enough: hour, fill, day, week, year, or such as "8 h"; may '
+            help='Return period: hour, fill, day, week, year, or a time such as "8 h"; may '
             "be repeated. By default hour, fill, day.",
         ),
     ] = None,
-    fill: Annotated[
-        str, typer.Option(metavar="TIME", help="The length of a fill of the LHC.")
-    ] = "10 h",
+    fill: Annotated[str, typer.Option(metavar="TIME", help="Length of an LHC fill.")] = "10 h",
     at: At = None,
     figure: Drawn = None,
     json: Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Say how high the buffer fills in an hour, a fill of the LHC, a day.
+    """Estimate the peak buffer occupancy in an hour, an LHC fill, a day (return levels).
 
-    The most that a switch holds in a run of seconds is an extreme value: a longer run finds more.
-    The maxima of short blocks of the runs, all seeds of a point together, are fitted with the
-    distribution that such maxima have; it tells the buffer that overflows less than once a day, and
-    how well that is known. Points that are saturated, were still drifting or dropped packets are
-    left out and named.
+    The peak of a run of seconds is an extreme value: a longer run finds a higher one. The maxima of
+    short blocks of the runs, all seeds of a point together, are fitted with the generalised extreme
+    value distribution, which gives the buffer that overflows less than once in a period, with its
+    interval. For a shared-memory switch this is the total buffer, cells and thresholds accounted
+    for; for others an ideal buffer, counted in bytes. Points that are saturated, not stationary or
+    dropped packets are left out and named.
 
     \b
     Examples:
@@ -76,30 +76,32 @@ def levels(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
+        from daqloom.cli_store import read_study
         from daqloom.report import study_levels
         from daqloom.study import as_json
         from daqloom.study import levels as of_study
-        from daqloom.study.points import operating_point
+        from daqloom.study.points import axes_of, operating_point
 
         fill_s = of_study.seconds(fill)
         periods = [of_study.period(each, fill_s) for each in period or ("hour", "fill", "day")]
-        dataset = _open(file, store, quick, course=True)
+        _, dataset, opened = read_study(file, store, quick=quick, course=True)
         chosen = _place(dataset, at)
-        with progress("fitting") as show:
+        with progress("fitting", quiet=quiet) as show:
             found = of_study.levels(
                 dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
             )
         shown = study_levels.nearest(dataset, found, operating_point(dataset) | chosen)
         if json:
-            _print_json(as_json.levels(dataset.attrs["study"], found))
+            _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
         else:
             if shown is not None:
                 print(*study_levels.sentences(dataset, found, shown), sep="\n")
-            _print_table(study_levels.head(dataset, found), study_levels.rows(dataset, found))
+            shown_rows = study_levels.rows(dataset, found)
+            _print_table(study_levels.head(dataset, found), shown_rows, len(axes_of(dataset)))
         if shown is None:
             fail("no point has a return level: all are left out", 1)
         if figure:
-            _draw(figure, study_levels.figure(dataset, shown, found.periods))
+            _draw(figure, study_levels.figure(dataset, found, shown))
 
 
 def fit(
@@ -118,7 +120,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="LIMIT",
-            help='Fit only points up to this value, such as "32 MB", and extrapolate from them.',
+            help='Fit only points up to this value, such as "32 MB", and extrapolate.',
         ),
     ] = None,
     at: Annotated[
@@ -129,17 +131,16 @@ def fit(
             "default the scenario's own event rate and size.",
         ),
     ] = None,
-    show: Show = None,
+    show: options.Show = None,
     figure: Drawn = None,
     json: Json = False,
 ) -> None:
-    """Fit a surface over event rate and size, and read it anywhere.
+    """Fit a surface over event rate and size, and evaluate it anywhere.
 
     One least-squares polynomial for each method, by default of order 1 in the rate and 2 in the
-    size. R², how far the points scatter, what is missed when points are left out, and the value at
-    the operating point with the interval in which a new point would fall. A place outside of the
-    points is marked as extrapolated. Saturated points, and searches that found no boundary, are
-    left out and counted.
+    size. Prints R², the residual scatter, cross-validation errors, and the value at the operating
+    point with its prediction interval. Places outside the points are marked as extrapolated.
+    Saturated points, and searches that found no boundary, are left out and counted.
 
     \b
     Examples:
@@ -150,19 +151,20 @@ def fit(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
+        from daqloom.cli_store import read_study
         from daqloom.report import study_surface
         from daqloom.study import as_json
         from daqloom.study.fits import fits
         from daqloom.study.points import operating_point, shown_variable
 
-        dataset = _open(file, store, quick)
+        _, dataset, opened = read_study(file, store, quick=quick)
         limit = None if below is None else _limit(dataset, shown_variable(dataset, show), below)
         found = fits(dataset, show, terms=terms, below=limit)
         chosen = _place(dataset, at)
         place = {a: v for a, v in (operating_point(dataset) | chosen).items() if a in found[0].axes}
         places = [place] if set(found[0].axes) <= place.keys() else []
         if json:
-            _print_json(as_json.fits(dataset.attrs["study"], found, places))
+            _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
         else:
             print(*study_surface.sentences(dataset, found, place, limit), sep="\n")
             for each in found:
@@ -180,25 +182,25 @@ def compare(
     store: options.Store = options.STORE,
     tolerance: Annotated[
         float,
-        typer.Option(min=0, help="Relative distance from the factor within which methods agree."),
+        typer.Option(min=0, help="Relative deviation from the factor within which methods agree."),
     ] = 0.1,
     at: At = None,
     below: Annotated[
         str | None,
         typer.Option(
             metavar="LIMIT",
-            help='Only points at which no method gives more than this, such as "32 MB".',
+            help='Use only points at which no method exceeds this value, such as "32 MB".',
         ),
     ] = None,
-    show: Show = None,
+    show: options.Show = None,
     figure: Drawn = None,
     json: Json = False,
 ) -> None:
-    """Fit one factor between two methods, and say where they part.
+    """Fit one factor between two methods, and show where they disagree.
 
-    Every point gets its ratio, how far it is off the factor, its load (the offered rate over what
-    the links carry) and a verdict in words. Saturated points are left out. `daqloom compare` runs
-    both methods on the same events of one point, and says why they part there.
+    Each point has its ratio, its deviation from the factor, its load (offered rate divided by link
+    capacity) and a verdict. Saturated points are left out. `daqloom compare` runs both methods on
+    the same events of one point, and explains why they disagree there.
 
     \b
     Examples:
@@ -210,32 +212,28 @@ def compare(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
+        from daqloom.cli_store import read_study
         from daqloom.report import study_methods
         from daqloom.study import as_json
         from daqloom.study.agreement import agreements
-        from daqloom.study.points import at_steps, shown_variable
+        from daqloom.study.points import at_steps, axes_of, shown_variable
 
-        dataset = _open(file, store, quick)
+        _, dataset, opened = read_study(file, store, quick=quick)
         dataset = at_steps(dataset, _place(dataset, at))
         limit = math.inf if below is None else _limit(dataset, shown_variable(dataset, show), below)
         found = agreements(dataset, show, tolerance=tolerance, below=limit)
         if json:
-            _print_json(as_json.agreements(dataset.attrs["study"], found))
+            _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
         else:
             for each in found:
                 print(*study_methods.sentences(each), sep="\n")
                 _print_table(
                     study_methods.head(dataset, each, show),
                     study_methods.rows(dataset, each, show),
+                    len(axes_of(dataset)),
                 )
         if figure:
             _draw(figure, study_methods.figure(dataset, found[0]))
-
-
-def _open(file: Path, store: Path, quick: bool, course: bool = False) -> Dataset:
-    from daqloom.study.dataset import open_study
-
-    return open_study(file, store=store, quick=quick, course=course)
 
 
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
@@ -274,22 +272,18 @@ def _limit(dataset: Dataset, variable: str, text: str) -> float:
         raise StudyError(f'--below "{text}" {why}') from None
 
 
-def _print_json(found: dict[str, Any]) -> None:
-    print(json_.dumps(found, indent=2, allow_nan=False))
+def _print_json(found: dict[str, Any], damages: list[Damage]) -> None:
+    from daqloom.study import as_json
+
+    told = found | {"store_damage": as_json.damages(damages)}
+    print(json_.dumps(told, indent=2, allow_nan=False))
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """In columns; the first one and words at the end are flush left."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:
+    """With `names` columns that say what a row is; words at the end may wrap."""
+    told = [len(head) - 1] if head[-1] in ("notes", "verdict") else []
     print()
-    for row in (head, *rows):
-        cells = [
-            text.ljust(width) if place == 0 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        if head[-1] in ("notes", "verdict"):
-            cells[-1] = row[-1]
-        print("  ".join(cells).rstrip())
+    print_table(head, rows, names=names, words=told)
 
 
 def _draw(path: Path, figure: Figure) -> None:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom.cli_options import Json, Name, Set
-from daqloom.console import FAILED, fail, plain_failures, progress
-from daqloom.metrics import for_people
+from daqloom.cli_app import group
+from daqloom.cli_data_check import readable
+from daqloom.cli_options import Json, Name, Quiet, Set
+from daqloom.columns import print_table
+from daqloom.console import BAD_INPUT, FAILED, fail, plain_failures, progress
+from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:
-    from daqloom.data.check import Checked
     from daqloom.data.files import Kind
     from daqloom.data.inspect import Seen
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
     help="Event data: files of multi-fragment packets (MFPs) and multi-event packets (MEPs).",
 )
 
@@ -42,49 +40,50 @@ def generate(
         ),
     ] = None,
     set_: Set = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write a file of MFPs for each source of a scenario: each stream of each readout unit.
 
-    Sizes follow [fragments]; fragments carry a pattern that `daqloom data check` knows, so that
-    every byte can be checked, here and after they have been built into events. Files are named
-    source-0.mfp, source-1.mfp, …, by source id.
+    Sizes follow [event]; fragments have a pattern that `daqloom data check` verifies byte by
+    byte, here and after event building. Files are named source-0.mfp, source-1.mfp, …, by source
+    id.
 
     \b
     Examples:
       daqloom data generate lhcb-10-percent -o data --mfps 2
-      daqloom data generate mine.toml -o data --set fragments.packing=1000 --seed 7
+      daqloom data generate mine.toml -o data --set event.packing=1000 --seed 7
     """
-    with plain_failures("files that are complete stay in the folder"):
+    with plain_failures("complete files stay in the folder"):
         from daqloom.data.generated import generators, write_files
-        from daqloom.scenario import load_system
+        from daqloom.scenario import load
 
-        sources = generators(load_system(scenario, set_ or ()), seed)
-        with progress(f"writing {len(sources)} files") as show:
+        sources = generators(load(scenario, set_ or ()), seed)
+        with progress(f"writing {len(sources)} files", quiet=quiet) as show:
             paths = write_files(sources, output, mfps, show)
-        total = for_people("bytes", sum(path.stat().st_size for path in paths))
+        total = with_unit(sum(path.stat().st_size for path in paths), "B")
         events = mfps * sources[0].packing
         print(f"{output}: {len(paths)} files of {mfps} MFPs each, {events:,} events, {total}")
 
 
 @app.command("inspect")
 def inspect_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Of MFPs or of MEPs.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of MFPs or of MEPs.")],
     limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Packets to list; totals are of all.")
+        int, typer.Option(metavar="N", min=0, help="Number of packets to list; totals are of all.")
     ] = 20,
     json: Json = False,
 ) -> None:
     """List the packets of a file: source, first event, fragments, bytes, sizes; and the totals.
 
-    Of a MEP: its number, first event, MFPs and how many are missing. A file that is damaged is
-    listed up to there, and the place is named.
+    For a MEP: its number, first event, MFPs and how many of them are missing. A damaged file is
+    listed up to the damage, whose place is named.
 
     \b
     Examples:
       daqloom data inspect data/source-0.mfp
       daqloom data inspect run.mep --limit 5 --json
     """
-    with plain_failures(), _readable(file):
+    with plain_failures(), readable(file):
         from daqloom.data.inspect import inspect_file
 
         kind, seen = inspect_file(file)
@@ -109,61 +108,69 @@ def inspect_(
 
 @app.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Of MFPs or of MEPs.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|FOLDER…", help="Files of MFPs or of MEPs, or folders of a recording."
+        ),
+    ],
     generated: Annotated[
         bool,
         typer.Option(
             "--generated",
-            help="All fragments must be generated ones. Without it, a file in which none is "
-            "recognised counts as recorded data, of which only the structure is checked.",
+            help="Require all fragments to be generated ones. Without it, a file without any is "
+            "treated as recorded data, of which only the structure is checked.",
+        ),
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Folders: gaps are failures, too. Without it, they are only reported, as a run "
+            "may discard events or build them without some sources.",
         ),
     ] = False,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Check that files are whole, and generated fragments what they were, byte for byte.
+    """Check that files are intact, and that a recording has each event exactly once.
 
-    Structure: every packet decodes, nothing is cut off, and every MFP of a MEP is of its source and
-    its events. Fragments that daqloom generated are recognised; then a flipped byte of any of them
-    is named by file, offset, source and event.
+    Structure: each packet decodes, none is truncated, and each MFP of a MEP is of its source and
+    its events. Fragments that daqloom generated are recognised; a wrong byte in them is reported
+    with file, offset, source and event.
 
-    Exit codes: 0 all whole, 1 damaged, 2 no such file or no file of packets.
+    All folders given are one recording. A duplicate is an event that the same source has twice, in
+    any files. A gap is an event between the first and the last one that is lost (no source has it)
+    or incomplete (some sources of the recording lack it).
+
+    Exit codes: 0 intact without duplicates, 1 damaged, with duplicates or (--complete) with gaps,
+    2 no such file or not a file of packets.
 
     \b
     Examples:
       daqloom data check data/*.mfp
+      daqloom data check recorded/
       daqloom data check run.mep --generated --json
     """
     with plain_failures():
-        from daqloom.data.check import check_file
+        from daqloom.cli_data_check import check_paths, print_checked, print_recording
 
-        results: list[Checked] = []
-        with progress(f"checking {len(files)} files") as show:
-            for file in files:
-                share = _share_of(show, len(results), len(files))
-                with _readable(file):
-                    results.append(check_file(file, generated=generated, progress=share))
+        files, recording = check_paths(paths, generated, quiet=quiet)
         if json:
-            print(json_.dumps({"files": [each.record() for each in results]}))
+            record = {
+                "files": [each.record() for each in files],
+                "recording": recording.record() if recording else None,
+            }
+            print(json_.dumps(record))
         else:
-            _print_checked(results)
-        if any(each.fault_count for each in results):
+            print_checked(files)
+            if recording:
+                print_recording(recording)
+        wrong = any(each.fault_count for each in files)
+        if recording:
+            wrong |= not recording.is_right or (complete and not recording.is_complete)
+        if wrong:
             raise typer.Exit(FAILED)
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """What is no file of packets is bad input."""
-    from daqloom.scenario.errors import ScenarioError
-
-    try:
-        yield
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ScenarioError(
-            f"cannot read {file}: {reason}; give a file of MFPs (.mfp) or MEPs (.mep)"
-        ) from None
 
 
 class _Totals:
@@ -191,67 +198,65 @@ class _Totals:
 
 
 def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Column, Table
-
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:
         heads = ["MEP", "first event", "MFPs", "missing", "size"]
     heads += ["least", "mean", "most"]
-    table = Table(
-        *(Column(head, justify="right", no_wrap=True) for head in heads),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 0, 0, 1),
-    )
+    rows = []
     for each in seen:
         row = [each.number, each.source, each.first_event, each.parts]
         if not of_mfps:
             row = [each.number, each.first_event, each.parts, each.missing]
         sizes = [each.nbytes, each.smallest, each.mean, each.largest]
-        table.add_row(*map(str, row), *(for_people("bytes", size) for size in sizes))
+        rows.append([*map(str, row), *(with_unit(size, "B") for size in sizes)])
     if seen:
-        Console(highlight=False).print(table)
+        print_table(heads, rows, framed=True)
     if len(seen) < totals.packets:
         print(f"and {totals.packets - len(seen):,} more (--limit)")
     parts = "fragments" if of_mfps else "MFPs"
     missing = f", {totals.missing:,} missing" if totals.missing else ""
     print(
         f"{totals.packets:,} {'MFPs' if of_mfps else 'MEPs'}, {totals.events:,} events, "
-        f"{totals.parts:,} {parts}{missing}; {for_people('bytes', totals.nbytes)}, of which "
-        f"{for_people('bytes', round(totals.part_bytes))} in {parts}"
+        f"{totals.parts:,} {parts}{missing}; {with_unit(totals.nbytes, 'B')}, of which "
+        f"{with_unit(round(totals.part_bytes), 'B')} in {parts}"
     )
 
 
-def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[[float], None]:
-    return lambda share: show((done + share) / count)
+@app.command()
+def recover(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER…", help="Folder of a recording.")
+    ],
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Delete unfinished files instead of finishing them.")
+    ] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only list them, with their sizes; change nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Finish the files that a killed unit left unfinished in a recording: NAME.part.
 
+    Each is truncated after its last complete packet, written to disk and renamed, so that `daqloom
+    data check` and a replay accept it. A file without any complete packet is deleted. A file that a
+    running unit still writes is left alone.
 
-def _print_checked(results: list[Checked]) -> None:
-    whole = [each for each in results if not each.fault_count]
-    for each in results:
-        if each.fault_count:
-            _print_damage(each)
-    generated = sum(each.is_generated for each in whole)
-    missing = sum(each.missing for each in whole)
-    print(
-        f"{len(whole)} of {len(results)} files whole: "
-        f"{sum(each.packets for each in whole):,} packets, "
-        f"{for_people('bytes', sum(each.nbytes for each in whole))}"
-        + (f", {missing:,} MFPs missing" if missing else "")
-        + f"; generated fragments checked byte for byte in {generated}"
-    )
+    Exit codes: 0 done, 1 some are left because a unit still writes them or another file has their
+    name, 2 no such folder.
 
+    \b
+    Examples:
+      daqloom data recover recorded/ --list
+      daqloom data recover recorded/
+      daqloom data recover recorded/ --drop --json
+    """
+    with plain_failures():
+        from daqloom.cli_data_recover import list_unfinished, recover_all
 
-def _print_damage(checked: Checked) -> None:
-    read = f"{checked.packets:,} packets, {for_people('bytes', checked.nbytes)}"
-    count = f"{checked.fault_count:,} {'faults' if checked.fault_count > 1 else 'fault'}"
-    print(f"{checked.file}: damaged, {count} in {read}")
-    for fault in checked.faults:
-        where = f"  byte {fault.offset}"
-        if fault.source is not None:
-            where += f", source {fault.source}, event {fault.event}"
-        print(f"{where}: {fault.reason}")
-    if checked.fault_count > len(checked.faults):
-        print(f"  and {checked.fault_count - len(checked.faults):,} more")
+        if drop and list_:
+            fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
+        if list_:
+            list_unfinished(folders, json)
+        elif recover_all(folders, drop, json):
+            raise typer.Exit(FAILED)

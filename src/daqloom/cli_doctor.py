@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom import cli_complete as complete
 from daqloom.cli_options import Set
 from daqloom.console import FAILED, plain_failures
 
@@ -16,30 +17,33 @@ if TYPE_CHECKING:
 def doctor(
     scenario: Annotated[
         str | None,
-        typer.Argument(metavar="[SCENARIO]", help="Check its needs as well; a name or a file."),
+        typer.Argument(
+            metavar="[SCENARIO]",
+            help="Scenario whose needs are checked, too; a name or a file.",
+            autocompletion=complete.scenarios,
+        ),
     ] = None,
     set_: Set = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the findings as a JSON list and nothing else.")
     ] = False,
 ) -> None:
-    """Say what this machine lacks for event building, and how to mend it.
+    """Check this machine for event building, and say how to fix what is missing.
 
-    Reads /proc and /sys, changes nothing. Exit code 1: something is missing without which events
-    are not built.
+    Reads /proc and /sys, changes nothing. Exit code 1: a requirement of event building is not met.
 
     \b
     Examples:
       daqloom doctor
-      daqloom doctor laptop --set nodes.count=16
+      daqloom doctor laptop --set readout.units=16
     """
     with plain_failures():
         from daqloom.measure.doctor import examine, needs_of, transports_here
         from daqloom.measure.machine import Machine
         from daqloom.measure.run import of_a_fabric
-        from daqloom.scenario import load_system
+        from daqloom.scenario import load
 
-        needs = needs_of(of_a_fabric(load_system(scenario, set_ or ()))) if scenario else None
+        needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
         found = examine(Machine(), transports_here(), needs)
         _print_json(found) if json else _print(found)
         if any(finding.state == "fail" for finding in found):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from daqloom import cli_complete as complete
 from daqloom.console import plain_failures
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 CLOS = "clos"
 
+
+def _fabrics(incomplete: str) -> list[str]:
+    """What a shell offers: those that come with daqloom, and the parametric one."""
+    from daqloom.scenario.dumps import shipped_fabrics
+
+    return complete.beginning(incomplete, [*shipped_fabrics(), CLOS])
+
+
 PARAMETERS = {
     "fabric": Annotated[
         str,
@@ -27,35 +36,46 @@ PARAMETERS = {
             metavar="FABRIC",
             help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), a name from "
             "`daqloom topology list`, or `clos` with the options below.",
+            autocompletion=_fabrics,
         ),
     ],
     "leaves": Annotated[int | None, typer.Option(metavar="N", help="clos: leaf switches.")],
     "spines": Annotated[int | None, typer.Option(metavar="N", help="clos: spine switches.")],
     "links": Annotated[
-        int | None, typer.Option(metavar="N", help="clos: cables per leaf and spine, else 1.")
+        int | None,
+        typer.Option(metavar="N", help="clos: cables per pair of leaf and spine (default 1)."),
     ],
-    "hosts_per_leaf": Annotated[int | None, typer.Option(metavar="N", help="clos: hosts a leaf.")],
+    "hosts_per_leaf": Annotated[
+        int | None, typer.Option(metavar="N", help="clos: hosts per leaf.")
+    ],
     "hosts": Annotated[
-        int | None, typer.Option(metavar="N", help="clos: hosts in all, filled leaf by leaf.")
+        int | None,
+        typer.Option(metavar="N", help="clos: total number of hosts, filled leaf by leaf."),
     ],
     "radix": Annotated[
-        int | None, typer.Option(metavar="N", help="clos: ports of a switch, else as needed.")
+        int | None, typer.Option(metavar="N", help="clos: ports of a switch (default: as needed).")
     ],
     "pods": Annotated[
         int | None,
-        typer.Option(metavar="N", help="clos of three levels: pods of so many leaves and spines."),
+        typer.Option(
+            metavar="N",
+            help="clos of three levels: number of pods, each with these leaves and spines.",
+        ),
     ],
     "cores": Annotated[
-        int | None, typer.Option(metavar="N", help="clos of three levels: cores above each spine.")
+        int | None,
+        typer.Option(metavar="N", help="clos of three levels: core switches above each spine."),
     ],
     "core_links": Annotated[
         int | None,
-        typer.Option(metavar="N", help="clos of three levels: cables to a core, else 1."),
+        typer.Option(
+            metavar="N", help="clos of three levels: cables from a spine to a core (default 1)."
+        ),
     ],
     "rate": Annotated[
         str | None,
         typer.Option(
-            metavar="RATE", help='clos: data rate of all cables, such as EDR; else "200 Gb/s".'
+            metavar="RATE", help='clos: data rate of all cables, such as EDR (default "200 Gb/s").'
         ),
     ],
 }

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
-from daqloom.cli_options import Json, Name, Set
-from daqloom.console import check_writable, plain_failures, print_result, spoken
+from daqloom.cli_app import Group, group
+from daqloom.cli_options import Json, Name, Quiet, Set, with_options
+from daqloom.columns import width_of
+from daqloom.console import check_writable, plain_failures, present, spoken, whole_or_stopped
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ UP = "up"
 """What `daqloom control SCENARIO` is inside."""
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """Whatever names none of its commands is a scenario."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -30,14 +31,12 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args if known else [UP, *args])
 
 
-control = typer.Typer(
+control = group(
     cls=_Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="""Keep an event builder up, and steer it.
+    help="""Run an event builder and control it.
 
-    `daqloom control SCENARIO` starts the units, shows how they are and takes commands: configure,
-    start, stop, reset N, status, exit. From another terminal the commands below do the same.
+    `daqloom control SCENARIO` starts the units, shows their status and takes commands: configure,
+    start, stop, reset N, status, exit. The commands below do the same from another terminal.
 
     \b
     Examples:
@@ -52,16 +51,19 @@ control = typer.Typer(
 Address = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT", help="Of the run control; by default your only one on this machine."
+        metavar="HOST:PORT",
+        help="Address of the run control; by default your only one on this machine.",
     ),
 ]
 Certificates = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of `daqloom control certificates`: off loopback."),
+    typer.Option(
+        metavar="DIR", help="Folder from `daqloom control certificates`, required off loopback."
+    ),
 ]
 LogDir = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Keep what the units print here, a file each."),
+    typer.Option(metavar="DIR", help="Folder for the output of the units, one file each."),
 ]
 
 
@@ -70,40 +72,52 @@ def measure(
     set_: Set = None,
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help='Real time, warm-up included, such as "10 s".'),
+        typer.Option(metavar="TIME", help='Wall-clock time, warm-up included, such as "10 s".'),
     ] = None,
     events: Annotated[
-        int | None, typer.Option(metavar="N", help="End after so many events, if that is sooner.")
+        int | None,
+        typer.Option(metavar="N", help="End after this number of events, if that is sooner."),
     ] = None,
     transport: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help='"shm", or "libfabric:PROVIDER": see `fi_info -l`.'),
+        typer.Option(
+            metavar="NAME", help='Transport: "shm", or "libfabric:PROVIDER" (see `fi_info -l`).'
+        ),
     ] = None,
     json: Json = False,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a timeline that ui.perfetto.dev opens."),
+        typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev."),
     ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw the last phases: .png, .pdf or .svg. Of linear shifting.",
+            help="Write a figure of a few typical phases of linear shifting: .png, .pdf or .svg.",
         ),
     ] = None,
     log_dir: LogDir = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Seed of the generated sizes, in place of run.seed."),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Build events for real.
+    """Build events with real processes, and measure.
 
     Starts a process for each node, moves the scenario's data over shared memory or a network, and
-    gives the record that `simulate` gives. `[measure]` of the scenario says how: on this machine,
-    by ssh, under Slurm; `daqloom show` prints its keys. A unit that dies is left out, counted, and
-    brought back.
+    gives the same metrics as `simulate`. `[measure]` in the scenario sets how units start (on this
+    machine, by ssh, under Slurm); `daqloom show` prints its keys. A unit that fails is removed,
+    counted, and brought back.
+
+    A multi-fragment packet (MFP) has consecutive fragments of one source, a multi-event packet
+    (MEP) the MFPs of all sources, which one builder unit builds at once. Nodes are folded if each
+    has both a readout unit and a builder unit.
 
     \b
     Examples:
       daqloom measure laptop
-      daqloom measure lhcb-10-percent --set nodes.count=4
+      daqloom measure lhcb-10-percent --set readout.units=4
       daqloom measure my.toml --duration "10 s" --transport libfabric:tcp --json
       daqloom measure laptop --trace timeline.json
       daqloom measure my.toml --set measure.launch=ssh --set 'measure.hosts=["a", "b"]'
@@ -115,39 +129,40 @@ def measure(
             from daqloom.report.result_figure import FABRIC_ENDINGS
 
             check_writable(figure, "--figure", FABRIC_ENDINGS)
-        from daqloom.measure.run import StoppedError, of_a_fabric, with_options
         from daqloom.measure.run import measure as run
-        from daqloom.scenario import load_system
+        from daqloom.measure.run import of_a_fabric
+        from daqloom.scenario import load
 
+        given = {"duration": duration, "events": events, "transport": transport}
         system = with_options(
-            of_a_fabric(load_system(scenario, set_ or ())),
-            duration=duration,
-            events=events,
-            transport=transport,
+            of_a_fabric(load(scenario, set_ or ())),
+            {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}},
         )
-        try:
-            with spoken(f"measuring {system.name}") as say:
-                result = run(
+        what = f"measuring {system.name}"
+        with spoken(what, quiet=quiet, at_once="the units start") as say:
+            result = whole_or_stopped(
+                lambda: run(
                     system,
                     log_dir=log_dir,
                     trace=trace,
                     timeline=figure is not None,
-                    progress=lambda how: say(how.share, _rates(how)),
-                    on_event=_only_losses,
+                    progress=lambda how: say(how.share, _rates(how), how.phase),
+                    on_event=None if quiet else _only_losses,
                 )
-        except StoppedError:
-            raise KeyboardInterrupt from None
+            )
         if figure:
             from daqloom.report.result_figure import write
 
             write(figure, system, result)
-        print(result.to_json()) if json else print_result(result)
+        present(result, json=json)
 
 
 def _rates(how: Progress) -> str:
+    units = f"{how.members} of {how.units} units {how.phase}"
+    if not how.events_hz:
+        return units
     rate = for_people("event_rate_hz", how.events_hz)
-    throughput = for_people("throughput_bps", how.throughput_bps)
-    return f"{how.members} of {how.units} units {how.phase}, {rate}, {throughput}"
+    return f"{units}, {rate}, {for_people('throughput_bps', how.throughput_bps)}"
 
 
 def _only_losses(event: RunEvent) -> None:
@@ -165,33 +180,35 @@ def up(
     ] = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Start the units of a scenario and steer them from here.
+    """Start the units of a scenario and control them from here.
 
     A terminal shows a live table; commands are typed below it: configure, start, stop, reset N,
-    status, exit. Without a terminal, commands are read from standard input, a line each, and what
-    happens is printed; the end of the input changes nothing.
+    status, exit. Without a terminal, commands are read from standard input, one a line, and events
+    are printed; the end of the input has no effect.
     """
     with plain_failures():
         from daqloom.measure.run import of_a_fabric
         from daqloom.report.run_console import keep_up
-        from daqloom.scenario import load_system
+        from daqloom.scenario import load
 
-        keep_up(of_a_fabric(load_system(scenario, set_ or ())), log_dir=log_dir, start=start)
+        keep_up(of_a_fabric(load(scenario, set_ or ())), log_dir=log_dir, start=start)
 
 
 @control.command()
 def status(
     address: Address = None,
     certificates: Certificates = None,
-    json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the status as one JSON object.")
+    ] = False,
 ) -> None:
-    """Print how a run and its units are."""
+    """Print the status of a run and of its units."""
     _steer("status", address, certificates, json=json)
 
 
 @control.command()
 def configure(address: Address = None, certificates: Certificates = None) -> None:
-    """Connect the units: not_ready → ready. After an error it tries anew."""
+    """Connect the units: not_ready → ready. After an error it tries again."""
     _steer("configure", address, certificates)
 
 
@@ -203,7 +220,7 @@ def start(address: Address = None, certificates: Certificates = None) -> None:
 
 @control.command()
 def stop(address: Address = None, certificates: Certificates = None) -> None:
-    """Finish what is under way, and be ready for the next start."""
+    """Finish events in flight: running → ready."""
     _steer("stop", address, certificates)
 
 
@@ -213,7 +230,7 @@ def reset(
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
-    """Bring a single unit back, whatever has become of it; the others go on."""
+    """Bring one unit back, whatever its state; the others continue."""
     _steer("reset", address, certificates, unit)
 
 
@@ -239,7 +256,7 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
         with Live(auto_refresh=False) as live:
             while True:
                 now = steer(Request(command="status"), address, certificates)
-                live.update(live_table(now), refresh=True)
+                live.update(live_table(now, live.console.width), refresh=True)
                 if now.phase is Phase.ENDED:
                     return
                 time.sleep(0.5)
@@ -247,18 +264,21 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
 
 @control.command("certificates")
 def certificates_(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to make for the certificates.")
+    ],
     host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A name or address of the run control's machine; may be repeated."
+            metavar="NAME", help="Name or address of the run control's machine; may be repeated."
         ),
     ] = None,
 ) -> None:
-    """Make what a run needs to be reached from other machines.
+    """Make certificates for a run over several machines.
 
-    An authority, a certificate for the run control and its operators, one for units. Copy ca.pem,
-    unit.pem and unit.key to the machines of units; whoever has control.key can steer the run.
+    Makes an authority, a certificate for the run control and its operators, and one for units. Copy
+    ca.pem, unit.pem and unit.key to the machines of units; whoever has control.key can control the
+    run.
 
     \b
     Example:
@@ -289,7 +309,7 @@ def _steer(
         from daqloom.measure.steer import steer
 
         if unit is not None and not 0 <= unit < 8192:
-            raise MeasureError(f"there is no unit {unit}; units count from 0")
+            raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
         told = steer(Request(command=command, unit=unit), address, certificates)
         if json:
             print(told.model_dump_json(indent=2))
@@ -304,12 +324,15 @@ def _print_status(told: Status) -> None:
 
     console = Console(highlight=False)
     console.print(headline(told), markup=False)
-    console.print(unit_table(told))
+    console.print(unit_table(told, width_of(console)))
 
 
 def unit(
     control: Annotated[
-        str, typer.Option("--control", metavar="HOST:PORT", help="Where the run control listens.")
+        str,
+        typer.Option(
+            "--control", metavar="HOST:PORT", help="Address of the run control, host:port."
+        ),
     ],
     unit: Annotated[
         int | None,
@@ -318,7 +341,7 @@ def unit(
             metavar="N",
             min=0,
             max=8191,
-            help="Its number; by default what srun gives it, or any that is free.",
+            help="Number of the unit; by default that from srun, or any free one.",
         ),
     ] = None,
     certificates: Certificates = None,
@@ -326,17 +349,22 @@ def unit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Holds the run's token; by default DAQLOOM_TOKEN, or the first line of the input.",
+            help="File with the run's token; by default DAQLOOM_TOKEN, or the first line of the "
+            "input.",
         ),
     ] = None,
     patience: Annotated[
         float,
-        typer.Option(metavar="S", min=1, help="Ends when the run control is gone for so long."),
+        typer.Option(
+            metavar="S",
+            min=1,
+            help="How long the run control may be unreachable before the unit ends.",
+        ),
     ] = 10.0,
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
 ) -> None:
-    """Be one unit of a run: usually the run control starts it.
+    """Run one unit, which the run control usually starts.
 
     By hand, `daqloom control SCENARIO --set measure.launch=by-hand` prints the command for it.
 

@@ -16,41 +16,33 @@ def report(
     file: options.Study,
     store: options.Store = options.STORE,
     quick: options.Quick = False,
-    show: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="The metric to draw, such as event_rate_hz."),
-    ] = None,
+    show: options.Show = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the report; by default STUDY-report."),
+        typer.Option(metavar="DIR", help="Folder for the report (default STUDY-report)."),
     ] = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write the figures and the table of a study.
 
-    From what the store holds: report.html, which opens in any browser without a network; the
-    figures as PNG and PDF; all numbers as results.parquet. Where the study has the numbers for it,
-    also what can be concluded: how high in an hour, a day, a fill; a surface over rate and size;
-    one method by another.
+    From the results in the store: report.html, which opens offline in any browser; figures as PNG
+    and PDF; all numbers as results.parquet. Where the study has the data, also conclusions: return
+    levels of an hour, a day, a fill; a surface over rate and size; a comparison of methods.
 
     \b
     Examples:
       daqloom report atlas-min-buffer --quick
       daqloom report mine.toml --show collection_latency_s.p99 --output figures
     """
-    with plain_failures("files that are complete stay in the output folder"):
+    with plain_failures("complete files stay in the output folder"):
         folder = output or Path(f"{file.stem}-report")
         check_writable(folder / "report.html", "--output")
+        from daqloom.cli_store import read_study
         from daqloom.report import study_provenance, study_report
-        from daqloom.report.study_figures import search_caption
-        from daqloom.study.dataset import to_dataset
-        from daqloom.study.file import load_study
         from daqloom.study.kinds import traits_of
-        from daqloom.study.runner import replay
 
-        study = load_study(file, quick=quick)
-        with study_provenance.witnessed(store) as opened:
-            dataset = to_dataset(study, replay(study, opened), course=True)
-            origins = study_provenance.rows(opened.origins)
+        study, dataset, opened = read_study(file, store, quick=quick, course=True)
+        origins = study_provenance.rows(opened.origins, opened.damaged)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
         point = traits_of(study.base).operating_point(study.base)
         concluded = study_report.findings(dataset, show, point)
@@ -65,6 +57,7 @@ def report(
         )
         for path in paths:
             print(path)
-        for sentence in (search_caption(dataset), *(each.sentences[0] for each in concluded)):
-            if sentence:
-                print(sentence, file=sys.stderr)
+        if quiet:
+            return
+        for text in study_report.spoken(dataset, show, concluded):
+            print(text, file=sys.stderr)

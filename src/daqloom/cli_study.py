@@ -3,50 +3,42 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from daqloom import cli_options as options
-from daqloom.console import plain_failures
+from daqloom.cli_app import group
+from daqloom.console import note, plain_failures, present_list
 
-if TYPE_CHECKING:
-    from daqloom.study.executor import Executor
-    from daqloom.study.file import Study
-    from daqloom.study.store import Store
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = group(
     help="Sweep, search and repeat: one file, one command, resumable.",
 )
 
 
 @app.command("list")
-def list_() -> None:
+def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom."""
     with plain_failures():
         from daqloom.study.file import load_study, shipped_studies
 
-        names = shipped_studies()
-        width = max(map(len, names), default=0)
-        for name in names:
-            print(f"{name:<{width}}  {load_study(name).title}")
+        titles = {name: load_study(name).title for name in shipped_studies()}
+        present_list("studies", titles, json=json)
 
 
 @app.command()
 def plan(
     file: options.Study, quick: options.Quick = False, store: options.Store = options.STORE
 ) -> None:
-    """Say what a study computes, what is done already, and how long the rest may take.
+    """Show the points of a study, how many are done, and an estimate of the remaining time.
 
     \b
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
     with plain_failures():
+        from daqloom.cli_store import damage_told
         from daqloom.report.study_console import print_plan
         from daqloom.study.file import load_study
         from daqloom.study.plan import plan as make_plan
@@ -54,7 +46,7 @@ def plan(
 
         study = load_study(file, quick=quick)
         if store.exists():
-            with Store.open(store, create=False) as opened:
+            with damage_told(Store.open(store, create=False)) as opened:
                 print_plan(study, make_plan(study, opened), store)
         else:
             print_plan(study, make_plan(study, None), store)
@@ -70,39 +62,42 @@ def run(
     ] = 0,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler to use, such as tcp://node1:8786."),
+        typer.Option(
+            metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://node1:8786."
+        ),
     ] = None,
     part: Annotated[
         str,
-        typer.Option(metavar="I/N", help="Only the I-th of N shares, I from 0."),
+        typer.Option(metavar="I/N", help="Compute only the I-th of N shares, I from 0."),
     ] = "0/1",
+    quiet: options.Quiet = False,
 ) -> None:
-    """Compute what the store does not hold yet. Ctrl-C loses no more than the runs under way.
+    """Compute the results that the store does not have. Ctrl-C loses only the runs in progress.
 
     \b
     Examples:
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    with plain_failures("what was computed is in the store; the same command goes on from there"):
+    with plain_failures("computed results are in the store; the same command continues from there"):
+        from daqloom.cli_store import damage_told
         from daqloom.report.study_console import print_summary, watch
-        from daqloom.study.executor import Deferred, TimedApart
+        from daqloom.study.executor import executor_for
         from daqloom.study.file import load_study
         from daqloom.study.runner import run as run_study
         from daqloom.study.store import Store
 
         study = load_study(file, quick=quick)
         share = _part(part)
-        with Store.open(store, create=True) as opened:
+        with damage_told(Store.open(store, create=True)) as opened:
             opened.prepare()
-            others = Deferred(lambda: _executor(study, opened, store, workers, scheduler))
-            executor = TimedApart(others, opened)
+            executor = executor_for(study, opened, workers, scheduler, note)
             try:
-                with watch(study) as report:
+                with watch(study, quiet=quiet) as report:
                     progress = run_study(study, opened, executor, report, share)
             finally:
                 executor.close()
-            print_summary(study, progress, opened)
+            print_summary(study, progress)
         if progress.failures:
             raise typer.Exit(1)
 
@@ -111,7 +106,7 @@ def run(
 def export_slurm(
     file: options.Study,
     output: Annotated[Path, typer.Option(metavar="FILE", help="The script to write.")],
-    elements: Annotated[int, typer.Option(metavar="N", help="Jobs of the array.")] = 100,
+    elements: Annotated[int, typer.Option(metavar="N", help="Number of jobs in the array.")] = 100,
     hours: Annotated[float, typer.Option(help="Time limit of a job.")] = 24.0,
     memory: Annotated[int, typer.Option(metavar="MB", help="Memory of a job.")] = 1000,
     quick: options.Quick = False,
@@ -138,15 +133,15 @@ def export_slurm(
             )
         if not TIMED.isdisjoint(load_study(file, quick=quick).methods):
             raise StudyError(
-                "jobs of an array would be timed side by side, or on unequal nodes; measure with "
-                "`daqloom study run` on one machine"
+                "jobs of an array would run side by side or on unequal nodes, which distorts "
+                "timings; measure with `daqloom study run` on one machine"
             )
         script = job_array(
             find_study(file), store, elements=elements, quick=quick, hours=hours, memory_mb=memory
         )
         with written_whole(output) as scratch:
             scratch.write_text(script)
-        print(f"{output}: {elements} jobs; hand it to sbatch")
+        print(f"{output}: {elements} jobs; submit it with sbatch")
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -156,20 +151,3 @@ def _part(text: str) -> tuple[int, int]:
     if not share or not int(share[1]) < int(share[2]):
         raise StudyError(f"--part {text}: expected I/N with I from 0 and less than N, such as 0/4")
     return int(share[1]), int(share[2])
-
-
-def _executor(
-    study: Study, opened: Store, path: Path, workers: int, scheduler: str | None
-) -> Executor:
-    from daqloom.study.cell import TIMED
-
-    if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
-        from daqloom.study.executor import InProcess
-
-        return InProcess(opened)
-    from daqloom.study.workers import DaskExecutor
-
-    executor = DaskExecutor(path, workers=workers, address=scheduler)
-    if not executor.workers:
-        print("daqloom: the scheduler has no worker yet; waiting for the first", file=sys.stderr)
-    return executor

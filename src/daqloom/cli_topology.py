@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom.cli_app import group
 from daqloom.cli_fabric_options import Given, takes_fabric
-from daqloom.cli_options import Json
-from daqloom.console import check_writable, plain_failures, progress
+from daqloom.cli_options import Json, JsonList, Quiet
+from daqloom.console import check_writable, plain_failures, present_list, progress
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric
     from daqloom.topology.schedule import Slots
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="InfiniBand fabrics: what is cabled, where routes lead, which schedules collide.",
+app = group(
+    help="InfiniBand fabrics: cabling, routes, and conflicts of schedules.",
 )
 
 DRAWINGS = (".dot", ".json", ".png", ".pdf", ".svg")
@@ -31,31 +30,34 @@ Routing = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="imported (the dump's tables; the default where there are any), d-mod-k, or minimal "
-        "with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo.",
+        help="Routing: imported (tables of the dump; the default where there are any), d-mod-k, or "
+        "minimal with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo.",
     ),
 ]
 
 
 @app.command("list")
-def list_() -> None:
+def list_(json: JsonList = False) -> None:
     """List the fabrics that come with daqloom."""
     with plain_failures():
-        from daqloom.report.fabric_console import headline
+        from daqloom.report.fabric_console import counts, headline
         from daqloom.scenario.dumps import shipped_fabrics
         from daqloom.topology.load import load_fabric
 
-        for path in shipped_fabrics().values():
-            print(headline(load_fabric(path)[0]))
+        fabrics = {name: load_fabric(path)[0] for name, path in shipped_fabrics().items()}
+        if json:
+            present_list("fabrics", {n: counts(each) for n, each in fabrics.items()}, json=True)
+        else:
+            print(*map(headline, fabrics.values()), sep="\n")
 
 
 @app.command()
 @takes_fabric
 def show(given: Given, json: Json = False) -> None:
-    """Print what is cabled: switches by level, rates, capacity, irregular places.
+    """Print the cabling: switches by level, rates, capacity, irregularities.
 
     Full bisection: any half of the hosts can send to the other half at full rate. Non-blocking:
-    every switch passes on all that it gets from below. Both count cables; `check` follows routes.
+    each switch has as much capacity up as down. Both count cables only; `check` follows routes.
     Missing hosts, swapped cables, dead links are named by switch and port.
 
     \b
@@ -81,16 +83,18 @@ def draw(
             "-o",
             "--output",
             metavar="FILE",
-            help=f"Where to; the ending decides: {', '.join(DRAWINGS)}. Else DOT is printed.",
+            help=f"Output file; its ending sets the format: {', '.join(DRAWINGS)}. By default DOT "
+            "is printed.",
         ),
     ] = None,
     each_host: Annotated[
-        bool, typer.Option("--each-host", help="Every host, not only how many a leaf has.")
+        bool,
+        typer.Option("--each-host", help="Draw each host instead of the number of hosts per leaf."),
     ] = False,
 ) -> None:
-    """Draw the fabric, as a picture with irregular cables in colour, for Graphviz, or as JSON.
+    """Draw the fabric with irregular cables in colour, or write it for Graphviz or as JSON.
 
-    The JSON can be edited and read again in the place of dumps. What was written is named.
+    The JSON can be edited and read again in place of dumps.
 
     \b
     Examples:
@@ -127,28 +131,33 @@ def check(
         str,
         typer.Option(
             metavar="ORDER",
-            help="Who has which slot: natural (hosts by name), shuffle:SEED, or a file with one "
-            "host a line and `dummy` for a dummy node.",
+            help="Node order, which gives each host its slot: natural (hosts by name), "
+            "shuffle:SEED, or a file with one host a line and `dummy` for a dummy node.",
         ),
     ] = "natural",
     dummies: Annotated[
         bool,
         typer.Option(
-            "--dummies", help="Fill every leaf to the same ports with dummy nodes, leaf by leaf."
+            "--dummies",
+            help="Add dummy nodes, so that each leaf has the same ports in the schedule.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the best order found, for --order."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the best node order found to a file, for --order.",
         ),
     ] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Check routes, cabling and schedule: lost pairs, loops, swaps, links that flows share.
+    """Check routes, cabling and schedule: lost pairs, loops, swapped cables, shared links.
 
-    In phase n of linear shift, slot i sends to slot i + n. Where flows share a link, other node
-    orders and dummy nodes are tried, and what does better is named.
+    In phase n of linear shift, slot i sends to slot i + n. Where transfers share a link, other node
+    orders and dummy nodes are tried, and better ones are listed.
 
     \b
     Examples:
@@ -166,7 +175,7 @@ def check(
         check_writable(output, "--output")
     name, routes = given.routes(routing)
     slots, what = _slots(given.fabric, order, dummies)
-    with progress("checking the schedule") as show_progress:
+    with progress("checking the schedule", quiet=quiet) as show_progress:
         found = check_fabric(given.fabric, routes, slots, what, show_progress)
     if given.path and name == IMPORTED:
         found = replace(found, paths=with_lines(given.path, given.fabric, found.paths))

@@ -1,4 +1,4 @@
-"""How the command line talks to a person: tables, progress, one sentence for every failure."""
+"""Terminal output of commands: tables, progress, one sentence for each failure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from daqloom.metrics import UNITS, flatten, for_people
+from daqloom.columns import print_list, print_table
+from daqloom.metrics import with_unit
+from daqloom.result_rows import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -23,13 +24,13 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 
 SILENT_S = 2.0
-"""A run that takes longer than this shows its progress."""
+"""Progress is shown for runs longer than this (s)."""
 SPOKEN_EVERY_S = 10.0
 
 
 @contextmanager
 def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
-    """Turns what can go wrong for a person into one sentence and an exit code.
+    """Turn expected failures into one sentence and an exit code.
 
     A programming error keeps its traceback.
     """
@@ -53,7 +54,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except MemoryError:
-        fail("out of memory; make the scenario smaller, or run.duration shorter", FAILED)
+        fail("out of memory; use a smaller scenario or a shorter run.duration", FAILED)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
@@ -63,6 +64,48 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         fail(f"interrupted; {saved}", INTERRUPTED)  # in a serializer, where pydantic wraps it
+
+
+def whole_or_stopped(run: Callable[[], Result]) -> Result:
+    """The result of `run`, or after Ctrl-C what it had found by then; another Ctrl-C ends the
+    program at once. Exits where there is nothing yet."""
+    from daqloom.result import StoppedError
+
+    try:
+        return run()
+    except StoppedError as error:
+        if error.result is None:
+            fail(str(error), INTERRUPTED)
+        return error.result
+
+
+def present(result: Result, *, json: bool) -> None:
+    """Prints a result; exits if it is that of an interrupted run, or of one that has failed."""
+    from daqloom.measure.told import failures
+
+    print(result.to_json()) if json else print_result(result)
+    if result.interrupted:
+        sys.stdout.flush()
+        fail("interrupted; the result covers the time until then", INTERRUPTED)
+    if sentences := list(failures(result)):
+        sys.stdout.flush()
+        fail("; ".join(sentences), FAILED)
+
+
+def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
+    """Names and their titles: for people, or as one object with the list `kind`."""
+    if json:
+        from json import dumps
+
+        listed = [{"name": name, "title": title} for name, title in titles.items()]
+        print(dumps({"schema": 1, kind: listed}, indent=2))
+    else:
+        print_list(titles)
+
+
+def note(sentence: str) -> None:
+    """Print one sentence on standard error."""
+    print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
 
 
 def fail(sentence: str, code: int) -> NoReturn:
@@ -90,28 +133,43 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[float], None]]:
+def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
     """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
-    with spoken(what) as say:
-        yield lambda share: say(share, "")
+    with spoken(what, quiet=quiet) as say:
+        yield lambda share: say(share)
+
+
+class Say(Protocol):
+    """Takes the share done, what to say of it, and the stage that it is in."""
+
+    def __call__(self, share: float, how: str = "", stage: str = "") -> None:
+        """Shows it, where it is time to."""
 
 
 @contextmanager
-def spoken(what: str) -> Iterator[Callable[[float, str], None]]:
-    """The same, of a function that also takes what to say of it."""
-    started = last = time.monotonic()
-    bar: Any = None
+def spoken(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[Say]:
+    """The same, of a function that also takes what to say of it.
 
-    def show(share: float, how: str) -> None:
-        nonlocal bar, last
+    A terminal shows a bar: from the start with `at_once`, else as soon as the run has taken long. A
+    log has a line now and then, and one for each new stage.
+    """
+    started = last = time.monotonic()
+    spoken_of = None
+    bar: Any = None
+    terminal = sys.stderr.isatty()
+    if terminal and at_once and not quiet:
+        bar = _bar(f"{what}, {at_once}")
+
+    def show(share: float, how: str = "", stage: str = "") -> None:
+        nonlocal bar, last, spoken_of
         now = time.monotonic()
-        if now - started < SILENT_S:
+        if quiet or (bar is None and now - started < SILENT_S):
             return
         how = f", {how}" if how else ""
-        if not sys.stderr.isatty():
-            if now - last >= SPOKEN_EVERY_S or last == started:
+        if not terminal:
+            if now - last >= SPOKEN_EVERY_S or stage != spoken_of:
                 print(f"{what}: {share:.0%}{how}", file=sys.stderr, flush=True)
-                last = now
+                last, spoken_of = now, stage
             return
         if bar is None:
             bar = _bar(what)
@@ -126,20 +184,20 @@ def spoken(what: str) -> Iterator[Callable[[float, str], None]]:
 
 def _bar(what: str) -> Any:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
 
-    bar = Progress(console=Console(stderr=True), transient=True)
-    bar.add_task(escape(what), total=1.0)
+    said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
+    columns = (said, BarColumn(bar_width=20), TaskProgressColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(what, total=1.0)
     bar.start()
     return bar
 
 
 def print_result(result: Result) -> None:
     """Print a result as tables for people; `--json` is for programs."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Column, Table
 
     from daqloom.measure.told import checked, fates
 
@@ -147,64 +205,20 @@ def print_result(result: Result) -> None:
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
     if result.analysis:
-        forms = Table(Column("closed form", no_wrap=True), "value", "holds", box=box.SIMPLE_HEAD)
-        for row in _closed_forms(result.analysis):
-            forms.add_row(*row)
-        console.print(forms)
-    metrics = Table(Column("metric", no_wrap=True), "value", box=box.SIMPLE_HEAD)
-    for name, value in _few(flatten(_for_table(result))):
-        metrics.add_row(name, for_people(name, value))
-    console.print(metrics)
+        print_table(FORM_HEAD, form_rows(result), words=[2], numbers="left", framed=True)
+    print_table(METRIC_HEAD, metric_rows(result), numbers="left", framed=True)
     for sentence in (*checked(result), *fates(result)):
         console.print(sentence)
     for warning in result.warnings:
         console.print(f"note: {warning}", markup=False)
+    if result.assumed:
+        console.print(assumed(result), markup=False)
     rate = result.engine.get("packet_hops_per_cpu_s")
     if rate:
-        cpu = for_people("cpu_s", result.engine["cpu_s"])
-        console.print(f"{cpu} of processor time, {rate / 1e6:.1f} M packet-hops per second")
+        cpu = with_unit(result.engine["cpu_s"], "s")
+        console.print(f"{cpu} of CPU time, {rate / 1e6:.1f} M packet hops per second")
 
 
-def _for_table(result: Result) -> dict[str, Any]:
-    """Of a measurement without what a sentence tells better, and without causes that did not
-    happen."""
-    shown: dict[str, Any] = dict(result.metrics)
-    if result.method != "measure":
-        return shown
-    shown.pop("events_accounted", None)
-    if not shown.get("idle_share"):
-        shown.pop("idle_share", None)
-    waiting = {why: share for why, share in shown.get("waiting_share", {}).items() if share}
-    return {**shown, "waiting_share": waiting} if "waiting_share" in shown else shown
-
-
-MOST_OF_A_KIND = 8
-"""A rack has hundreds of links and ports; of those that have a number, a table shows so many."""
-
-
-def _few(metrics: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    counts = Counter(root for root, numbered in map(_kind, metrics) if numbered)
-    for name, value in metrics.items():
-        root, numbered = _kind(name)
-        if not numbered or counts[root] <= MOST_OF_A_KIND:
-            yield name, value
-
-
-def _kind(name: str) -> tuple[str, bool]:
-    root, *parts = name.split(".")
-    return root, any(part.isdigit() for part in parts)
-
-
-def _closed_forms(analysis: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    for name, entry in analysis.items():
-        if name.rpartition("_")[2] in UNITS:  # one number each for several places
-            for place, value in entry.items():
-                yield f"{name}.{place}", for_people(name, value), ""
-            continue
-        main = "value_bytes" if "value_bytes" in entry else next(iter(entry))
-        holds = ""
-        if "valid" in entry:
-            holds = "yes" if entry["valid"] else f"no: {entry.get('failing', '')}"
-        if "satisfied" in entry:
-            holds += ", satisfied" if entry["satisfied"] else ", not satisfied"
-        yield name, for_people(main, entry[main]), holds
+def assumed(result: Result) -> str:
+    """What the scenario leaves out, on one line."""
+    return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,21 +16,23 @@ class OutputError(OSError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Gives a path beside `path` to write to; renames it to `path` when the body is done.
+    """Gives a path to write to, in a new folder beside `path` that is the user's alone; renames it
+    to `path` when the body is done.
 
     When the body raises, nothing is left behind and an older file of that name stays as it was.
     Raises `OutputError` where the folder cannot be written or the disk fills.
     """
-    scratch = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    folder = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield scratch
-        os.replace(scratch, path)
+        folder = Path(tempfile.mkdtemp(prefix=".daqloom-", dir=path.parent))
+        yield folder / path.name
+        os.replace(folder / path.name, path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise OutputError(
             f"cannot write {path}: {reason}; give a folder that can be written"
         ) from None
     finally:
-        with suppress(OSError):
-            scratch.unlink(missing_ok=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The record that every method returns."""
+"""The result that every method returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from daqloom.metrics import flatten, unknown
+from daqloom.metrics import described, flatten, unknown, unknown_sentence
 
 SCHEMA = 1
 METHODS = ("analyse", "simulate", "measure")
@@ -21,7 +21,19 @@ _MAX_TEXT = 256 * 1024 * 1024
 
 
 class ResultError(ValueError):
-    """A result that says something a result cannot say. The message is one sentence."""
+    """A result is invalid. The message is one sentence."""
+
+
+class StoppedError(KeyboardInterrupt):
+    """A run that Ctrl-C or SIGTERM ended early. The message is one sentence.
+
+    `result` holds what the run had found by then, with `interrupted` set; None where it had not
+    begun to count.
+    """
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 @functools.cache
@@ -33,10 +45,12 @@ def _version() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one method says about one scenario.
+    """The result of one method for one scenario.
 
     `metrics` holds the numbers described in `daqloom.metrics`, nested one level at most; a number
-    that is not known is left out. `analysis` holds the closed forms, from `analyse` only. `series`
+    that is not known is left out. `assumed` are keys
+    of the scenario that nobody gave, and their values as text: see `Scenario.assumed`. `analysis`
+    holds the closed forms, from `analyse` only. `series`
     holds equally long columns (lists or arrays) under one name each, such as
     `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; it stays out of JSON unless asked for.
 
@@ -49,9 +63,14 @@ class Result:
     metrics: Numbers
     engine: Mapping[str, Number] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)
     analysis: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int | None = None
+    fingerprint: str = ""
+    """Hash of the events of a simulation, in order; empty for other methods."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended the run early; a warning says when."""
     version: str = field(default_factory=_version)
 
     def __post_init__(self) -> None:
@@ -67,9 +86,19 @@ class Result:
                     raise ResultError(f"{block}.{name} is {value}: a number not known is left out")
 
     def metric(self, path: str) -> Number | None:
-        """The number under a dotted name such as `buffer_peak_bytes.tor`; None if not given."""
+        """The number under a dotted name such as `buffer_peak_bytes.tor`; None if not given here.
+
+        Raises `ResultError` for a name that no result has, with the nearest that there is.
+        """
         value = flatten(self.metrics).get(path)
+        if value is None and described(path) is None:
+            raise ResultError(unknown_sentence(path))
         return value if isinstance(value, int | float) else None
+
+    def _repr_html_(self) -> str:
+        from daqloom.notebook import result_html
+
+        return result_html(self)
 
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
         """The record in the order in which people read it; empty blocks are left out.
@@ -84,10 +113,16 @@ class Result:
         }
         if self.seed is not None:
             record["seed"] = self.seed
+        if self.fingerprint:
+            record["fingerprint"] = self.fingerprint
+        if self.interrupted:
+            record["interrupted"] = True
         record |= {"version": self.version, "metrics": self.metrics}
         if self.analysis:
             record["analysis"] = self.analysis
         record |= {"engine": self.engine, "warnings": list(self.warnings)}
+        if self.assumed:
+            record["assumed"] = dict(self.assumed)
         told = self.series if series is True else series or ()
         if kept := {name: self.series[name] for name in told if name in self.series}:
             record["series"] = kept
@@ -127,6 +162,8 @@ class Result:
             _check_type(name, value, _FIELDS[name])
         for sentence in given.get("warnings", []):
             _check_type("warnings", sentence, str)
+        for name, value in given.get("assumed", {}).items():
+            _check_type(f"assumed.{name}", value, str)
         for block in ("analysis", "series"):
             for name, value in given.get(block, {}).items():
                 _check_type(f"{block}.{name}", value, dict)
@@ -138,17 +175,20 @@ _FIELDS: dict[str, type] = {
     "scenario_hash": str,
     "method": str,
     "seed": int,
+    "fingerprint": str,
+    "interrupted": bool,
     "version": str,
     "metrics": dict,
     "analysis": dict,
     "engine": dict,
     "warnings": list,
+    "assumed": dict,
     "series": dict,
 }
 
 
 def _check_type(name: str, value: object, expected: type) -> None:
-    if not isinstance(value, expected) or isinstance(value, bool):
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         raise ResultError(f"{name} is {type(value).__name__}, expected {expected.__name__}")
 
 

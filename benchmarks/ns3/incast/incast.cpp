@@ -25,6 +25,7 @@
 #include "ns3/network-module.h"
 #include "ns3/nix-vector-routing-module.h"
 #include "ns3/point-to-point-module.h"
+#include "ns3/traffic-control-module.h"
 
 namespace {
 
@@ -53,6 +54,8 @@ struct Problem {
     uint32_t segmentsPerAck = 2;
     double delayedAckSeconds = 0.04;
     double minRtoSeconds = 0.2;
+    uint32_t queuePackets = 0;  // of the ToR towards the receiver; 0: unlimited
+    uint32_t markPackets = 0;   // a packet that finds so many queued there is marked; 0: none is
 };
 
 // Ethernet header and FCS, which lie in a buffer with the packet.
@@ -79,6 +82,7 @@ struct Hops {
     uint64_t all = 0;
     uint64_t bare = 0;
     uint64_t dropped = 0;
+    uint64_t marked = 0;
 
     void Delivered(Ptr<const Packet> frame) {
         ++all;
@@ -87,6 +91,8 @@ struct Hops {
         }
     }
     void Dropped(Ptr<const Packet>) { ++dropped; }
+    void DroppedItem(Ptr<const QueueDiscItem>) { ++dropped; }
+    void Marked(Ptr<const QueueDiscItem>, const char*) { ++marked; }
 
     void Watch(const NetDeviceContainer& devices) {
         for (uint32_t i = 0; i < devices.GetN(); ++i) {
@@ -118,10 +124,26 @@ class QueuePeak {
     uint32_t m_bytes = 0;
 };
 
+/// Retransmission time-outs of the sources.
+class Timeouts {
+  public:
+    void Watch(Ptr<Socket> socket) {
+        socket->TraceConnectWithoutContext("CongState", MakeCallback(&Timeouts::Changed, this));
+    }
+    uint64_t Count() const { return m_count; }
+
+  private:
+    void Changed(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
+        m_count += now == TcpSocketState::CA_LOSS ? 1 : 0;
+    }
+    uint64_t m_count = 0;
+};
+
 /// Answers every request with one fragment.
 class Source {
   public:
-    Source(const Problem& problem, Ptr<Node> node) : m_problem(problem) {
+    Source(const Problem& problem, Ptr<Node> node, Timeouts& timeouts)
+        : m_problem(problem), m_timeouts(timeouts) {
         m_listener = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
         m_listener->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
         m_listener->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
@@ -131,6 +153,7 @@ class Source {
 
   private:
     void Accept(Ptr<Socket> socket, const Address&) {
+        m_timeouts.Watch(socket);
         socket->SetRecvCallback(MakeCallback(&Source::Receive, this));
     }
 
@@ -147,6 +170,7 @@ class Source {
     }
 
     const Problem& m_problem;
+    Timeouts& m_timeouts;
     Ptr<Socket> m_listener;
     uint64_t m_requestedBytes = 0;
 };
@@ -262,6 +286,9 @@ Problem ReadCommandLine(int argc, char** argv) {
                      problem.delayedAckSeconds);
     command.AddValue("minRtoSeconds", "least retransmission time-out", problem.minRtoSeconds);
     command.AddValue("mtuBytes", "largest IP packet", problem.mtuBytes);
+    command.AddValue("queuePackets", "ToR to receiver; 0: unlimited", problem.queuePackets);
+    command.AddValue("markPackets", "a packet that finds so many is marked; 0: none is",
+                     problem.markPackets);
     command.Parse(argc, argv);
     NS_ABORT_MSG_IF(problem.sources == 0 || problem.fragmentBytes == 0,
                     "at least one source and one byte are needed");
@@ -292,17 +319,41 @@ void SetDefaults(const Problem& problem) {
     Config::SetDefault("ns3::PointToPointNetDevice::Mtu", UintegerValue(problem.mtuBytes));
 }
 
-PointToPointHelper Link(const std::string& rate, const std::string& delay) {
+/// `limited`: a queueing discipline may stand above the device, which otherwise takes everything.
+PointToPointHelper Link(const std::string& rate, const std::string& delay, bool limited = false) {
     PointToPointHelper link;
     link.SetDeviceAttribute("DataRate", StringValue(rate));
     link.SetDeviceAttribute(
         "InterframeGap",
         TimeValue(DataRate(rate).CalculateBytesTxTime(kEthernetWireBytes - kPppBytes)));
     link.SetChannelAttribute("Delay", StringValue(delay));
-    // Nothing may be dropped, and no queueing discipline stands above the device.
     link.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000000p"));
-    link.DisableFlowControl();
+    if (!limited) {
+        link.DisableFlowControl();
+    }
     return link;
+}
+
+/// A queue of `queuePackets` above the device of the ToR, which itself keeps one waiting. A packet
+/// that finds `markPackets` or more in it is marked: RED of the instantaneous length with one
+/// threshold. The way back is unlimited.
+void LimitQueue(const Problem& problem, Ptr<NetDevice> tor, Ptr<NetDevice> receiver, Hops& hops) {
+    TrafficControlHelper control;
+    control.Uninstall(NetDeviceContainer(tor, receiver));  // what came with the addresses
+    DynamicCast<PointToPointNetDevice>(tor)->GetQueue()->SetMaxSize(QueueSize("1p"));
+    const double threshold = problem.markPackets;
+    const std::string limit = std::to_string(problem.queuePackets) + "p";
+    if (problem.markPackets > 0) {
+        control.SetRootQueueDisc("ns3::RedQueueDisc", "MaxSize", StringValue(limit), "MinTh",
+                                 DoubleValue(threshold), "MaxTh", DoubleValue(threshold), "QW",
+                                 DoubleValue(1), "Gentle", BooleanValue(false), "UseEcn",
+                                 BooleanValue(true), "UseHardDrop", BooleanValue(false));
+    } else {
+        control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", StringValue(limit));
+    }
+    const Ptr<QueueDisc> queue = control.Install(tor).Get(0);
+    queue->TraceConnectWithoutContext("Drop", MakeCallback(&Hops::DroppedItem, &hops));
+    queue->TraceConnectWithoutContext("Mark", MakeCallback(&Hops::Marked, &hops));
 }
 
 void Run(int argc, char** argv) {
@@ -338,16 +389,21 @@ void Run(int argc, char** argv) {
         sourceAddresses.push_back(connect(sources.Get(i), core, sourceLink));
     }
     connect(core, tor, Link(problem.uplinkRate, problem.uplinkDelay));
-    connect(tor, receiver, Link(problem.accessRate, problem.accessDelay));
+    connect(tor, receiver, Link(problem.accessRate, problem.accessDelay, problem.queuePackets > 0));
+    if (problem.queuePackets > 0) {
+        LimitQueue(problem, tor->GetDevice(tor->GetNDevices() - 1),
+                   receiver->GetDevice(receiver->GetNDevices() - 1), hops);
+    }
     const QueuePeak torPeak(tor->GetDevice(tor->GetNDevices() - 1));
     if (problem.routing == "global") {
         Ipv4GlobalRoutingHelper::PopulateRoutingTables();
     }
 
+    Timeouts timeouts;
     std::vector<Source> sourceApplications;
     sourceApplications.reserve(problem.sources);
     for (uint32_t i = 0; i < problem.sources; ++i) {
-        sourceApplications.emplace_back(problem, sources.Get(i));
+        sourceApplications.emplace_back(problem, sources.Get(i), timeouts);
     }
     Receiver receiverApplication(problem, receiver, sourceAddresses);
 
@@ -364,7 +420,9 @@ void Run(int argc, char** argv) {
     const Receiver& result = receiverApplication;
     std::cout.precision(9);
     std::cout << "{\"packet_hops\": " << hops.all << ", \"ack_hops\": " << hops.bare
-              << ", \"packets_dropped\": " << hops.dropped << ", \"cpu_s\": " << cpuSeconds
+              << ", \"packets_dropped\": " << hops.dropped
+              << ", \"packets_marked\": " << hops.marked << ", \"timeouts\": " << timeouts.Count()
+              << ", \"cpu_s\": " << cpuSeconds
               << ", \"hops_per_cpu_s\": " << static_cast<double>(hops.all) / cpuSeconds
               << ", \"virtual_s\": " << virtualSeconds << ", \"sim_events\": " << simulatorEvents
               << ", \"peak_rss_bytes\": " << usage.ru_maxrss * 1024

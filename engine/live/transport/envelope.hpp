@@ -1,5 +1,5 @@
-// What stands before every message that goes over a network: who says it to whom, in which epoch,
-// and a seal that only those who hold the run's token can make.
+// The header of every message over a network: sender, receiver, epoch, and a seal (a message
+// authentication code) that only holders of the run's token can make.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace daqloom::live {
 
-/// As it goes over the network, little-endian. The seal covers all before it, not the message
-/// itself: it keeps strangers out, it is no protection against who changes bytes on the way.
+/// As it goes over the network, little-endian. The seal covers the header before it, not the
+/// message itself: it keeps foreign senders out, but does not protect against changes of the
+/// message on the network.
 struct Envelope {
     enum class Kind : std::uint32_t { hello = 1, answer = 2, message = 3 };
     static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  // "dlf1"
@@ -29,7 +30,8 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 40);
 
-/// Seals what one unit sends in one epoch, and tells whether what it receives is meant for it.
+/// Seals the messages of one unit in one epoch, and checks whether received messages are meant for
+/// it.
 class Sealer {
   public:
     enum class Verdict { ours, stranger, other_epoch, malformed };

@@ -1,10 +1,10 @@
-// Units that reach each other through libfabric, by any of its providers that has what it takes:
-// reliable datagram endpoints, messages, and writes into remote memory that come with 32 bits.
+// A transport over libfabric, with any provider that has reliable datagram endpoints, messages, and
+// RMA writes with 32 bits of immediate data.
 //
-// One domain, endpoint and completion queue per transport, hence per progress thread. Anybody who
-// can connect to the endpoint can send to it: messages are sealed with the run's token, and writes
-// need the random key of the arena, where the provider lets us choose it. Neither hides anything
-// from who reads the network: that is the network's affair.
+// One domain, endpoint and completion queue per transport, hence per progress thread. Any process
+// that can connect to the endpoint can send to it; therefore messages are sealed with the run's
+// token, and writes need the random key of the arena, if the provider lets us choose it. Neither
+// encrypts the data on the network.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ struct LibfabricConfig {
     base::Bytes most_per_write = base::Bytes{1} << 62;
 };
 
-/// One sentence if there is no such provider here, or it does not let us.
+/// Fails with one sentence if this machine has no such provider, or it cannot be used.
 base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
                                                           const LibfabricConfig& libfabric);
 

@@ -1,4 +1,4 @@
-// The TCP connections under an endpoint, of which libfabric's interface has no word.
+// The TCP connections of an endpoint, which libfabric's interface does not expose.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace daqloom::live::ofi {
 /// For what the endpoint has connected by now.
 void set_congestion_control(const Queue& queue, const std::string& name);
 
-/// Shuts the connections and lets the provider notice. `tcp` of 1.17 ends the process (in fi_close)
-/// when an endpoint is closed while another's write has half arrived; a connection that ends while
-/// it is looked at, it takes well. What completes meanwhile is dropped.
+/// Shuts the connections down and lets the provider detect it. `tcp` of libfabric 1.17 ends the
+/// process (in fi_close) if an endpoint is closed during a partly received write; a connection that
+/// ends during progress is handled correctly. Completions that arrive meanwhile are dropped.
 ///
 /// False: the provider still holds some of them after a second.
 [[nodiscard]] bool hang_up(const Queue& queue);

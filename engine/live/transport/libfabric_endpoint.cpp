@@ -65,7 +65,7 @@ std::string address_of_node(const std::string& node) {
 base::expected<std::uint64_t> random_bits() {
     std::uint64_t bits = 0;
     if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
-        return base::failure("the system gives no random numbers");
+        return base::system_failure("the system gives no random numbers");
     }
     return bits;
 }

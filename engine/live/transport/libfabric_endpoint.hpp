@@ -1,5 +1,5 @@
-// A libfabric endpoint of a unit: how it is opened, the memory that it knows, and the addresses by
-// which units find each other's.
+// A libfabric endpoint of a unit: its creation, its registered memory, and its address for other
+// units.
 #pragma once
 
 #include <array>

@@ -44,7 +44,7 @@ bool is_internet(const fi_info& info) {
 }
 
 tl::unexpected<base::Error> failure(const std::string& action, std::int64_t code) {
-    return base::failure(
+    return base::system_failure(
         fmt::format("cannot {}: {}", action, ::fi_strerror(static_cast<int>(std::abs(code)))));
 }
 

@@ -1,4 +1,4 @@
-// libfabric's objects, closed when nobody owns them any more, and how a provider is looked for.
+// Owning wrappers of libfabric's objects, and the search for providers.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -3,7 +3,8 @@
 //
 //     record:  length u32 · kind u32 · bytes, up to a multiple of 8
 //
-// The reader believes nothing that lies in the ring: it copies a record out, and then looks at it.
+// The reader does not trust the content of the ring: it copies a record and then validates the
+// copy.
 #pragma once
 
 #include <atomic>
@@ -34,7 +35,7 @@ class MessageRingWriter {
   public:
     explicit MessageRingWriter(std::span<std::byte> memory);
 
-    enum class Put { done, no_room, broken };  ///< broken: the reader's word makes no sense
+    enum class Put { done, no_room, broken };  ///< broken: the reader's count is invalid
     /// All of the record or nothing. The reader sees it at once.
     [[nodiscard]] Put put(std::uint32_t kind, std::span<const std::byte> bytes);
 
@@ -58,7 +59,7 @@ class MessageRingReader {
     /// `most`: bytes of a record; more is impossible.
     MessageRingReader(std::span<std::byte> memory, std::size_t most);
 
-    enum class Got { record, nothing, broken };  ///< broken: the writer's word makes no sense
+    enum class Got { record, nothing, broken };  ///< broken: the writer's count is invalid
     struct Record {
         std::uint32_t kind = 0;
         std::span<const std::byte> bytes;  ///< a copy, valid until the next call

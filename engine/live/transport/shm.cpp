@@ -58,7 +58,7 @@ class Queue {
 base::expected<std::string> random_name() {
     std::array<std::uint64_t, 2> random{};
     if (::getrandom(random.data(), sizeof random, 0) != sizeof random) {
-        return base::failure(
+        return base::system_failure(
             fmt::format("no random bytes from the system: {}", std::strerror(errno)));
     }
     return fmt::format("daqloom/{:016x}{:016x}", random[0], random[1]);
@@ -116,7 +116,7 @@ base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const Transpo
     }
     OwnedFd sockets(::epoll_create1(EPOLL_CLOEXEC));
     if (!sockets) {
-        return base::failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
+        return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     return std::unique_ptr<ShmTransport>(
         new ShmTransport(config, shm, std::move(*name), std::move(*listener), std::move(sockets)));
@@ -173,7 +173,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
             unit->doorbell = &unit->peer->doorbell;
             unit->arena = unit->peer->arena.bytes();
             if (!watch(sockets_.get(), unit->peer->to.fd(), EPOLLRDHUP, index)) {
-                return base::failure(
+                return base::system_failure(
                     fmt::format("cannot watch unit {}: {}", index, std::strerror(errno)));
             }
         }
@@ -181,7 +181,8 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
         units_.push_back(std::move(unit));
     }
     if (!watch(sockets_.get(), listener_.fd(), EPOLLIN, kListener)) {
-        return base::failure(fmt::format("cannot watch {}: {}", name_, std::strerror(errno)));
+        return base::system_failure(
+            fmt::format("cannot watch {}: {}", name_, std::strerror(errno)));
     }
     std::vector<UnitIndex> missing;
     for (const auto& peer : peers) {

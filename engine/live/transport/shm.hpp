@@ -1,5 +1,5 @@
-// Units of one machine: a write is a copy straight into the other's mapped arena, a message goes
-// through a ring in shared memory.
+// The transport for units of one machine: a write is a copy into the other unit's mapped arena, a
+// message passes through a ring in shared memory.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ struct ShmConfig {
     std::size_t writes = 1024;        ///< under way at once to one unit
 };
 
-/// Writes are copied by `poll`, in order for each unit. All units that are connected are reached
-/// alike, this one included. A dead unit is noticed within some 20 ms by who waits or polls.
+/// Writes are copied by `poll`, in order for each unit. All connected units are handled in the same
+/// way, including this one. A unit that waits or polls detects a dead unit within some 20 ms.
 class ShmTransport final : public Transport {
   public:
     /// Fails without a doorbell, for a ring that does not hold the largest message, or where the

@@ -169,7 +169,7 @@ void Introduction::accept() {
 
 /// Waits for whoever is next, and hears him; false: nobody by then.
 base::expected<bool> Introduction::hear_next(base::Time until) {
-    std::vector<pollfd> watched = {{meeting_.listener.fd(), POLLIN, 0}};
+    std::vector<pollfd> watched = {{meeting_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
     for (UnitIndex unit = 0; unit < met_.size(); ++unit) {
         if (met_[unit].to && !met_[unit].welcome) {
@@ -181,11 +181,8 @@ base::expected<bool> Introduction::hear_next(base::Time until) {
     for (const auto& somebody : silent_) {
         watched.push_back({somebody.fd(), POLLIN, 0});
     }
-    const base::Time left = std::max(until - now(), base::Time::zero());
-    const std::int64_t left_ms =
-        (left.ps + base::milliseconds(1).ps - 1) / base::milliseconds(1).ps;
-    if (::poll(watched.data(), watched.size(),
-               static_cast<int>(std::min<std::int64_t>(left_ms, 1000))) <= 0) {
+    until = std::min({until, now() + base::seconds(1), meeting_.listener.wake()});
+    if (::poll(watched.data(), watched.size(), poll_timeout(until)) <= 0) {
         return false;
     }
     for (std::size_t i = 0; i < awaited.size(); ++i) {

@@ -1,10 +1,11 @@
-// How the units of one machine meet at the beginning of an epoch.
+// The connection of the units of one machine at the beginning of an epoch.
 //
 //     to each peer:    hello    token, epoch, unit, address
 //     to each hello:   welcome  the same; with it a ring made for that unit, the doorbell and, if
 //                               there is one, the arena
 //
-// Each unit says hello to all before it waits for anybody, so nobody waits for an order of theirs.
+// Each unit sends hello to all others before it waits for any, so that no order of the units can
+// cause a deadlock.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// Copied at once, told by the next `poll`. No allocation after the beginning.
+/// Copies at once and delivers at the next `poll`. It allocates only at the beginning.
 class ToSelf {
   public:
     static constexpr std::size_t messages = 16;  ///< at once

@@ -1,4 +1,4 @@
-// What units use to reach each other: messages, and writes straight into each other's memory.
+// The transport between units: messages, and writes into each other's memory.
 #pragma once
 
 #include <cstddef>
@@ -53,19 +53,20 @@ struct Write {
     std::uint64_t context = 0;         ///< what we are told when it is done
 };
 
-/// What a transport tells its unit, from within `poll` only. These may call `send` and `write`.
+/// The notifications of a transport to its unit, from within `poll` only. They may call `send` and
+/// `write`.
 class TransportEvents {
   public:
     virtual ~TransportEvents() = default;
-    /// Valid during the call only. Its content is the other unit's word: to be checked.
+    /// Valid during the call only. Its content has to be validated.
     virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
-    /// Somebody's write has all its bytes here. `from` may be `unknown_unit`: networks do not say;
-    /// then the immediate must.
+    /// All bytes of a write have arrived. `from` may be `unknown_unit`, since networks do not tell
+    /// the sender; then the immediate bits must identify it.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
-    /// Our write is done: its source may be used again, and the other side has been told or will
-    /// be.
+    /// Our write is complete: its source may be reused, and the other side has been notified or
+    /// will be.
     virtual void on_write_done(std::uint64_t context) = 0;
-    /// Nothing reaches this unit any more (told once). Writes to it are not done any more.
+    /// This unit is unreachable (notified once). Writes to it will not complete.
     virtual void on_unreachable(UnitIndex unit) = 0;
 };
 
@@ -96,11 +97,11 @@ struct TransportCounters {
     }
 };
 
-/// One thread uses a transport: whoever calls `poll`. An epoch has a transport of its own: what a
-/// lost unit could still write or say goes to one that is not there any more.
+/// One thread uses a transport, the one that calls `poll`. Every epoch has a new transport: late
+/// writes and messages of a lost unit go to a transport that no longer exists.
 ///
-/// Between two units messages arrive in order, and each once. Writes and messages may overtake each
-/// other. Nothing is lost silently: a unit that cannot be reached is told of.
+/// Between two units messages arrive in order, and each once. Writes and messages may be reordered.
+/// Nothing is lost silently: an unreachable unit is reported.
 class Transport {
   public:
     static constexpr std::size_t most_message = 16'384;  ///< bytes
@@ -120,8 +121,8 @@ class Transport {
     [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
         std::span<const Peer> peers, base::Time until) = 0;
 
-    /// False: there is no room now, ask again after a poll; or it is above `most_message` bytes.
-    /// To a unit that is not reachable: true, and dropped.
+    /// False: there is no space now, try again after a poll; or the message is longer than
+    /// `most_message` bytes. To an unreachable unit: true, and the message is dropped.
     [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
     /// The same. A write outside of the other's arena makes that unit unreachable.
     [[nodiscard]] virtual bool write(const Write& write) = 0;

@@ -1,4 +1,4 @@
-"""Closed forms: what can be said of a scenario without running it, one formula a file."""
+"""Closed-form analysis of a scenario, one formula per file."""
 
 from daqloom.analyse.analyse import analyse
 

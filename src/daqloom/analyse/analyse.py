@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Every closed form of `scenario`; milliseconds, no random numbers.
+    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers.
 
     A formula outside its conditions still gives its value, marked in `analysis` with the condition
     that fails and in `warnings` with a sentence.
@@ -49,6 +49,7 @@ def analyse(scenario: Scenario) -> Result:
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
         method="analyse",
         metrics=_metrics(system, analysis, bounds),
         analysis=analysis | {"rate_bounds_hz": bounds, "overhead": _overhead(system)},
@@ -71,7 +72,7 @@ def _metrics(
     if buffer is not None:
         metrics["incast_margin_bytes"] = buffer - analysis["incast"]["value_bytes"]
     scenario = system.scenario
-    if not scenario.sources.cost_per_message and not scenario.builders.cost_per_message:
+    if not scenario.readout.message_cost and not scenario.builders.message_cost:
         metrics["collection_latency_s"] = {"min": unloaded_latency_s(system)}
     return metrics
 
@@ -80,7 +81,7 @@ Answer = tuple[dict[str, Any], Sequence[Condition]]
 
 
 def _exact(system: System) -> Answer:
-    answer = exact(system.triangle, system.rate_hz, system.scenario.builders.count)
+    answer = exact(system.triangle, system.rate_hz, system.scenario.builders.units)
     return {"value_bytes": answer.peak_bytes, "events": answer.events}, answer.conditions
 
 
@@ -91,7 +92,9 @@ def _published(system: System) -> Answer:
 
 def _back_to_back(system: System) -> Answer:
     builders = system.scenario.builders
-    answer = back_to_back(system.triangle, builders.count, builders.assignment == "round-robin")
+    answer = back_to_back(
+        system.triangle, builders.units, system.scenario.building.assignment == "round-robin"
+    )
     return {"value_bytes": answer.peak_bytes, "events": answer.events}, answer.conditions
 
 
@@ -100,7 +103,7 @@ def _bdp(system: System) -> Answer:
         system.reply(min(fragment, system.first_window_bytes)).frame_bytes
         for fragment in system.fragments_bytes
     )
-    answer = bandwidth_delay(system.rtt_s, system.output_bps, system.scenario.builders.count, first)
+    answer = bandwidth_delay(system.rtt_s, system.output_bps, system.scenario.builders.units, first)
     return {
         "value_bytes": answer.switch_bytes,
         "per_port_bytes": answer.per_port_bytes,

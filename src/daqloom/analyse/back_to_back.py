@@ -1,4 +1,4 @@
-"""The peak of the buffer when events come in back to back: what no arrivals exceed."""
+"""The buffer's peak when events arrive back to back: an upper bound for all arrival processes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def back_to_back(event: Triangle, builders: int, in_turn: bool) -> BackToBack:
             Condition(
                 "I ≤ builders·O",
                 event.input_bps <= drain_bps * (1 + 1e-12),
-                f"the input, {event.input_bps / 1e9:.4g} Gb/s, brings more than all builders "
-                f"drain, {drain_bps / 1e9:.4g} Gb/s: the longer a burst of events, the more "
-                "buffer",
+                f"the input rate, {event.input_bps / 1e9:.4g} Gb/s, exceeds the rate at which all "
+                f"builders drain, {drain_bps / 1e9:.4g} Gb/s: the occupancy grows with the length "
+                "of a burst of events",
             ),
             Condition(
                 "events in turn",
                 in_turn,
-                "events have to be given to the builders in turn: two for one builder share its "
-                "link",
+                "events have to be assigned to the builders in turn: two events for one builder "
+                "share its link",
             ),
         ),
     )

@@ -38,9 +38,9 @@ def bandwidth_delay(
             Condition(
                 "first windows ≤ BDP + buffer",
                 fits,
-                f"the first windows of all senders to one builder, "
-                f"{first_windows_bytes / 1e3:.4g} kB, have to fit into the pipe and the buffer of "
-                f"the rule, {2 * per_port / 1e3:.4g} kB",
+                f"the initial windows of all senders to one builder, "
+                f"{first_windows_bytes / 1e3:.4g} kB, have to fit into the bandwidth-delay product "
+                f"plus the buffer of the rule, {2 * per_port / 1e3:.4g} kB",
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""What a closed form asks of a scenario."""
+"""The conditions under which a closed form is valid."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Condition:
 
 
 def first_failing(conditions: Sequence[Condition]) -> Condition | None:
-    """The first condition that does not hold; None if all do."""
+    """Return the first condition that does not hold; None if all do."""
     return next((condition for condition in conditions if not condition.holds), None)

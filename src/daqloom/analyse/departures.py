@@ -1,4 +1,4 @@
-"""What a scenario has and the triangles leave out, said in sentences."""
+"""Sentences on the features of a scenario that the triangles ignore."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ if TYPE_CHECKING:
 
 
 def departures(system: System, peak_bytes: float) -> Iterator[str]:
-    """One sentence for each way in which the system departs from periodic, equal triangles."""
+    """Return one sentence per departure of the system from periodic, equal triangles."""
     yield from _events(system)
     yield from _replies(system)
     yield from _network(system, peak_bytes)
 
 
 def _events(system: System) -> Iterator[str]:
-    event, builders = system.scenario.event, system.scenario.builders
+    event = system.scenario.event
     if event.arrivals != "deterministic":
         yield (
-            f"event.arrivals = {event.arrivals}: the formulas take events as periodic, and events "
-            "that come closer together need more buffer: analysis.back_to_back at most"
+            f"event.arrivals = {event.arrivals}: the formulas assume periodic events, and events "
+            "that arrive closer together need more buffer, at most analysis.back_to_back"
         )
     if event.size_distribution != "fixed":
         yield (
-            f"event.size_distribution = {event.size_distribution}: the formulas take every event "
-            "as the mean one"
+            f"event.size_distribution = {event.size_distribution}: the formulas assume that all "
+            "events have the mean size"
         )
-    if builders.assignment == "random":
+    if system.scenario.building.assignment == "random":
         yield (
-            "builders.assignment = random: two events may share a builder's link, which the "
-            "formulas exclude"
+            "building.assignment = random: two events may share a builder's link, which the "
+            "formulas ignore"
         )
 
 
 def _replies(system: System) -> Iterator[str]:
     scenario, largest = system.scenario, max(system.fragments_bytes)
-    if scenario.sources.response != "fixed":
+    if scenario.readout.response.kind != "fixed":
         yield (
-            f"sources.response = {scenario.sources.response}: the formulas take all sources as "
-            "answering at once"
+            f"readout.response.kind = {scenario.readout.response.kind}: the formulas assume that "
+            "all readout units answer at once"
         )
-    if 0 < scenario.builders.outstanding_fragments < scenario.sources.count:
+    if 0 < scenario.building.outstanding_fragments < scenario.readout.units:
         yield (
-            "builders.outstanding_fragments limits the requests of an event, which all "
-            "formulas but incast take as sent at once"
+            "building.outstanding_fragments limits the requests in flight of an event; all "
+            "formulas but incast assume that they are sent at once"
         )
     if largest > system.window_bytes:
         yield (
-            f"a reply of {largest} B does not fit into a window of {system.window_bytes} B and "
-            "comes more slowly than the formulas say"
+            f"a reply of {largest} B exceeds the TCP window of {system.window_bytes} B and takes "
+            "longer than the formulas assume"
         )
     elif largest > system.first_window_bytes:
         yield (
-            f"a reply of {largest} B does not fit into the first window of "
-            f"{system.first_window_bytes} B: until windows have grown it comes more slowly than "
-            "the formulas say"
+            f"a reply of {largest} B exceeds the initial TCP window of "
+            f"{system.first_window_bytes} B: until windows have grown, it takes longer than the "
+            "formulas assume"
         )
 
 
 def _network(system: System, peak_bytes: float) -> Iterator[str]:
-    scenario, tor = system.scenario, system.scenario.switch.tor
-    slowest_s = 8 * max(system.fragments_bytes) / scenario.links.source.rate
+    scenario, tor = system.scenario, system.scenario.network.switch.tor
+    slowest_s = 8 * max(system.fragments_bytes) / scenario.network.links.source.rate
     if slowest_s > 8 * scenario.event.size / system.input_bps * (1 + 1e-3):
-        yield "event.share: the largest fragment comes in after the others, which the formulas omit"
-    if scenario.links.uplink.count > 1:
+        yield "event.share: the largest fragment arrives last, which the formulas ignore"
+    if scenario.network.links.uplink.count > 1:
         yield (
-            "links.uplink.count: the formulas take the uplinks as one, and ECMP may load one of "
-            "them more than another"
+            "network.links.uplink.count: the formulas treat the uplinks as one link, and ECMP may "
+            "load them unequally"
         )
     if tor.buffer and peak_bytes > tor.buffer:
         yield (

@@ -1,4 +1,4 @@
-"""The exact peak of the buffer under periodic events."""
+"""The exact peak of the buffer occupancy for periodic events."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _one_event_comes_in_at_a_time(event: Triangle, rate_hz: float) -> Condition:
     return Condition(
         "f·S < I",
         load_bps < event.input_bps,
-        f"the events, {load_bps / 1e9:.4g} Gb/s, have to leave the input, "
-        f"{event.input_bps / 1e9:.4g} Gb/s, idle between two of them",
+        f"the load, {load_bps / 1e9:.4g} Gb/s, has to stay below the input rate, "
+        f"{event.input_bps / 1e9:.4g} Gb/s",
     )
 
 
@@ -62,5 +62,5 @@ def _every_event_has_its_own_link(event: Triangle, rate_hz: float, builders: int
     return Condition(
         "overlapping events ≤ builders",
         at_once <= builders * (1 + 1e-12),
-        f"{at_once:.4g} events overlap, which takes as many builders, and there are {builders}",
+        f"{at_once:.4g} events overlap, which requires as many builders, and there are {builders}",
     )

@@ -1,4 +1,4 @@
-"""All closed forms of an event builder on a fabric, as a result."""
+"""Evaluates all closed forms of an event builder on a fabric."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from daqloom.scenario.quantities import RATE
 from daqloom.topology.system import cabled, check_paths
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 
 class Answer(NamedTuple):
-    """What the closed forms of a protocol say."""
+    """The answer of a protocol's closed forms."""
 
     metrics: dict[str, Any]
     analysis: dict[str, dict[str, Any]]
     conditions: dict[str, list[Condition]]
-    """By the entry of `analysis` that asks for them."""
+    """Conditions, by the entry of `analysis` that they belong to."""
 
 
-def analyse_fabric(scenario: FabricScenario) -> Result:
-    """Every closed form of `scenario`; milliseconds, no random numbers.
+def analyse_fabric(scenario: Scenario) -> Result:
+    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers.
 
     A formula outside its conditions gives a bound, marked in `analysis` with the first condition
     that fails and in `warnings` with a sentence for each. Raises ScenarioError where fabric, nodes
@@ -47,6 +47,7 @@ def analyse_fabric(scenario: FabricScenario) -> Result:
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
         method="analyse",
         metrics=answer.metrics,
         analysis={
@@ -64,36 +65,36 @@ def analyse_fabric(scenario: FabricScenario) -> Result:
     )
 
 
-def _answer(scenario: FabricScenario) -> Answer:
-    if scenario.nodes.protocol == "flows":
+def _answer(scenario: Scenario) -> Answer:
+    if scenario.building.protocol == "none":
         raise ScenarioError(
-            f"{scenario.name}: flows have no closed form; simulate them, or set nodes.protocol to "
-            '"shift" or "daqpipe"'
+            f"{scenario.name}: flows have no closed form; simulate them, or set building.protocol "
+            'to "shift" or "daqpipe"'
         )
     scenario = _with_one_rate(scenario)
-    if scenario.nodes.protocol == "daqpipe":
+    if scenario.building.protocol == "daqpipe":
         return _daqpipe(Pipe(scenario))
-    if not scenario.nodes.folded:
+    if not scenario.builders.folded:
         raise ScenarioError(
-            f"{scenario.name}: linear shifting with nodes.folded = false has no closed form; "
+            f"{scenario.name}: linear shifting with builders.folded = false has no closed form; "
             "simulate it, or leave readout and builder units on the same nodes"
         )
     push = Push(scenario)
-    return _by_clock(push) if scenario.shift.change == "window" else _by_count(push)
+    return _by_clock(push) if scenario.building.change == "window" else _by_count(push)
 
 
-def _with_one_rate(scenario: FabricScenario) -> FabricScenario:
-    """The same; that of imported cables, where they keep theirs, said. Raises ScenarioError."""
-    if scenario.fabric.rate:
+def _with_one_rate(scenario: Scenario) -> Scenario:
+    """Return the scenario with the one rate of its imported cables. Raises ScenarioError."""
+    if scenario.network.links.rate:
         return scenario
-    fabric, _, _ = cabled(scenario.fabric)
+    fabric, _, _ = cabled(scenario.network)
     rates = sorted({cable.rate_bps for cable in fabric.cables})
     if len(rates) > 1:
         raise ScenarioError(
-            f"{scenario.name}: cables of {RATE.format(rates[0])} to {RATE.format(rates[-1])}, and "
-            "closed forms know one rate; set fabric.rate, or simulate"
+            f"{scenario.name}: cables run at {RATE.format(rates[0])} to {RATE.format(rates[-1])}, "
+            "and closed forms need one rate; set network.links.rate, or simulate"
         )
-    return scenario.with_overrides({"fabric.rate": RATE.format(rates[0])})
+    return scenario.with_overrides({"network.links.rate": RATE.format(rates[0])})
 
 
 def _by_count(push: Push) -> Answer:
@@ -148,16 +149,22 @@ def _by_clock(push: Push) -> Answer:
 
 
 def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict[str, Any]:
-    """What both ways of changing phases have; as many events as the output buffer lets through."""
+    """Return the metrics of linear shifting, for events that the output buffer lets through."""
     rate_hz = min(rate_hz, bounds.get("output_buffer", math.inf))
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
     return {
         "event_rate_hz": rate_hz,
         "event_rate_bound_hz": min(bounds.values()),
         "throughput_bps": throughput_bps,
+        **_written(rate_hz, throughput_bps),
         "node_throughput_bps": throughput_bps / push.nodes,
         "dummy_share": 1 - push.nodes / push.slots,
     }
+
+
+def _written(rate_hz: float, throughput_bps: float) -> dict[str, float]:
+    """Return the rates of fragments written, which in the long term equal those of events built."""
+    return {"written_event_rate_hz": rate_hz, "written_throughput_bps": throughput_bps}
 
 
 def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
@@ -173,7 +180,7 @@ def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[s
 def _daqpipe(pipe: Pipe) -> Answer:
     scenario, nodes = pipe.scenario, len(pipe.traffic.hosts)
     _check_paths(scenario, pipe.traffic)
-    events = scenario.fragments.packing
+    events = scenario.event.packing
     bounds = _rates_hz(scenario, events, pipe.busy_s())
     rate_hz = min(bounds.values())
     throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
@@ -182,6 +189,7 @@ def _daqpipe(pipe: Pipe) -> Answer:
         "event_rate_hz": rate_hz,
         "event_rate_bound_hz": rate_hz,
         "throughput_bps": throughput_bps,
+        **_written(rate_hz, throughput_bps),
         "node_throughput_bps": throughput_bps / len(pipe.readouts),
         "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
         "processor_share": processor_s * rate_hz / events / nodes,
@@ -212,21 +220,21 @@ def _common(
     }
 
 
-def _rates_hz(scenario: FabricScenario, events: int, busy: Mapping[str, float]) -> dict[str, float]:
-    """So many events in the time that each part is busy with them; parts that never are have none.
+def _rates_hz(scenario: Scenario, events: int, busy: Mapping[str, float]) -> dict[str, float]:
+    """Return the rate at which each part saturates: events divided by its busy time, if it has any.
 
     Raises ScenarioError where nothing limits the rate.
     """
     rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
     if not rates.keys() - {"output_buffer"}:
         raise ScenarioError(
-            f"{scenario.name}: a single node exchanges nothing and nothing limits its rate; take "
-            "more nodes, or give nodes.local_rate"
+            f"{scenario.name}: a single node sends nothing over the network, so nothing limits "
+            "its rate; set more nodes, or hosts.local_rate"
         )
     return rates
 
 
-def _check_paths(scenario: FabricScenario, traffic: Traffic) -> None:
+def _check_paths(scenario: Scenario, traffic: Traffic) -> None:
     check_paths(scenario.name, traffic.paths, traffic.hosts, traffic.hosts)
 
 

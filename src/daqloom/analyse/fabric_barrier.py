@@ -1,9 +1,9 @@
-"""What a barrier costs, from its messages.
+"""The cost of a barrier, from its messages.
 
-When steps follow each other, who is released late is late in the next barrier. So a step lasts as
-long as the longest way from one release by the champion to the next: down the tree to a node, its
-writes, and its report up again (the cycle mean of a max-plus system with one node that all ways
-pass). Of N equal nodes, N a power of two, that gives
+When steps follow each other, a node that is released late enters the next barrier late. So a step
+lasts as long as the longest path from one release by the champion to the next: down the tree to a
+node, its writes, and its report up again (the cycle mean of a max-plus system with one node on all
+cycles). For N equal nodes, N a power of two, that gives
 
     centralised    2·m + (N − 2)·o
     tournament     2·m·⌈log₂ N⌉
@@ -26,7 +26,7 @@ from daqloom.analyse.fabric_messages import Messages
 
 Times = NDArray[np.float64]
 Switches = Callable[[int, int], int]
-"""On the way between two nodes."""
+"""Switches on the path between two nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +34,22 @@ class Barrier:
     """Times (s) by node, shape (nodes,), in the order of the slots."""
 
     released_s: Times
-    """From the champion's release until a node knows of its own."""
+    """Time from the champion's release until a node learns of its own."""
     begins_s: Times
-    """Until its processor has sent on the releases of others, and turns to the next phase."""
+    """Time until its processor has forwarded releases and begins the next phase."""
     report_s: Times
-    """From a node's entry, if it is the last one, until the champion can release."""
+    """Time from a node's entry, if it is the last one, until the champion can release."""
     messages: NDArray[np.int64]
-    """That a node sends and receives."""
+    """Messages that a node sends and receives."""
 
     @property
     def cost_s(self) -> float:
-        """Of a step of equal nodes."""
+        """Time that the barrier adds to a step of equal nodes."""
         return float((self.begins_s + self.report_s).max())
 
 
 def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """The barrier of a kind, as `shift.barrier` names it."""
+    """Return the barrier that `building.barrier` names."""
     if kind in ("centralised", "tournament"):
         return _tree(kind == "centralised", nodes, messages, switches)
     if kind == "dissemination":

@@ -1,4 +1,4 @@
-"""What the closed forms of a fabric ask of a scenario; where it fails, they are bounds."""
+"""The conditions of a fabric's closed forms; where one fails, they are bounds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from daqloom.analyse.fabric_shift import Schedule
 
 
 def of_phases(push: Push, plan: Schedule) -> list[Condition]:
-    """Of phases that change by count."""
-    shift, fabric = push.scenario.shift, push.scenario.fabric
+    """Return the conditions of phases that change by count."""
+    building, switch = push.scenario.building, push.scenario.network.switch
     told = push.barrier not in ("none", "ideal")
-    phases = shift.phases_per_barrier
+    phases = building.phases_per_barrier
     return [
         Condition(
             "a barrier after each phase",
@@ -22,55 +22,57 @@ def of_phases(push: Push, plan: Schedule) -> list[Condition]:
                 if push.barrier == "none"
                 else f"with a barrier once in {phases} phases"
             )
-            + " nodes fall out of step and meet on links, by how much no closed form says: these "
-            "are bounds that a simulation stays below",
+            + " nodes fall out of step and contend for links, for which there is no closed form: "
+            "these are upper bounds of the simulated rate",
         ),
         *of_schedule(plan),
         Condition(
             "messages pass streams",
-            not told or (fabric.crossbar_speedup > 1 and fabric.input_queue == "virtual-output"),
-            f"a barrier's message can wait at a switch for the end of a stream (fabric."
-            f"crossbar_speedup = {fabric.crossbar_speedup}, input_queue = {fabric.input_queue}), "
-            "the more so the more nodes are released one after the other: phases last at least so "
-            "long",
+            not told or (switch.crossbar_speedup > 1 and switch.input_queue == "virtual-output"),
+            f"a barrier message can wait at a switch for the end of a data stream (network.switch."
+            f"crossbar_speedup = {switch.crossbar_speedup}, input_queue = {switch.input_queue}), "
+            "the more so the more nodes are released one after the other: the length of a phase is "
+            "a lower bound",
         ),
         Condition(
             "room for what is built",
-            push.scenario.nodes.output_buffer >= 2 * push.meps * int(push.mfps.sum()),
-            f"nodes.output_buffer holds less than the {2 * push.meps} multi-event packets that a "
-            "builder unit has places for: it discards, and phases are shorter where nothing is "
-            "sent",
+            push.scenario.builders.buffer >= 2 * push.meps * int(push.mfps.sum()),
+            f"builders.buffer is smaller than the {2 * push.meps} multi-event packets that a "
+            "builder unit grants: it discards events, and phases in which nothing is sent are "
+            "shorter",
         ),
         Condition(
             "credits for the line rate",
             bool((push.credits_s <= push.wire_s).all()),
-            "fabric.buffer holds too few packets for the line rate; and a credit update can wait "
-            "for a packet that goes its way, so that credits allow less than the formula says",
+            "network.switch.buffer holds too few packets for the line rate; a credit update can "
+            "also wait for a packet in its direction, so that credits allow less than the formula "
+            "says",
         ),
     ]
 
 
 def of_schedule(plan: Schedule) -> list[Condition]:
-    """Of any phases."""
+    """Return the conditions of phases of any kind."""
     return [
         Condition(
             "no conflicts",
             not plan.conflicting,
-            f"in {plan.conflicting} of {len(plan.flows)} phases flows share a link, up to "
+            f"in {plan.conflicting} of {len(plan.flows)} phases transfers share a link, up to "
             f"{int(plan.flows.max(initial=0))} of them: such a phase lasts at least as long as its "
-            "fullest link (`daqloom topology check` suggests other orders)",
+            "most loaded link (`daqloom topology check` suggests other node orders)",
         )
     ]
 
 
 def of_daqpipe(pipe: Pipe) -> list[Condition]:
-    """Of DAQPIPE."""
-    daqpipe = pipe.scenario.daqpipe
+    """Return the conditions of DAQPIPE."""
+    building = pipe.scenario.building
     return [
         Condition(
             "one builder unit, one at a time",
-            len(pipe.builders) == daqpipe.credits == daqpipe.parallel_sends == 1,
-            "builder units meet at readout units, and events at builder units, by how much no "
-            "closed form says: these are bounds (that of fabric_link if all build as many events)",
+            len(pipe.builders) == building.credits == building.parallel_sends == 1,
+            "builder units contend for readout units, and events for builder units, for which "
+            "there is no closed form: these are bounds (that of fabric_link if all builder units "
+            "build equally many events)",
         )
     ]

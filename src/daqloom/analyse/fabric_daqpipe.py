@@ -1,8 +1,8 @@
-"""DAQPIPE: the rate at which the first of its parts is busy all the time.
+"""DAQPIPE: the rate at which the first of its parts saturates.
 
-Builders are not kept in step, so they meet at readout units, by how much no closed form says:
-these are bounds. With one credit and one parallel send the sum of the messages is what an event
-takes (`DaqpipeSystem.OneCredit…`), as long as nobody meets anybody.
+Builders are not kept in step, so they contend for readout units, for which there is no closed
+form: these are bounds. With one credit and one parallel send, the latency of an event is the sum
+of its messages (`DaqpipeSystem.OneCredit…`), as long as there is no contention.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.analyse.fabric_link import ACKNOWLEDGE_BYTES, OnWire
+from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
 from daqloom.analyse.fabric_view import View
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.transport import ACKNOWLEDGE_BYTES
 from daqloom.topology.system import mfp_bytes
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class Pipe(View):
 
     @property
     def folded(self) -> bool:
-        """Whether a node has both units."""
-        return self.scenario.nodes.folded
+        """Whether each node has both a readout unit and a builder unit."""
+        return self.scenario.builders.folded
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
@@ -49,21 +50,21 @@ class Pipe(View):
         hosts = self.traffic.hosts if self.folded else self.traffic.hosts[1::2]
         if not len(hosts):
             raise ScenarioError(
-                f"{self.scenario.name} has one node and nodes.folded = false; expected two at "
-                "least, one to read out and one to build"
+                f"{self.scenario.name} has one node and builders.folded = false; expected at least "
+                "two, one to read out and one to build"
             )
         return hosts
 
     @cached_property
     def fragments(self) -> NDArray[np.int64]:
-        """(readouts,): mean bytes, all streams of a node together."""
+        """(readouts,): mean size of a fragment (bytes), all streams of a node together."""
         sizes = np.array(mfp_bytes(self.scenario, len(self.traffic.hosts)), np.int64)
         total: NDArray[np.int64] = sizes.reshape(len(self.readouts), -1).sum(axis=1)
         return total
 
     @cached_property
     def remote(self) -> NDArray[np.bool_]:
-        """(builders, readouts): which are on different nodes."""
+        """(builders, readouts): whether they are on different nodes."""
         remote: NDArray[np.bool_] = self.builders[:, None] != self.readouts[None, :]
         return remote
 
@@ -75,11 +76,12 @@ class Pipe(View):
     @cached_property
     def request(self) -> OnWire:
         """A request, which names a place in memory."""
-        return self.link.message(self.scenario.nodes.control_size + OFFSET_BYTES)
+        return self.link.message(self.scenario.building.control_size + OFFSET_BYTES)
 
     @cached_property
     def wire_s(self) -> Times:
-        """(readouts,): of a fragment on its readout unit's link, with what else goes there for it.
+        """(readouts,): time of a fragment on its readout unit's link, other packets for it
+        included.
 
         The acknowledge of the request, and updates for request and acknowledge; on a node with both
         units also the acknowledge of a fragment, a request, and updates for what comes of these.
@@ -94,7 +96,7 @@ class Pipe(View):
 
     @cached_property
     def told_s(self) -> Times:
-        """(builders,): an assignment, or a report, between a builder unit and the manager."""
+        """(builders,): time of an assignment or a report between a builder unit and the manager."""
         switches = self._switches(self.readouts[:1])[:, 0]
         told_s = self.messages.sent_s(self.messages.control, switches)
         return np.where(self.remote[:, 0], told_s, 0.0)
@@ -108,7 +110,7 @@ class Pipe(View):
         the builder unit's link, one after the other, besides what one takes before and behind it.
         Pushed, all requests go at once, o apart. What stays within a node takes the time of a copy.
         """
-        daqpipe, rate = self.scenario.daqpipe, self.scenario.nodes.local_rate
+        rate = self.scenario.hosts.local_rate
         alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
         switches = self._switches(self.readouts)
         largest = max(self.on_wire, key=lambda each: each.bytes)
@@ -120,8 +122,8 @@ class Pipe(View):
         link_s = np.where(self.remote, alone_s, 0.0)
         others_s = np.where(self.remote, trips_s - link_s, np.inf).min(axis=1)
         all_s = np.where(np.isfinite(others_s), link_s.sum(axis=1) + others_s, copies_s.max())
-        if daqpipe.mode == "pull":
-            least_s: Times = trips_s.sum(axis=1) / daqpipe.parallel_sends
+        if self.scenario.building.mode == "pull":
+            least_s: Times = trips_s.sum(axis=1) / self.scenario.building.parallel_sends
         else:
             posts = np.maximum(self.remote.sum(axis=1) - 1, 0)
             least_s = posts * self.messages.cost_s + trips_s.min(axis=1)
@@ -129,7 +131,7 @@ class Pipe(View):
         return longest_s
 
     def busy_s(self) -> dict[str, float]:
-        """Time of each part that an event takes; the longest decides.
+        """Busy time of each part per event; the longest bounds the rate.
 
         `parallel_events` is Little's law: c events at a time of each builder unit, each for as long
         as it takes at least; pushed, readout units have c · s fragments on their way at most. In
@@ -137,32 +139,32 @@ class Pipe(View):
         share one. `fabric_link` takes all builder units to build as many events; where links are
         not loaded alike, the event manager gives more to those that are faster.
         """
-        nodes, daqpipe, link = self.scenario.nodes, self.scenario.daqpipe, self.link
-        rate, credits_s = self.scenario.fragments.rate, [*map(link.credits_s, self.on_wire)]
+        link, building, hosts = self.link, self.scenario.building, self.scenario.hosts
+        rate, credits_s = self.scenario.event.rate, [*map(link.credits_s, self.on_wire)]
         builders, away = len(self.builders), self.remote.mean(axis=0)
-        held_s = 2 * self.told_s + self.collected_s + nodes.processing_mean
+        held_s = 2 * self.told_s + self.collected_s + self.scenario.builders.processing_mean
         busy = {
             "host_link": self._of_busiest_link(self.wire_s),
             "fabric_link": self.traffic.busiest_s(self.readouts, self.builders, self.wire_s)
             / builders,
             "link_credits": self._of_busiest_link(np.array(credits_s)),
-            "processor": nodes.message_cost * self._of_busiest_node(),
+            "processor": hosts.message_cost * self._of_busiest_node(),
             "time_slots": max(1, len(self.readouts) - 1)
-            * daqpipe.slot
-            / (builders * daqpipe.credits),
+            * building.slot
+            / (builders * building.credits),
         }
         if held_s.min() > 0:
-            busy["parallel_events"] = 1 / (daqpipe.credits * float((1 / held_s).sum()))
-        if nodes.pcie_rate:
-            busy["pcie"] = self._of_busiest_link(8 * self.fragments / nodes.pcie_rate)
-        if nodes.memory_rate:
-            passes_s = 8 * nodes.memory_passes * self.fragments / nodes.memory_rate
+            busy["parallel_events"] = 1 / (building.credits * float((1 / held_s).sum()))
+        if hosts.pcie_rate:
+            busy["pcie"] = self._of_busiest_link(8 * self.fragments / hosts.pcie_rate)
+        if hosts.memory_rate:
+            passes_s = 8 * hosts.memory_passes * self.fragments / hosts.memory_rate
             busy["memory"] = float(self._of_hosts(passes_s).max())
-        if daqpipe.mode == "push":
+        if building.mode == "push":
             busy["parallel_sends"] = float((away * self._in_flight_s()).max())
-            busy["parallel_sends"] /= daqpipe.credits * daqpipe.parallel_sends
+            busy["parallel_sends"] /= building.credits * building.parallel_sends
         if rate:
-            busy["source"] = self.scenario.fragments.packing / rate
+            busy["source"] = self.scenario.event.packing / rate
         return busy
 
     @property
@@ -171,16 +173,16 @@ class Pipe(View):
         return float(2 * self.remote[:, 0].mean() + 2 * self.remote.mean(axis=0).sum())
 
     def _switches(self, hosts: NDArray[np.int32]) -> Times:
-        """(builders, hosts): on the way between a builder unit's node and others."""
+        """(builders, hosts): switches on the path between a builder unit's node and others."""
         leaf = self.traffic.paths.wiring.leaf[self.builders]
         return self.traffic.switches[leaf[:, None], hosts[None, :]].astype(np.float64)
 
     def _of_busiest_link(self, fragment_s: Times) -> float:
-        """Time of the fullest host's cable in an event, either way."""
+        """Time per event of the most loaded host's cable, either direction."""
         return max(float(way_s.max()) for way_s in self._ways(fragment_s))
 
     def _of_hosts(self, fragment_s: Times) -> Times:
-        """(hosts): time of each host in an event, both ways together."""
+        """(hosts): time per event of each host, both directions together."""
         up_s, down_s = self._ways(fragment_s)
         return up_s + down_s if self.folded else np.concatenate([up_s, down_s])
 
@@ -191,7 +193,7 @@ class Pipe(View):
         return up_s, down_s
 
     def _of_busiest_node(self) -> float:
-        """Messages of the node with most of them in an event; its own go without."""
+        """Messages per event of the node with most of them; those to itself do not count."""
         readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
         readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
         builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
@@ -200,7 +202,7 @@ class Pipe(View):
         return float((readout + builder).max())
 
     def _in_flight_s(self) -> Times:
-        """(readouts,): from a write until its sender knows that it is done, at the nearest."""
+        """(readouts,): least time from a write to its completion at the sender."""
         near = np.where(self.remote, self._switches(self.readouts), np.inf).min(axis=0)
         near = np.where(np.isfinite(near), near, 0.0)
         known_s = self.messages.known_s(self.on_wire[0], near) + self.messages.latency_s

@@ -1,4 +1,4 @@
-"""What a link of an InfiniBand fabric carries: headers, credits, the time of a message.
+"""The payload rate of an InfiniBand link: headers, credits, the time of a message.
 
 Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
 `docs/explanation/infiniband-model.md` for what the simulated hosts and switches do.
@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.scenario.infiniband import BLOCK_BYTES
+from daqloom.scenario.transport import (
+    ACKNOWLEDGE_BYTES,
+    ADDRESS_BYTES,
+    BLOCK_BYTES,
+    HEADER_BYTES,
+    IMMEDIATE_BYTES,
+)
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 Count = TypeVar("Count", float, NDArray[np.float64])
-"""One number, or one for each node or flow."""
-
-HEADER_BYTES = 8 + 12 + 4 + 2
-"""Of every packet: local route header, base transport header, two checks."""
-ADDRESS_BYTES = 16
-"""More on the first packet of an RDMA write."""
-IMMEDIATE_BYTES = 4
-"""More on the last packet."""
-ACKNOWLEDGE_BYTES = HEADER_BYTES + 4
+"""One number, or one per node or flow."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnWire:
-    """A message as packets; `bytes` with headers and padding."""
+    """A message as packets; `bytes` includes headers and padding."""
 
     payload: int
     packets: int
@@ -39,7 +37,7 @@ class OnWire:
 
     @property
     def head(self) -> int:
-        """Bytes that a switch has to see of it before it can pass it on."""
+        """Bytes of it that a switch needs before it can forward it."""
         return min(self.bytes, BLOCK_BYTES)
 
 
@@ -48,43 +46,43 @@ ACKNOWLEDGE = OnWire(0, 1, ACKNOWLEDGE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Any cable of a fabric, with the switch behind it and the lane of the data."""
+    """A cable of a fabric, with the switch behind it and the virtual lane of the data."""
 
     rate_bps: float
     delay_s: float
     switch_s: float
-    """From a flit's arrival at a switch until it can leave."""
+    """Time from a flit's arrival at a switch until it can leave."""
     mtu: int
     blocks: int
-    """That the input buffer of a lane holds."""
+    """Blocks in the input buffer of a lane."""
     per_block: bool
-    """Whether a block is free as soon as it has left, else with its packet's tail."""
+    """Whether a block is freed as soon as it has left, else with its packet's tail."""
     update: int
-    """Bytes of a credit update."""
+    """Size of a credit update (bytes)."""
     update_s: float
-    """Least time between two of them."""
+    """Least time between two credit updates."""
 
     @classmethod
-    def of(cls, scenario: FabricScenario) -> Link:
-        """That of a scenario; all its cables are alike."""
-        fabric = scenario.fabric
+    def of(cls, scenario: Scenario) -> Link:
+        """Return the link of a scenario, whose cables are all alike."""
+        links, switch = scenario.network.links, scenario.network.switch
         return cls(
-            rate_bps=fabric.rate,
-            delay_s=fabric.delay,
-            switch_s=fabric.switch_latency,
-            mtu=fabric.mtu,
-            blocks=fabric.buffer // BLOCK_BYTES,
-            per_block=fabric.credit_release == "per-block",
-            update=fabric.credit_update_size,
-            update_s=fabric.credit_update_interval,
+            rate_bps=links.rate,
+            delay_s=links.delay,
+            switch_s=switch.latency,
+            mtu=scenario.transport.mtu,
+            blocks=switch.buffer // BLOCK_BYTES,
+            per_block=switch.credit_release == "per-block",
+            update=switch.credit_update_size,
+            update_s=switch.credit_update_interval,
         )
 
     def bytes_s(self, count: float) -> float:
-        """Time of so many bytes on the wire."""
+        """Return the time of so many bytes on the wire."""
         return 8 * count / self.rate_bps
 
     def message(self, payload: int) -> OnWire:
-        """An RDMA write with immediate data; payload is padded to whole words."""
+        """Return an RDMA write with immediate data; payload is padded to whole words."""
         packets = max(1, -(-payload // self.mtu))
         last = payload - (packets - 1) * self.mtu
         padded = (packets - 1) * _words(self.mtu) + _words(last)
@@ -99,8 +97,8 @@ class Link:
         )
 
     def wire_s(self, message: OnWire) -> float:
-        """A message on the wire while as much comes the other way: for each packet that comes, a
-        credit update goes."""
+        """Return the time of a message on the wire with equal traffic in the other direction: each
+        packet received causes a credit update."""
         return self.bytes_s(message.bytes + message.packets * self.updates * self.update)
 
     def credits_s(self, message: OnWire) -> float:
@@ -125,12 +123,12 @@ class Link:
 
     @property
     def packet(self) -> int:
-        """Bytes of a full packet in the midst of a message."""
+        """Bytes of a full packet in the middle of a message."""
         return _words(self.mtu) + HEADER_BYTES
 
     @property
     def updates(self) -> float:
-        """Credit updates for each packet that comes the other way, 1 at most."""
+        """Credit updates per packet received, at most 1."""
         return min(1.0, self.bytes_s(self.packet) / self.update_s) if self.update_s else 1.0
 
 

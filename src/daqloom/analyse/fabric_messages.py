@@ -1,4 +1,4 @@
-"""What a message between two nodes costs: processors, wires, and the delay of noticing it.
+"""The cost of a message between two nodes: processors, wires, and the polling delay.
 
 With o a processor's time for a message, w its way through an idle network and p the polling delay,
 it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Culler et al., PPoPP
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom.analyse.fabric_link import ACKNOWLEDGE, Count, Link, OnWire
-from daqloom.analyse.fabric_slowest import host_latency
+from daqloom.analyse.fabric_slowest import delay_of
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 OFFSET_BYTES = 8
-"""Of a size or a place in a message."""
+"""Bytes of a size or an address in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Between nodes whose processors have nothing else to do."""
+    """Messages between nodes whose processors are otherwise idle."""
 
     link: Link
     cost_s: float
@@ -30,24 +30,24 @@ class Messages:
     polling_s: float
     """p."""
     latency_s: float
-    """Mean, of software and adapter, before a message's first packet."""
+    """Mean latency of software and adapter before a message's first packet."""
     control: OnWire
-    """That says nothing but what it is."""
+    """An empty message."""
 
     @classmethod
-    def of(cls, scenario: FabricScenario) -> Messages:
-        """Those of a scenario."""
-        nodes, link = scenario.nodes, Link.of(scenario)
+    def of(cls, scenario: Scenario) -> Messages:
+        """Return the messages of a scenario."""
+        link = Link.of(scenario)
         return cls(
             link,
-            nodes.message_cost,
-            nodes.polling_delay,
-            host_latency(nodes).mean_s,
-            link.message(nodes.control_size),
+            scenario.hosts.message_cost,
+            scenario.hosts.polling_delay,
+            delay_of(scenario.hosts.latency).mean_s,
+            link.message(scenario.building.control_size),
         )
 
     def sent_s(self, message: OnWire, switches: Count) -> Count:
-        """m: from asking for a message until its receiver's processor has taken it in."""
+        """m: latency of a message, from the post until its receiver's processor has it."""
         way_s = self.link.bytes_s(message.bytes) + self.link.way_s(message, switches)
         return 2 * self.cost_s + self.latency_s + way_s + self.polling_s
 

@@ -1,4 +1,4 @@
-"""Linear shifting by count: how long a round takes, and what of it is spent in barriers."""
+"""Linear shifting by count: the time of a round, and the part of it spent in barriers."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from daqloom.analyse.fabric_slowest import Chance, Times
 from daqloom.topology.schedule import DUMMY
 
 SAMPLED = 8
-"""Phases, spread over the round, for which is reckoned what chance adds."""
+"""Phases, spread over the round, for which the effect of randomness is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """All phases of the schedule, in which each node meets each other once, in the steady state."""
+    """A round in the steady state: all phases of the schedule, once each."""
 
     length_s: float
     waiting_s: float
-    """Of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
+    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
     releasing_s: float
-    """From then on until it is released."""
+    """Time from then until its release."""
     schedule: Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The phases; arrays (phases,) but for the first ones."""
+    """The phases; arrays have shape (phases,) except the first ones."""
 
     samples: list[tuple[bool, Times]]
-    """Of some phases: whether nodes send to others, and (nodes,) when they enter the barrier."""
+    """For some phases: whether nodes send to others, and (nodes,) when they enter the barrier."""
     own_s: Times
-    """(nodes,): what a node takes for all its phases, with all links for itself."""
+    """(nodes,): time of a node for all its phases without contention for links."""
     busiest_s: float
-    """Time of the fullest link over the round."""
+    """Time of the most loaded link over the round."""
     entered_s: Times
-    """From the champion's release until a node enters the next barrier, mean over the nodes."""
+    """Time from the champion's release until a node enters the next barrier, mean over nodes."""
     last_s: Times
-    """The same of the last one."""
+    """Time from the champion's release until the last node enters the next barrier."""
     length_s: Times
-    """From one release of the champion to the next."""
+    """Time from one release of the champion to the next."""
     links_s: Times
-    """Time of the fullest link."""
+    """Time of the most loaded link."""
     flows: NDArray[np.int32]
-    """The most flows on one link."""
+    """Largest number of flows on one link."""
 
     @property
     def conflicting(self) -> int:
-        """Phases in which some link carries several flows."""
+        """Number of phases in which flows share a link."""
         return int((self.flows > 1).sum())
 
 
 def fence(push: Push) -> Barrier:
-    """The barrier of a scenario."""
+    """Return the barrier of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
     return barrier(
         push.barrier,
@@ -68,7 +68,7 @@ def fence(push: Push) -> Barrier:
 
 
 def by_count(push: Push, gate: Barrier) -> Round:
-    """The round of a scenario whose phases change by count, behind such a barrier."""
+    """Return the round of a scenario whose phases change by count, with this barrier."""
     found = schedule(push, gate)
     if push.in_step:
         return _in_step(push, gate, found)
@@ -76,7 +76,7 @@ def by_count(push: Push, gate: Barrier) -> Round:
 
 
 def schedule(push: Push, gate: Barrier) -> Schedule:
-    """All phases, each on its own. Copies within a node take their time, a dummy's turn none.
+    """Return all phases, each on its own. Copies within a node take time, a dummy's turn none.
 
     Several flows on a link take at least their sum; exactly that if they are equal and share one
     link (`Conflicts.*` in the engine's tests).
@@ -114,9 +114,9 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
 
 
 def _in_step(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Behind a barrier after each phase a phase lasts as long as its slowest node takes from one
-    release to the next: the one with the most bytes, or the last to be released, or one whose flow
-    shares a link. What is drawn by chance adds what the slowest of all draws adds."""
+    """Return the round with a barrier after each phase: a phase lasts as long as its slowest node
+    from one release to the next, which is the one with the most bytes, or the last to be released,
+    or one whose flow shares a link. Random delays add that of the slowest node."""
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
     usual = [(kinds[remote], entered_s) for remote, entered_s in found.samples]
     added_s = np.mean([_added_s(chance, entered_s + gate.report_s) for chance, entered_s in usual])
@@ -133,18 +133,19 @@ def _in_step(push: Push, gate: Barrier, found: Schedule) -> Round:
 
 
 def _added_s(chance: Chance, times_s: Times) -> float:
-    """By how much chance makes the slowest slower."""
+    """Return the time that random delays add to the slowest node."""
     return chance.slowest_s(times_s) - float(times_s.max())
 
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Without a barrier, or with one once in k phases, nodes fall out of step and meet on links, by
-    how much no closed form says. A bound: a node needs its own time for all its phases, and in the
-    long run none builds more events than another; a link needs what all flows of a round take."""
+    """Return the round without a barrier, or with one in k phases, as a bound: nodes fall out of
+    step and contend for links, for which there is no closed form. A node needs its own time for all
+    its phases, and in the long term none builds more events than another; a link needs the time of
+    all flows of a round."""
     if not push.barriers:
         mean_s = push.chance(push.slots).mean_s
         return Round(max(float(found.own_s.max()) + mean_s, found.busiest_s), 0.0, 0.0, found)
-    k = push.scenario.shift.phases_per_barrier
+    k = push.scenario.building.phases_per_barrier
     chance = push.chance(k)
     entered_s = gate.begins_s + found.own_s * k / push.slots
     step_s, last_s = chance.slowest_s(entered_s + gate.report_s), chance.slowest_s(entered_s)

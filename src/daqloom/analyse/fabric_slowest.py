@@ -1,28 +1,24 @@
-"""How long the slowest of many nodes takes, whose times are partly random."""
+"""The expected time of the slowest of many nodes with random delays."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.scenario.hosts import DelayKind
-
-if TYPE_CHECKING:
-    from daqloom.scenario.push import Nodes
+from daqloom.scenario.distribution import Distribution, Kind
 
 CELLS = 1 << 12
-"""Of the axis of time on which distributions stand."""
+"""Cells of the time axis of distributions."""
 WIDE = 12.0
 """Standard deviations that the axis reaches beyond the mean, and …"""
 TAIL = 20.0
 """… means of an exponential delay: e^−20 are left out."""
 MOST_ADDED = 64
-"""Draws that are added one by one; more of them are as good as Gaussian."""
+"""Draws that are convolved one by one; the sum of more is taken as Gaussian."""
 
 Times = NDArray[np.float64]
 
@@ -31,7 +27,7 @@ Times = NDArray[np.float64]
 class Delay:
     """A random delay, drawn `draws` times and added up; draws below zero count as zero."""
 
-    kind: DelayKind
+    kind: Kind
     mean_s: float
     spread_s: float = 0.0
     draws: int = 1
@@ -57,7 +53,7 @@ class Delay:
         return math.sqrt(self.draws) * self.deviation_s
 
     def below(self, time_s: float) -> float:
-        """Chance that a draw is below some time."""
+        """Probability that a draw is below some time."""
         if time_s <= 0:
             return 0.0
         if self.kind == "exponential":
@@ -67,20 +63,19 @@ class Delay:
         return chance_below((time_s - self.mean_s) / self.spread_s)
 
 
-def host_latency(nodes: Nodes, draws: int = 1) -> Delay:
-    """The time from a post to its first packet; of a histogram, a Gaussian with its mean and
-    standard deviation."""
-    if nodes.latency != "histogram":
-        return Delay(nodes.latency, nodes.latency_mean, nodes.latency_spread, draws)
-    assert nodes.latencies is not None
-    values_s, counts = (np.asarray(each) for each in nodes.latencies)
+def delay_of(time: Distribution, draws: int = 1) -> Delay:
+    """A distributed time; of a histogram, a Gaussian with its mean and standard deviation."""
+    measured = time.measured
+    if measured is None:
+        return Delay(time.kind, time.mean, time.spread, draws)
+    values_s, counts = map(np.asarray, measured)
     mean_s = float(np.average(values_s, weights=counts))
     variance = float(np.average((values_s - mean_s) ** 2, weights=counts))
     return Delay("gaussian", mean_s, math.sqrt(variance), draws)
 
 
 class Chance:
-    """The random part of a node's time, which each node draws for itself: delays and noise."""
+    """The random part of a node's time, drawn by each node for itself: delays and noise."""
 
     def __init__(self, delays: Sequence[Delay], deviation_s: float = 0.0) -> None:
         """The sum of all `delays`, and Gaussian noise of a standard deviation about zero."""
@@ -134,5 +129,5 @@ def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float,
 
 
 def chance_below(deviations: float) -> float:
-    """Chance of a Gaussian number to be below so many standard deviations."""
+    """Return the probability that a Gaussian number is below so many standard deviations."""
     return 0.5 * math.erfc(-deviations / math.sqrt(2))

@@ -1,4 +1,4 @@
-"""Who shares links with whom: the schedule check, with the time that each flow takes.
+"""Which flows share links: the schedule check, with the time of each flow.
 
 `daqloom.topology.shift_check` counts flows; here each has its length, so that a link with two short
 flows may be free before one with a long one.
@@ -8,42 +8,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.scenario.infiniband import InfinibandFabric
-from daqloom.scenario.push import Nodes
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.schedule import DUMMY, Slots
 from daqloom.topology.system import cabled, node_slots
 from daqloom.topology.wiring import NONE
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 SHAPE = (
-    *(
-        "shape",
-        "dumps",
-        "leaves",
-        "spines",
-        "links",
-        "hosts_per_leaf",
-        "pods",
-        "cores",
-        "core_links",
-        "radix",
-    ),
-    "routing",
+    "network.shape",
+    "network.dumps",
+    "network.leaves",
+    "network.spines",
+    "network.spine_links",
+    "network.hosts_per_leaf",
+    "network.pods",
+    "network.cores",
+    "network.core_links",
+    "network.switch.radix",
+    "network.routing",
 )
-"""Keys of [fabric] that decide over cables and routes."""
+"""Keys that determine cables and routes."""
 ANY_RATE = 10**9
 """Of the cables (b/s): who shares one does not depend on it."""
-PLACES = ("count", "placement", "dummies", "order")
-"""Keys of [nodes] that decide over slots."""
+PLACES = ("nodes", "hosts.placement", "building.dummies", "hosts.order")
+"""Keys that determine slots."""
 COUNTERS = 1 << 21
 """Flows and loads of so many (phase, link) at once: some 50 MB."""
 
@@ -56,39 +53,39 @@ class Phases(NamedTuple):
     receivers: NDArray[np.int32]
     """The host to which a node sends; `DUMMY` where it is idle."""
     switches: NDArray[np.int32]
-    """On the way there; 0 where it sends to itself, or is idle."""
+    """Switches on the path; 0 where it sends to itself, or is idle."""
     shared_s: Times
-    """Time of all flows together on the fullest link of the way; 0 likewise."""
+    """Time of all flows together on the most loaded link of the path; 0 likewise."""
     flows: NDArray[np.int32]
-    """(phases,): the most flows on one link."""
+    """(phases,): largest number of flows on one link."""
     links_s: Times
     """(links,): time of all flows on each link, all these phases together."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Paths and slots of a fabric's scenario."""
+    """Paths and slots of a fabric scenario."""
 
     paths: Paths
     slots: Slots
     switches: NDArray[np.int32]
     """(switches, hosts): how many switches a path has that begins at this one."""
     warnings: list[str]
-    """What the import of dumps had to take for granted."""
+    """Assumptions of the import of dumps."""
 
     @property
     def hosts(self) -> NDArray[np.int32]:
-        """Of the nodes, in the order of the slots."""
+        """Hosts of the nodes, in slot order."""
         hosts: NDArray[np.int32] = self.slots[self.slots != DUMMY]
         return hosts
 
     def between(self, source: int, destination: int) -> int:
-        """Switches on the way between two hosts."""
+        """Return the number of switches on the path between two hosts."""
         return int(self.switches[self.paths.wiring.leaf[source], destination])
 
     @property
     def farthest(self) -> int:
-        """Switches on the longest way between two nodes."""
+        """Switches on the longest path between two nodes."""
         leaves = np.unique(self.paths.wiring.leaf[self.hosts])
         return int(self.switches[np.ix_(leaves, self.hosts)].max(initial=0))
 
@@ -106,7 +103,8 @@ class Traffic:
     def busiest_s(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32], flow_s: Times
     ) -> float:
-        """Time of the fullest link when every source sends a flow to every target but itself."""
+        """Return the time of the most loaded link when each source sends a flow to each other
+        target."""
         fullest = np.zeros(self.paths.wiring.links)
         at_once = max(1, COUNTERS // max(1, len(targets)))
         for first in range(0, len(sources), at_once):
@@ -137,24 +135,30 @@ class Traffic:
         )
 
 
-def traffic(scenario: FabricScenario) -> Traffic:
+def traffic(scenario: Scenario) -> Traffic:
     """The traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit.
 
     Of the last few fabrics it is kept: other sizes, costs and buffers change nothing about it.
     """
-    fabric, nodes = scenario.fabric, scenario.nodes
-    seed = scenario.run.seed if nodes.order == "shuffled" else 0
-    shape = InfinibandFabric.model_construct(
-        rate=ANY_RATE, **{key: getattr(fabric, key) for key in SHAPE}
-    )
-    places = Nodes.model_construct(**{key: getattr(nodes, key) for key in PLACES})
-    return _traffic(shape, fabric.digest(), places, seed)
+    seed = scenario.run.seed if scenario.hosts.order == "shuffled" else 0
+    determining = (attrgetter(*SHAPE, *PLACES)(scenario), scenario.network.digest(), seed)
+    return _traffic(_Determined(determining, scenario))
+
+
+@dataclass(frozen=True)
+class _Determined:
+    """A scenario that equals others with the same cables, routes and slots."""
+
+    by: tuple[object, ...]
+    scenario: Scenario = field(compare=False)
 
 
 @functools.lru_cache(maxsize=8)
-def _traffic(shape: InfinibandFabric, _digest: str, nodes: Nodes, seed: int) -> Traffic:
-    fabric, routes, warnings = cabled(shape)
-    slots = node_slots(nodes, fabric, seed)
+def _traffic(determined: _Determined) -> Traffic:
+    network = determined.scenario.network
+    links = network.links.model_copy(update={"rate": ANY_RATE})
+    fabric, routes, warnings = cabled(network.model_copy(update={"links": links}))
+    slots = node_slots(determined.scenario, fabric)
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)
     return Traffic(paths, slots, switches, warnings)

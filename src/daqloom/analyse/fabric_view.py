@@ -1,4 +1,4 @@
-"""A scenario of a fabric as closed forms see it, whatever its protocol."""
+"""A fabric scenario in the terms of the closed forms, for any protocol."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_traffic import Traffic, traffic
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 
 @dataclass(frozen=True)
 class View:
-    """What all protocols have in common: cables, paths, messages."""
+    """The part common to all protocols: cables, paths, messages."""
 
-    scenario: FabricScenario
+    scenario: Scenario
 
     @cached_property
     def messages(self) -> Messages:
-        """What messages cost."""
+        """The cost of messages."""
         return Messages.of(self.scenario)
 
     @property
     def link(self) -> Link:
-        """Any cable."""
+        """The link model of a cable."""
         return self.messages.link
 
     @cached_property
     def traffic(self) -> Traffic:
-        """Paths and slots."""
+        """Paths and slots of the fabric."""
         return traffic(self.scenario)

@@ -1,4 +1,4 @@
-"""Linear shifting by the clock: what fits into a time window."""
+"""Linear shifting by the clock: the number of writes in a time window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from daqloom.analyse.condition import Condition
 from daqloom.analyse.fabric_push import Push
-from daqloom.analyse.fabric_slowest import Chance, chance_below, host_latency
+from daqloom.analyse.fabric_slowest import Chance, chance_below, delay_of
 
 MOST_GRANTED = 2
 """Multi-event packets that a builder unit has granted and not yet built."""
@@ -21,7 +21,7 @@ class Windows:
 
     length_s: float
     meps: float
-    """Multi-event packets that a node writes in a window: 1, more, or less."""
+    """Multi-event packets that a node writes per window; may be below 1."""
     conditions: tuple[Condition, ...]
 
 
@@ -34,33 +34,33 @@ def by_clock(push: Push) -> Windows:
     its mean. All nodes build the same events, so that the one with the least counts; and as many
     multi-event packets as builders grant ahead, two, are the most.
     """
-    shift, nodes = push.scenario.shift, push.scenario.nodes
-    room = (shift.window - shift.grace - shift.jitter_mean) * push.link.rate_bps / 8
+    building, hosts = push.scenario.building, push.scenario.hosts
+    room = (building.window - building.grace - building.jitter.mean) * push.link.rate_bps / 8
     sizes = np.unique(push.mfps, axis=0)
-    fixed = push.scenario.fragments.sizes == "fixed"
+    fixed = push.scenario.event.fragment_sizes == "fixed"
     fitting = min(_fitting(row, room, fixed) for row in sizes.tolist())
     turns = fitting / push.mfps.shape[1]
     far = np.full(push.nodes, push.traffic.farthest)
     needed_s = float(push.transfer_s(math.ceil(turns) * push.alone_s, far).max())
-    needed_s += host_latency(nodes).mean_s + shift.jitter_mean
-    off_s = math.hypot(nodes.clock_offset, nodes.clock_drift * push.scenario.run.duration)
+    needed_s += delay_of(hosts.latency).mean_s + building.jitter.mean
+    off_s = math.hypot(hosts.clock_offset, hosts.clock_drift * push.scenario.run.duration)
     apart_s = 2 * Chance([], off_s).slowest_s(np.zeros(push.nodes))
     return Windows(
-        length_s=push.slots * shift.window,
-        meps=min(turns, shift.window / float(push.alone_s.max())),
+        length_s=push.slots * building.window,
+        meps=min(turns, building.window / float(push.alone_s.max())),
         conditions=(
             Condition(
                 "a multi-fragment packet fits",
                 fitting >= 1,
-                f"the window of {shift.window * 1e6:.4g} us less its grace period has room for "
+                f"the window of {building.window * 1e6:.4g} us without its grace period fits "
                 f"{fitting:.3g} multi-fragment packets of the largest node",
             ),
             Condition(
                 "writes end in their window",
-                needed_s + apart_s <= shift.window,
-                f"the largest node's writes take {needed_s * 1e6:.4g} us and clocks are up to "
-                f"{apart_s * 1e6:.4g} us apart, more than the window of {shift.window * 1e6:.4g} "
-                "us: writes of two phases meet",
+                needed_s + apart_s <= building.window,
+                f"the largest node's writes take {needed_s * 1e6:.4g} us and clocks differ by up "
+                f"to {apart_s * 1e6:.4g} us, together more than the window of "
+                f"{building.window * 1e6:.4g} us: writes of two phases overlap",
             ),
         ),
     )

@@ -1,14 +1,10 @@
-"""Protocol overhead: what an event's payload becomes as Ethernet frames."""
+"""Protocol overhead: the Ethernet frames of an event's payload."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ETHERNET_BYTES = 18
-"""Ethernet header (14) and frame check sequence (4): buffered with the frame."""
-
-GAP_BYTES = 20
-"""Preamble (8) and inter-frame gap (12): they take the wire's time and are never buffered."""
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class Framing:
 
     @property
     def wire_share(self) -> float:
-        """Part of a link's rate that buffered bytes can take: frame/(frame + 20)."""
+        """Share of a link's rate available to buffered bytes: frame/(frame + 20)."""
         return self.frame_bytes / (self.frame_bytes + self.gap_bytes * self.packets)
 
 
@@ -38,5 +34,7 @@ def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead:
     `overhead` the frames are bare payload, as the published numbers take them.
     """
     packets = max(1, -(-payload_bytes // segment_bytes))
-    headers = packets * (header_bytes + ETHERNET_BYTES) if overhead else 0
-    return Framing(payload_bytes, packets, payload_bytes + headers, GAP_BYTES if overhead else 0)
+    headers = packets * (header_bytes + FRAME_OVERHEAD_BYTES) if overhead else 0
+    return Framing(
+        payload_bytes, packets, payload_bytes + headers, WIRE_OVERHEAD_BYTES if overhead else 0
+    )

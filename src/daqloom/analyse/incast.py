@@ -1,4 +1,4 @@
-"""The incast rule: what all windows together may hold."""
+"""The incast rule: BDP + buffer ≥ Σ windows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def incast(
             Condition(
                 "I > O",
                 input_bps > output_bps,
-                f"the builder's link, {output_bps / 1e9:.4g} Gb/s, has to be slower than what "
-                f"comes in, {input_bps / 1e9:.4g} Gb/s",
+                f"the builder's link, {output_bps / 1e9:.4g} Gb/s, has to be slower than the "
+                f"input, {input_bps / 1e9:.4g} Gb/s",
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""The published formula for the peak of the buffer."""
+"""The published formula for the buffer's peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scenario reduced to the numbers that the closed forms take."""
+"""The numbers of a scenario that the closed forms use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from daqloom.analyse.framing import ETHERNET_BYTES, GAP_BYTES, Framing, framing
+from daqloom.analyse.framing import Framing, framing
 from daqloom.analyse.triangles import Triangle
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from daqloom.scenario import Scenario
@@ -32,7 +33,7 @@ class System:
     @cached_property
     def fragments_bytes(self) -> tuple[int, ...]:
         """Payload of each source's part of a mean event, in whole bytes."""
-        event, sources = self.scenario.event, self.scenario.sources.count
+        event, sources = self.scenario.event, self.scenario.readout.units
         if event.share == "equal":
             return (math.ceil(event.size / sources),) * sources
         return tuple(math.ceil(event.size * w / sum(event.share)) for w in event.share)
@@ -56,14 +57,17 @@ class System:
 
     @property
     def input_bps(self) -> float:
-        """Rate of the wire into the ToR: the uplinks, or all sources if they are slower."""
-        links, sources = self.scenario.links, self.scenario.sources.count
-        return min(links.uplink.rate * links.uplink.count, links.source.rate * sources)
+        """Wire rate into the ToR: that of the uplinks, or of all sources if these are slower."""
+        links, sources = self.scenario.network.links, self.scenario.readout.units
+        return min(
+            links.uplink.rate * links.uplink.count,
+            links.source.rate * sources,
+        )
 
     @property
     def output_bps(self) -> float:
-        """Rate of the wire to one builder."""
-        access = self.scenario.links.access
+        """Wire rate to one builder."""
+        access = self.scenario.network.links.access
         return min(access.rate, access.rate_limit or access.rate)
 
     @cached_property
@@ -76,12 +80,14 @@ class System:
     def rtt_s(self) -> float:
         """Round trip of a full frame and its acknowledgement through empty queues."""
         network, transport = self.scenario.network, self.scenario.transport
-        data = network.mtu + ETHERNET_BYTES + GAP_BYTES
-        return self.way_s(data) + self.way_s(transport.header_bytes + ETHERNET_BYTES + GAP_BYTES)
+        data = network.mtu + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+        return self.way_s(data) + self.way_s(
+            transport.header_bytes + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+        )
 
     def way_s(self, wire_bytes: int) -> float:
         """One frame from source to builder or back, stored and forwarded twice, empty queues."""
-        links = self.scenario.links
+        links = self.scenario.network.links
         return sum(
             link.delay + 8 * wire_bytes / link.rate
             for link in (links.source, links.uplink, links.access)
@@ -89,34 +95,35 @@ class System:
 
     @property
     def window_bytes(self) -> int:
-        """Most payload that one connection may have under way."""
+        """Largest payload in flight of one connection."""
         transport = self.scenario.transport
         window = transport.receive_window
         return min(window, transport.static_window) if self.static else window
 
     @cached_property
     def under_way_bytes(self) -> list[int]:
-        """What may be under way to one builder, as frames, in parts.
+        """Largest data in flight to one builder, as frames, in parts.
 
         One for each connection: its window, or the fragments of the events that are collected at a
         time; or one for each fragment that may be requested at a time, where these are less.
         """
-        builders = self.scenario.builders
-        most, events = self.window_bytes, builders.concurrent_events
+        most, events = self.window_bytes, self.scenario.building.concurrent_events
         windows = [self.reply(min(most, size * events)) for size in self.fragments_bytes]
-        requested = nlargest(builders.outstanding_fragments, self.fragments_bytes * events)
+        requested = nlargest(
+            self.scenario.building.outstanding_fragments, self.fragments_bytes * events
+        )
         fragments = [self.reply(min(most, size)) for size in requested]
         parts = [[part.frame_bytes for part in each] for each in (windows, fragments) if each]
         return min(parts, key=sum)
 
     @property
     def static(self) -> bool:
-        """Whether windows stay as they are."""
+        """Whether windows are constant."""
         return self.scenario.transport.congestion == "static"
 
     @property
     def first_window_bytes(self) -> int:
-        """Most payload that a connection sends before it hears from the receiver."""
+        """Largest payload that a connection sends before the first acknowledgement."""
         if self.static:
             return self.window_bytes
         return min(self.window_bytes, self.scenario.transport.initial_window * self.scenario.mss)
@@ -128,12 +135,14 @@ class System:
         A port of a shared memory may take its dedicated part and alpha/(1 + alpha) of the pool:
         it grows until it holds alpha times what is left. Partly filled cells are counted off.
         """
-        tor = self.scenario.switch.tor
+        tor = self.scenario.network.switch.tor
         if tor.architecture == "infinite":
             return None
         limits = [tor.port_limit or math.inf, tor.buffer or math.inf]
         if tor.architecture == "shared-memory":
-            ports = tor.ports or self.scenario.builders.count + self.scenario.links.uplink.count
+            ports = (
+                tor.ports or self.scenario.builders.units + self.scenario.network.links.uplink.count
+            )
             limits.append(tor.dedicated / ports + tor.alpha / (1 + tor.alpha) * tor.shared)
         if tor.queue_packets:
             limits.append(tor.queue_packets * self.event.mean_frame_bytes)
@@ -141,7 +150,7 @@ class System:
 
     @property
     def _cell_share(self) -> float:
-        tor, frame = self.scenario.switch.tor, self.event.mean_frame_bytes
+        tor, frame = self.scenario.network.switch.tor, self.event.mean_frame_bytes
         if not tor.cell_size:
             return 1.0
         return frame / (math.ceil((frame + tor.cell_metadata) / tor.cell_size) * tor.cell_size)

@@ -33,7 +33,7 @@ class Triangle:
 
     @property
     def rise_s(self) -> float:
-        """S/I, the time until the last byte has come."""
+        """S/I, the time until the last byte has arrived."""
         return 8 * self.size_bytes / self.input_bps
 
     @property
@@ -43,5 +43,5 @@ class Triangle:
 
     @property
     def height_bytes(self) -> float:
-        """S·(I − O)/I, the most that the buffer holds of one event; 0 where I ≤ O."""
+        """S·(I − O)/I, the peak occupancy of one event; 0 where I ≤ O."""
         return self.size_bytes * max(0.0, (self.input_bps - self.output_bps) / self.input_bps)

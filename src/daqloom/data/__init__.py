@@ -8,9 +8,26 @@ array([5, 2], dtype=uint16)
 What is no such packet raises ValueError, in one sentence. See docs/reference/data-formats.md.
 """
 
+from daqloom.data.check import check_file
 from daqloom.data.files import packets
 from daqloom.data.generated import generators
 from daqloom.data.mep import Mep, MepEntry, MepState
 from daqloom.data.mfp import Mfp
+from daqloom.data.recording import CheckedRecording, check_recording
+from daqloom.data.recover import Recovered, Unfinished, recover, unfinished
 
-__all__ = ["Mep", "MepEntry", "MepState", "Mfp", "generators", "packets"]
+__all__ = [
+    "CheckedRecording",
+    "Mep",
+    "MepEntry",
+    "MepState",
+    "Mfp",
+    "Recovered",
+    "Unfinished",
+    "check_file",
+    "check_recording",
+    "generators",
+    "packets",
+    "recover",
+    "unfinished",
+]

@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 from daqloom import _engine
+from daqloom.scenario.files import open_regular
 
 Kind = Literal["mfp", "mep"]
 ENDINGS: dict[str, Kind] = {".mfp": "mfp", ".mep": "mep"}
-MAGICS: dict[bytes, Kind] = {b"\xce\x40": "mfp", b"ME": "mep"}
+MAGIC_BYTES = 2
+"""So many of a file's first bytes tell its kind."""
+MAGICS: dict[bytes, Kind] = {
+    _engine.MFP_MAGIC.to_bytes(2, "little")[:MAGIC_BYTES]: "mfp",
+    _engine.MEP_MAGIC.to_bytes(4, "little")[:MAGIC_BYTES]: "mep",
+}
 
 
 def kind_of(path: Path) -> Kind:
@@ -18,13 +24,10 @@ def kind_of(path: Path) -> Kind:
 
     Raises OSError where it cannot be read, ValueError where it is neither.
     """
-    if not path.is_file():
-        path.stat()  # which says why, if it is not there
-        raise ValueError(f"{path} is no file; give a file of MFPs (.mfp) or MEPs (.mep)")
+    with open_regular(path) as file:
+        magic = file.read(MAGIC_BYTES)
     if path.suffix in ENDINGS:
         return ENDINGS[path.suffix]
-    with path.open("rb") as file:
-        magic = file.read(2)
     if magic not in MAGICS:
         raise ValueError(
             f"{path}, byte 0: neither an MFP nor a MEP; expected a file that begins with the bytes "

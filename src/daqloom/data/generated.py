@@ -12,53 +12,46 @@ from daqloom.output import OutputError, written_whole
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.scenario import FabricScenario, Scenario
+    from daqloom.scenario import Scenario
 
-LARGEST_PACKING = 65_535
-LARGEST_MEAN = 60_000
-MOST_SOURCES = 65_536
 ALIGN = 2
 
 
-def generators(
-    scenario: Scenario | FabricScenario, seed: int | None = None
-) -> list[_engine.MfpGenerator]:
+def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpGenerator]:
     """One for each source: readout unit after readout unit, its streams in order; the source id is
     that place. `generate(event)` gives the MFP whose first fragment is of that event.
 
-    Sizes follow [fragments], the mean of each source rounded to whole bytes, and `seed` (run.seed
+    Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (run.seed
     if it is not given). Raises ScenarioError for what an MFP cannot say.
     """
-    from daqloom.scenario import Scenario
     from daqloom.topology.system import fabric_system
 
-    if isinstance(scenario, Scenario):
+    if scenario.building.protocol == "pull":
         raise ScenarioError(
-            f"{scenario.name} describes a rack of Ethernet, which has no multi-fragment packets; "
-            "give a scenario with [fragments] and [nodes], such as lhcb-10-percent"
+            f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
+            "scenario with linear shifting or DAQPIPE, such as lhcb-10-percent"
         )
-    fragments = scenario.fragments
-    if fragments.packing > LARGEST_PACKING:
+    if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(
-            f"fragments.packing = {fragments.packing}: an MFP counts its fragments with 16 bits; "
-            f"give at most {LARGEST_PACKING}"
+            f"event.packing = {scenario.event.packing}: an MFP counts its fragments in 16 bits; "
+            f"give at most {_engine.MOST_MFP_FRAGMENTS}"
         )
-    means = [round(each / fragments.packing) for each in fabric_system(scenario).mfp_bytes]
-    if len(means) > MOST_SOURCES:
+    means = [round(each / scenario.event.packing) for each in fabric_system(scenario).mfp_bytes]
+    if len(means) > _engine.MOST_MEP_SOURCES:
         raise ScenarioError(
-            f"{scenario.name} has {len(means)} sources; source ids have 16 bits: take fewer nodes "
-            f"or streams, at most {MOST_SOURCES} sources"
+            f"{scenario.name} has {len(means)} sources; source ids have 16 bits: use fewer nodes "
+            f"or streams, at most {_engine.MOST_MEP_SOURCES} sources"
         )
-    if max(means) > LARGEST_MEAN:
+    if max(means) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
         raise ScenarioError(
-            f"fragments.size: a source's fragments have {max(means)} bytes on average; an MFP says "
-            f"their sizes with 16 bits: give at most {LARGEST_MEAN}"
+            f"event.fragment_size: a source's fragments have {max(means)} bytes on average; an MFP "
+            f"stores their sizes in 16 bits: give at most {_engine.LARGEST_MEAN_FRAGMENT_BYTES}"
         )
     seed = scenario.run.seed if seed is None else seed
-    is_poissonian = fragments.sizes == "poisson"
+    is_poissonian = scenario.event.fragment_sizes == "poisson"
     tables = {mean: _engine.PatternSizes(is_poissonian, mean, seed) for mean in set(means)}
     return [
-        _engine.MfpGenerator(source, fragments.packing, ALIGN, tables[mean])
+        _engine.MfpGenerator(source, scenario.event.packing, ALIGN, tables[mean])
         for source, mean in enumerate(means)
     ]
 

@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from daqloom import _engine
+from daqloom._engine import MepEntry, MepState
 from daqloom.data.mfp import Mfp
 from daqloom.data.numbers import check_range
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+__all__ = ["Mep", "MepEntry", "MepState"]
+
 LIMITS = {"number": 64, "event_id": 64, "events": 32}
 """Bits of the numbers in the header."""
-
-
-class MepState(IntEnum):
-    """What a MEP has of a source."""
-
-    COMPLETE = 0
-    MISSING = 1
-    """Its readout unit was lost before it had written the MFP."""
-    EMPTY = 2
-    """The source had no MFP for these events."""
-
-
-class MepEntry(NamedTuple):
-    """A source's line in the table of a MEP."""
-
-    offset: int
-    """Of the MFP, from the MEP's first byte (B)."""
-    nbytes: int
-    source_id: int
-    state: MepState
 
 
 class Mep:
@@ -55,11 +37,9 @@ class Mep:
         for name, value in given.items():
             check_range("MEP", name, value, LIMITS[name])
         listed = list(mfps)
-        for source_id, state, _ in listed:
+        for source_id, _, _ in listed:
             check_range("MEP", "source_id", source_id, 16)
-            check_range("MEP", "state", int(state), 16)
-        entries = [(source_id, int(state), mfp) for source_id, state, mfp in listed]
-        self._read(_engine.encode_mep(number, event_id, events, entries))
+        self._read(_engine.encode_mep(number, event_id, events, listed))
 
     @classmethod
     def decode(cls, data: Buffer) -> Mep:
@@ -74,14 +54,11 @@ class Mep:
 
     def _read(self, data: Buffer) -> None:
         self._packet = memoryview(data).cast("B").toreadonly()
-        self.number: int
-        self.event_id: int
-        self.events: int
-        self.number, self.event_id, self.events, entries = _engine.decode_mep(self._packet)
-        self.entries = [
-            MepEntry(offset, nbytes, source_id, MepState(state))
-            for offset, nbytes, source_id, state in entries
-        ]
+        header = _engine.decode_mep(self._packet)
+        self.number = header.number
+        self.event_id = header.event_id
+        self.events = header.events
+        self.entries = header.entries
 
     def place(self, source: int) -> memoryview:
         """The bytes of an MFP, by its place in the table; none where it is missing or empty."""

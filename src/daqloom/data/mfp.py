@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-HEADER_BYTES = 20
+HEADER_BYTES = _engine.MFP_HEADER_BYTES
 LIMITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8}
 """Bits of the numbers in the header."""
 
@@ -93,13 +93,12 @@ class Mfp:
     def _read(self, data: Buffer) -> None:
         whole = memoryview(data).cast("B")
         header = _engine.decode_mfp(whole)
-        self.event_id: int
-        self.source_id: int
-        self.align: int
-        self.version: int
-        self.event_id, self.source_id, self.align, self.version, count, size = header
-        self._packet = whole[:size].toreadonly()
-        self.fragments = Fragments(self._packet, count, self.align)
+        self.event_id = header.event_id
+        self.source_id = header.source_id
+        self.align = header.align
+        self.version = header.version
+        self._packet = whole[: header.nbytes].toreadonly()
+        self.fragments = Fragments(self._packet, header.count, self.align)
 
     def encode(self) -> bytes:
         """The packet."""

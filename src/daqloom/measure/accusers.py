@@ -1,4 +1,4 @@
-"""Who cannot reach whom, and what follows from it."""
+"""Reachability reports of units, and which unit to exclude because of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from daqloom.measure.unit_view import UnitView
 
 Accusers = dict[int, set[int]]
-"""Of each unit that somebody cannot reach, those who say so."""
+"""For each unit that others cannot reach, the units that report so."""
 
 
 def accusers_among(members: Sequence[UnitView]) -> Accusers:
-    """What the members of an epoch have said of each other in it."""
+    """Return the reachability reports of the members of an epoch."""
     numbers = {unit.number for unit in members}
     accusers: Accusers = {}
     for unit in members:
@@ -22,11 +22,11 @@ def accusers_among(members: Sequence[UnitView]) -> Accusers:
 
 
 def convicted(number_of_accusers: int, others: int) -> bool:
-    """Whether it is the accused who is out of reach: a single accuser may be so itself, and so may
-    be a minority of the `others`."""
+    """Return whether the accused unit is unreachable. A single accuser, or a minority of the
+    `others`, may be the unreachable one itself."""
     return number_of_accusers > 1 and 2 * number_of_accusers > others
 
 
 def worst(accusers: Accusers) -> int:
-    """The unit that most cannot reach; of several such, the last."""
+    """Return the unit that most others cannot reach; of several such, the last."""
     return max(accusers, key=lambda number: (len(accusers[number]), number))

@@ -24,16 +24,16 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFETIME_DAYS) -> None:
-    """Writes ca.pem, control.pem and unit.pem with their keys, which only their owner may read.
+    """Write ca.pem, control.pem and unit.pem with their keys, which only their owner may read.
 
     `hosts` are names and addresses under which the run control is reached, besides this machine's
-    own. The authority's key is not kept: nobody can make more certificates, and whoever needs other
-    ones makes all anew. Raises MeasureError for a host that is none or a folder that has some.
+    own. The authority's key is not kept: nobody can add certificates, they are all made anew
+    instead. Raises MeasureError for an invalid host or a folder that already has certificates.
     """
     from cryptography.hazmat.primitives.asymmetric import ec
 
     if present := [name for name in ("ca.pem", "control.pem") if (folder / name).exists()]:
-        raise MeasureError(f"{folder} has a {present[0]} already; give another folder")
+        raise MeasureError(f"{folder} already has a {present[0]}; give another folder")
     names = [_name(host) for host in dict.fromkeys([*hosts, *LOCAL])]
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate(AUTHORITY, authority_key, None, authority_key, [], days)
@@ -63,7 +63,7 @@ def _name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host):
-            raise MeasureError(f'"{host[:80]}" is no name or address of a host') from None
+            raise MeasureError(f'"{host[:80]}" is not the name or address of a host') from None
         return x509.DNSName(host)
 
 

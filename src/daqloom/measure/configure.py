@@ -1,4 +1,4 @@
-"""A scenario in the terms of a unit's process."""
+"""Translates a scenario into the configuration of each unit's process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom import _engine
+from daqloom.enumerations import named
 from daqloom.measure.interface import own_address
 from daqloom.measure.node import RunInfo
 from daqloom.scenario.errors import ScenarioError
@@ -13,57 +14,56 @@ from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
-
-MOST_PACKED = 65_535
-"""Fragments of an MFP: their count is a 16-bit number."""
-LARGEST_FRAGMENT_BYTES = 60_000
+    from daqloom.scenario.models import Scenario
 
 
 @dataclass(frozen=True)
 class Places:
-    """Who is where: units are the nodes, in the order of their slots."""
+    """Which units read out, which build, and what they read; a unit's number is that of its
+    slot."""
 
     readouts: list[int]
-    """Unit in each slot of the schedule that has a readout unit there; -1: nobody."""
+    """Unit with the readout unit of each slot of the schedule; -1: none."""
     builders: list[int]
     fragment_bytes: list[int]
-    """Mean size of a fragment, by readout unit and stream."""
+    """Mean fragment size (bytes), by readout unit and stream."""
     streams: int
-    """Of a readout unit. In DAQPIPE these travel as one fragment."""
+    """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
 
     @property
     def units(self) -> int:
-        """Processes of a run."""
+        """Number of processes of a run."""
         return len({unit for unit in (*self.readouts, *self.builders) if unit >= 0})
 
 
-def places(scenario: FabricScenario) -> Places:
-    """Raises ScenarioError for what cannot be run live."""
-    if scenario.nodes.protocol == "flows":
+def places(scenario: Scenario) -> Places:
+    """Return the places of units. Raises ScenarioError for a scenario that cannot be run live."""
+    if scenario.building.protocol == "none":
         raise ScenarioError(
-            'nodes.protocol = "flows" is no event building; `daqloom measure` runs "shift" and '
+            'building.protocol = "none" does not build events; `daqloom measure` runs "shift" and '
             '"daqpipe"'
         )
-    if scenario.fragments.packing > MOST_PACKED:
+    if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(
-            f"fragments.packing = {scenario.fragments.packing} is more than the {MOST_PACKED} "
+            f"event.packing = {scenario.event.packing} is more than the "
+            f"{_engine.MOST_MFP_FRAGMENTS} "
             "fragments that a multi-fragment packet can count"
         )
-    if scenario.shift.barrier == "ideal":
+    if scenario.building.barrier == "ideal":
         raise ScenarioError(
-            'shift.barrier = "ideal" exists in simulation only; take "tournament" or another one'
+            'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
+            "barrier"
         )
     system = fabric_system(scenario)
-    together = scenario.nodes.streams if scenario.nodes.protocol == "daqpipe" else 1
+    together = scenario.readout.streams if scenario.building.protocol == "daqpipe" else 1
     sizes = [
-        round(sum(means) / scenario.fragments.packing)
+        round(sum(means) / scenario.event.packing)
         for means in _in_groups(system.mfp_bytes, together)
     ]
-    if max(sizes) > LARGEST_FRAGMENT_BYTES:
+    if max(sizes) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
         raise ScenarioError(
-            f"fragments of {max(sizes)} bytes; a multi-fragment packet holds fragments of up to "
-            f"{LARGEST_FRAGMENT_BYTES} bytes on average: take more and smaller ones"
+            f"the mean fragment size is {max(sizes)} bytes, and a multi-fragment packet holds at "
+            f"most {_engine.LARGEST_MEAN_FRAGMENT_BYTES}; use more and smaller fragments"
         )
     units = {host: unit for unit, host in enumerate(system.hosts)}
     units[DUMMY] = -1
@@ -71,7 +71,7 @@ def places(scenario: FabricScenario) -> Places:
         [units[host] for host in system.readouts.tolist()],
         [units[host] for host in system.builders.tolist()],
         sizes,
-        scenario.nodes.streams // together,
+        scenario.readout.streams // together,
     )
 
 
@@ -79,12 +79,12 @@ def _in_groups(sizes: list[int], length: int) -> list[list[int]]:
     return [sizes[i : i + length] for i in range(0, len(sizes), length)]
 
 
-def check_live(scenario: FabricScenario) -> None:
-    """Raises ScenarioError for what no unit could run, before any is started."""
+def check_live(scenario: Scenario) -> None:
+    """Raise ScenarioError for what no unit could run, before any is started."""
     measure = scenario.measure
     if measure.congestion and not measure.over_tcp:
         raise ScenarioError(
-            f'measure.congestion = "{measure.congestion}" is of TCP connections, and '
+            f'measure.congestion = "{measure.congestion}" applies to TCP connections only, and '
             f'measure.transport = "{measure.transport}" has none; use "libfabric:tcp", or leave '
             "congestion out"
         )
@@ -95,11 +95,11 @@ def check_live(scenario: FabricScenario) -> None:
         raise ScenarioError(f"measure: {error}") from None
 
 
-def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
-    """What the process of `unit` is to do in this run.
+def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
+    """Return the configuration of the process of `unit`.
 
-    Raises ScenarioError for what cannot be run live, MeasureError where this machine is not in the
-    network that the scenario names.
+    Raises ScenarioError for a scenario that cannot be run live, MeasureError where this machine is
+    not in the network that the scenario names.
     """
     measure = scenario.measure
     config = _config(scenario, unit, run)
@@ -107,44 +107,41 @@ def live_config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.Li
     return config
 
 
-def _config(scenario: FabricScenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
-    """Without the address of its machine."""
-    nodes, shift, fragments = scenario.nodes, scenario.shift, scenario.fragments
-    measure = scenario.measure
+def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
+    """Return the configuration without the address of the unit's machine."""
+    measure, building = scenario.measure, scenario.building
     where = places(scenario)
     config = _engine.LiveConfig()
     config.unit, config.run, config.token = unit, run.name, run.token
     config.readout_slots, config.builder_slots = where.readouts, where.builders
-    config.keeps_lost_slots = nodes.dummies != "none"
-    config.transport, config.waiting = measure.transport, measure.waiting
+    config.keeps_lost_slots = building.dummies != "none"
+    config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
     config.congestion_control = measure.congestion
-    config.protocol = nodes.protocol
-    changes = {"count": _engine.PhaseChange.by_count, "window": _engine.PhaseChange.by_time}
-    config.change = changes[shift.change]
-    config.barrier = getattr(_engine.ShiftBarrier, shift.barrier)
-    config.meps_per_phase = shift.meps_per_phase
-    config.phases_per_barrier = shift.phases_per_barrier
-    config.phases_under_way = shift.phases_under_way
-    config.keeps_dummies = shift.dummy_phases == "kept"
-    config.window_s, config.grace_s = shift.window, shift.grace
+    config.protocol = named(_engine.Protocol, building.protocol)
+    config.change = named(_engine.PhaseChange, building.change)
+    config.barrier = named(_engine.ShiftBarrier, building.barrier)
+    config.meps_per_phase = building.meps_per_phase
+    config.phases_per_barrier = building.phases_per_barrier
+    config.phases_under_way = building.phases_under_way
+    config.keeps_dummies = building.dummy_phases == "kept"
+    config.window_s, config.grace_s = building.window, building.grace
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"
-    config.is_push = scenario.daqpipe.mode == "push"
-    config.credits = scenario.daqpipe.credits
-    config.parallel_sends = scenario.daqpipe.parallel_sends
-    config.slot_s = scenario.daqpipe.slot
-    config.streams, config.packing = where.streams, fragments.packing
-    config.is_poissonian = fragments.sizes == "poisson"
+    config.is_push = building.mode == "push"
+    config.credits = building.credits
+    config.parallel_sends = building.parallel_sends
+    config.slot_s = building.slot
+    config.streams, config.packing = where.streams, scenario.event.packing
+    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes
-    config.event_rate_hz = fragments.rate
+    config.event_rate_hz = scenario.event.rate
     config.seed = scenario.run.seed
-    config.stream_buffer = min(nodes.source_buffer, measure.stream_buffer)
-    config.output_buffer = min(nodes.output_buffer, measure.output_buffer)
-    config.source, config.content = measure.source, measure.content
-    config.replay, config.sink, config.output = (
-        measure.source_files,
-        measure.sink,
-        measure.sink_files,
-    )
+    config.stream_buffer = min(scenario.readout.buffer, measure.stream_buffer)
+    config.output_buffer = min(scenario.builders.buffer, measure.output_buffer)
+    config.source = named(_engine.SourceKind, measure.source)
+    config.content = named(_engine.Content, measure.content)
+    config.replay = measure.source_files
+    config.sink = named(_engine.SinkKind, measure.sink)
+    config.output = measure.sink_files
     config.trace_stages = run.trace_stages
     return config

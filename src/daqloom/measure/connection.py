@@ -1,4 +1,4 @@
-"""How processes of a run connect to the run control: gRPC, its limits, TLS, and the run's token."""
+"""How processes of a run connect to the run control: gRPC, its limits and TLS."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from daqloom.measure.messages import LARGEST_ORDER_BYTES
 
 SERVICE = "daqloom.Run"
 JOIN = f"/{SERVICE}/Join"
-"""Of a unit: a stream of reports against a stream of orders."""
+"""Call of a unit: it streams reports and receives a stream of orders."""
 STEER = f"/{SERVICE}/Steer"
-"""Of an operator: one request, one answer."""
-TOKEN_KEY = "token"
-"""In the metadata of a call: the token, as hexadecimal digits."""
+"""Call of an operator: one request, one answer."""
+GREET = f"/{SERVICE}/Greet"
+"""Call before either of them, in which both sides prove who they are."""
 
 CONTROL = "daqloom control"
 UNIT = "daqloom unit"
@@ -28,7 +28,7 @@ Option = tuple[str, int | str]
 
 @dataclass(frozen=True)
 class Certificates:
-    """What a process shows, and by which it knows the others; PEM."""
+    """The certificate and key of a process, and the authority by which it knows the others; PEM."""
 
     authority: bytes
     certificate: bytes
@@ -36,7 +36,7 @@ class Certificates:
 
 
 def read_certificates(folder: Path, who: str) -> Certificates:
-    """Those of `who`, "control" or "unit". Raises MeasureError."""
+    """Read the certificates of `who`, "control" or "unit". Raises MeasureError."""
     parts = []
     for name in ("ca.pem", f"{who}.pem", f"{who}.key"):
         try:
@@ -51,7 +51,7 @@ def read_certificates(folder: Path, who: str) -> Certificates:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only processes of this machine reach an address."""
+    """Return whether only processes of this machine reach an address."""
     if host == "localhost":
         return True
     try:
@@ -61,26 +61,26 @@ def is_loopback(host: str) -> bool:
 
 
 def split(address: str) -> tuple[str, int]:
-    """host:port. Raises MeasureError."""
+    """Split host:port. Raises MeasureError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise MeasureError(f'"{address[:80]}" is no address; expected host:port')
+        raise MeasureError(f'"{address[:80]}" is not an address; expected host:port')
     return host.strip("[]"), int(port)
 
 
 def joined(host: str, port: int) -> str:
-    """host:port, as gRPC takes it."""
+    """Return host:port, as gRPC takes it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def quiet() -> None:
-    """gRPC tells standard error of every connection that ends, unless told not to before it is
-    used: what matters is told by us."""
+    """Stop gRPC from writing to standard error at each connection that ends; call before its first
+    use."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
-    """A gRPC channel to the run control. Raises MeasureError off loopback without certificates."""
+    """Open a channel to the run control. Raises MeasureError off loopback without certificates."""
     quiet()
     import grpc
 
@@ -100,7 +100,7 @@ def channel(address: str, certificates: Certificates | None, patience_s: float) 
 
 
 def limits() -> list[Option]:
-    """What gRPC itself refuses; ours are narrower, so that what breaks them is counted."""
+    """Return gRPC's own limits; ours are narrower, so that what breaks them is counted."""
     most = LARGEST_ORDER_BYTES + 4096
     return [
         ("grpc.max_receive_message_length", most),
@@ -112,7 +112,7 @@ def limits() -> list[Option]:
 
 
 def keep_alive(patience_s: float) -> list[Option]:
-    """A peer whose machine has gone says nothing: so long until its connection ends."""
+    """Return the keep-alive options: how soon the connection of a dead machine ends."""
     half_ms = max(1000, round(patience_s * 500))
     return [
         ("grpc.keepalive_time_ms", half_ms),
@@ -123,7 +123,7 @@ def keep_alive(patience_s: float) -> list[Option]:
 
 
 def refusals() -> tuple[Any, ...]:
-    """Status codes by which the run control says no for good."""
+    """Return the status codes by which the run control refuses for good."""
     import grpc
 
     code = grpc.StatusCode

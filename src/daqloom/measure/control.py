@@ -1,4 +1,4 @@
-"""Ties the run control to the world: connections, processes, the clock. One asyncio loop, no locks.
+"""Connects the run control to connections, processes and the clock: one asyncio loop, no locks.
 
 >>> async with Control(plan, launcher) as control:  # doctest: +SKIP
 ...     control.want(Goal.RUNNING)
@@ -39,7 +39,7 @@ _EVERYWHERE = ("0.0.0.0", "::")
 
 @dataclass
 class _Guest:
-    """The process that speaks for a unit."""
+    """The process connected as a unit."""
 
     session: int
     orders: Orders
@@ -48,9 +48,9 @@ class _Guest:
 
 
 class Control:
-    """A run: an asynchronous context, in which its processes live.
+    """A run: an asynchronous context that owns the run's processes.
 
-    `on_event` is told each entry of the run's log as it is made, `on_step` that something may have
+    `on_event` is called with each entry of the run's log, `on_step` whenever something may have
     changed. Raises MeasureError on entering where it cannot listen.
     """
 
@@ -68,13 +68,13 @@ class Control:
     ) -> None:
         self.token = secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
-        """What an operator has to know on loopback."""
+        """The secret that an operator needs on loopback."""
         self.address = ""
-        """host:port, for units."""
+        """Address for units, host:port."""
         self.refused: Counter[str] = Counter()
         self.began_s = time.monotonic()
         self.began_ns = time.time_ns()
-        """The same moment, since 1970."""
+        """The same moment as wall-clock time (since 1970)."""
         self.run = RunControl(plan, self.began_s)
         self._name = name
         self._launcher = launcher
@@ -85,7 +85,7 @@ class Control:
         self._guests: dict[int, _Guest] = {}
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
-        """The last ones of each unit, if the plan wants any."""
+        """The last stages of each unit, if the plan asks for any."""
         self._host = socket.gethostname()[:200]
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
@@ -100,7 +100,7 @@ class Control:
         )
 
     async def __aenter__(self) -> Self:
-        port = await self._service.listen(self._bind, self._port, self.run.plan.units)
+        port = await self._service.listen(self._bind, self._port)
         host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
         self.address = joined(host, port)
         self._clock = asyncio.create_task(self._tick())
@@ -108,11 +108,14 @@ class Control:
         self._act()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Ends the run if it has not ended; no process is left."""
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the run if it has not ended, at once if it was cancelled; no process is left."""
         try:
             self.want(Goal.ENDED)
-            timeout_s = 6 * self.run.plan.fault_timeout_s + 5
+            plan = self.run.plan
+            timeout_s = 6 * plan.fault_timeout_s + 5 + plan.finish_timeout_s
+            if kind is asyncio.CancelledError:
+                timeout_s = 0.0
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.until(self._has_ended), timeout_s)
         finally:
@@ -124,29 +127,29 @@ class Control:
     # ---- the operator ------------------------------------------------------------------------
 
     def want(self, goal: Goal) -> None:
-        """What the run shall be."""
+        """Set the goal of the run."""
         self.run.want(self._now(), goal)
         self._act()
 
     def reset(self, unit: int) -> None:
-        """Brings a unit back."""
+        """Bring a unit back."""
         self.run.reset(self._now(), unit)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Returns when `holds` does; it is asked whenever something may have changed."""
+        """Wait until `holds()` is true; it is called whenever something may have changed."""
         while not holds():
             self._changed.clear()
             await self._changed.wait()
 
     async def until_running(self) -> None:
-        """Raises MeasureError if the run is in error instead."""
+        """Wait until the run is running. Raises MeasureError if it is in error instead."""
         await self.until(lambda: self.run.phase in (Phase.RUNNING, Phase.ERROR, Phase.ENDED))
         if self.run.phase is not Phase.RUNNING:
             raise MeasureError(self.failure())
 
     def failure(self) -> str:
-        """Why the run is in error, with what the units concerned printed last."""
+        """Return why the run is in error, with the last output of the units concerned."""
         sentence = self.run.failure or "the run has ended"
         lines = [
             f"unit {unit.number}: {line}"
@@ -157,7 +160,7 @@ class Control:
         return sentence + (f" (last lines: {' | '.join(lines[:6])})" if lines else "")
 
     def status(self) -> Status:
-        """How all is."""
+        """Return the state of the run and of all its units."""
         run = self.run
         return Status(
             run=run.plan.run,
@@ -227,11 +230,11 @@ class Control:
         return None
 
     def read_last(self, unit: int) -> None:
-        """What a unit on this machine, which is gone, has counted up to its end."""
-        self.run.units[unit].tally.read(self._pages.last(unit))
+        """Count what a unit of this machine that has ended counted up to its end."""
+        self.run.counted(unit, self._pages.last(unit), final=True)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
-        """At the counters of a unit on this machine, as long as they are the same ones."""
+        """Read the counters of a unit of this machine, as long as they are the same ones."""
         if report.counters and self.run.units[unit].tally.begins_anew(report.counters):
             self.read_last(unit)
         guest = self._guests.get(unit)
@@ -246,7 +249,7 @@ class Control:
             del self._guests[unit]
         self.run.left(self._now(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.units[unit].session == 0:
-            self.run.exited(self._now(), unit, "its task has gone")  # nobody else would tell
+            self.run.exited(self._now(), unit, "its task has ended")  # nobody else would tell
         self._act()
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:

@@ -1,7 +1,7 @@
-"""The counters of a unit, each with its unit and its meaning.
+"""The counters of a unit, each with its unit of measurement and its meaning.
 
-This table is the only place where they are described: `docs/reference/operations.md` has it from
-here (`python -m daqloom.measure.counters`), and a test holds it against what a unit counts.
+This table is their only description: `docs/reference/operations.md` is generated from it
+(`python -m daqloom.measure.counters`), and a test compares it with what a unit counts.
 """
 
 from __future__ import annotations
@@ -13,99 +13,124 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What `daqloom control status --json` tells of a unit under `counters`. A `*` stands for any
-    name."""
+    """A counter under `counters` in `daqloom control status --json`. A `*` stands for any name."""
 
     name: str
     unit: str
     meaning: str
 
     def matches(self, name: str) -> bool:
-        """Whether `name` is this counter."""
+        """Return whether `name` is this counter."""
         mine, star, _ = self.name.partition("*")
         return name.startswith(mine) if star else name == mine
 
 
 GROUPS: dict[str, tuple[Counter, ...]] = {
     "The data thread": (
-        Counter("beats", "passes", "Of its loop: it lives while this grows."),
-        Counter("steps", "steps", "MFPs written and received, MEPs processed: work is done."),
-        Counter("sleeps", "times", "It slept, for want of anything to do."),
-        Counter("waits", "0 or 1", "It waits for its own source or consumer, now. Not a count."),
-        Counter("next_mep", "number", "First MEP beyond what it has answered, now. Not a count."),
-        Counter("elapsed_s", "s", "Since the node was made, at the time of this reading."),
+        Counter("beats", "passes", "Data-loop iterations."),
+        Counter("steps", "steps", "MFPs written and received and MEPs processed: progress."),
+        Counter("sleeps", "times", "Sleeps of the data thread when it had no work."),
+        Counter("waits", "0 or 1", "Waiting for its own source or consumer now (a gauge)."),
+        Counter("next_mep", "number", "First MEP not yet answered (a gauge)."),
+        Counter("elapsed_s", "s", "Time since the node was created, at this reading."),
     ),
     "Readout unit": (
-        Counter("mfps_taken", "MFPs", "Taken from the buffers of the streams."),
-        Counter("mfp_bytes_taken", "B", "In these, headers and padding included."),
-        Counter("fragment_bytes_taken", "B", "In these, of fragments alone."),
-        Counter("mfps_written", "MFPs", "Written into the memory of builder units."),
-        Counter("mfp_bytes_written", "B", "In these."),
-        Counter("mfps_stale", "MFPs", "Of MEPs that an earlier epoch has finished with: skipped."),
-        Counter("mfps_absent", "MFPs", "Numbers that the source left out."),
-        Counter("mfps_malformed", "MFPs", "No MFP, or not the one whose turn it was."),
+        Counter("mfps_taken", "MFPs", "MFPs taken from the stream buffers."),
+        Counter("mfp_bytes_taken", "B", "Bytes in these MFPs, headers and padding included."),
+        Counter("fragment_bytes_taken", "B", "Bytes of fragments alone in these MFPs."),
+        Counter("mfps_written", "MFPs", "MFPs written into the memory of builder units."),
+        Counter("mfp_bytes_written", "B", "Bytes of MFPs written to builder units."),
+        Counter("mfps_stale", "MFPs", "MFPs skipped: an earlier epoch finished their MEPs."),
+        Counter("mfps_absent", "MFPs", "MFP numbers missing from the source."),
+        Counter("mfps_malformed", "MFPs", "Malformed MFPs, or MFPs out of sequence."),
         Counter(
             "streams_broken",
             "streams",
-            "Their source wrote descriptors that make no sense. The unit reports an error, is left "
-            "out, and comes back with new buffers.",
+            "Streams whose source wrote invalid descriptors. The unit reports an error, is removed "
+            "from the epoch, and rejoins with new buffers.",
         ),
-        Counter("mfps_blocked", "MFPs", "Had to wait for room in the buffer of their stream."),
-        Counter("mfps_late", "MFPs", "Came later than the set rate asks for."),
-        Counter("messages_sent", "messages", "To other units, barriers and sizes among them."),
+        Counter("mfps_blocked", "MFPs", "MFPs that waited for a full stream buffer to drain."),
+        Counter("mfps_late", "MFPs", "MFPs that came later than the set rate demands."),
+        Counter(
+            "messages_sent", "messages", "Messages to other units, barriers and sizes included."
+        ),
     ),
     "Phases of linear shifting": (
-        Counter("phases", "phases", "Gone through."),
-        Counter("idle_phases", "phases", "Of these, with nobody to send to: a dummy's turn."),
-        Counter("in_phases_s", "s", "In all stages of phases."),
-        Counter("sending_s", "s", "Of this, sending."),
-        Counter("in_barrier_s", "s", "Of this, from entering a barrier until released."),
-        Counter("idle_s", "s", "Of this, with nobody to send to."),
-        Counter("entering_s", "s", "Of this, held back before sending."),
-        Counter("waiting_for_source_s", "s", "Asleep while sending: no MFP is there."),
-        Counter("waiting_for_builder_s", "s", "Asleep while sending: no answer to the sizes."),
-        Counter("waiting_for_network_s", "s", "Asleep while sending: writes are under way."),
-        Counter("barriers", "barriers", "Left."),
+        Counter("phases", "phases", "Phases completed."),
+        Counter("idle_phases", "phases", "Phases without a partner: the turn of a dummy."),
+        Counter("in_phases_s", "s", "Time in all stages of phases."),
+        Counter("sending_s", "s", "Time in phases spent sending."),
+        Counter("in_barrier_s", "s", "Time in phases from entering a barrier to release."),
+        Counter("idle_s", "s", "Time in phases without a partner."),
+        Counter("entering_s", "s", "Time in phases held back before sending."),
+        Counter("waiting_for_source_s", "s", "Time waiting for an MFP from the source."),
+        Counter("waiting_for_builder_s", "s", "Time waiting for a builder's answer to sizes."),
+        Counter("waiting_for_network_s", "s", "Time waiting for writes under way."),
+        Counter("barriers", "barriers", "Barriers completed."),
     ),
     "Builder unit": (
-        Counter("first_mep_s", "s", "From the start of the first epoch to its first MEP."),
-        Counter("meps_granted", "MEPs", "Given a place in the output buffer."),
-        Counter("meps_delivered", "MEPs", "To the consumer, whole or not."),
-        Counter("meps_built", "MEPs", "Whole."),
-        Counter("meps_incomplete", "MEPs", "Delivered with a mask: some MFPs are missing."),
-        Counter("meps_dropped", "MEPs", 'Not whole, and dropped: `measure.incomplete = "drop"`.'),
-        Counter("meps_discarded", "MEPs", "For which the output buffer had no room."),
-        Counter("meps_processed", "MEPs", "Acknowledged by the consumer."),
-        Counter("mfps_received", "MFPs", "Whose write has been completed here."),
-        Counter("mfp_bytes_built", "B", "Fragments of MEPs delivered."),
-        Counter("mep_bytes_built", "B", "The same with headers and padding."),
-        Counter("building_s", "s", "From the grant of a MEP until it is built, sum over MEPs."),
+        Counter("first_mep_s", "s", "Time from the start of the first epoch to the first MEP."),
+        Counter("meps_granted", "MEPs", "MEPs given a place in the output buffer."),
+        Counter("meps_delivered", "MEPs", "MEPs delivered to the consumer, complete or not."),
+        Counter("meps_built", "MEPs", "Complete MEPs delivered."),
+        Counter("meps_incomplete", "MEPs", "MEPs delivered with MFPs missing (masked)."),
+        Counter(
+            "meps_dropped",
+            "MEPs",
+            'MEPs dropped: nothing of them came, or incomplete and `measure.incomplete = "drop"`.',
+        ),
+        Counter("meps_discarded", "MEPs", "MEPs discarded: the output buffer was full."),
+        Counter("meps_processed", "MEPs", "MEPs acknowledged by the consumer."),
+        Counter("mfps_received", "MFPs", "MFPs completely received by this builder unit."),
+        Counter("mfp_bytes_built", "B", "Bytes of fragments in MEPs delivered."),
+        Counter("mep_bytes_built", "B", "Bytes of MEPs delivered, headers and padding included."),
+        Counter("building_s", "s", "Time from a MEP's grant to its completion, summed over MEPs."),
     ),
     "Consumer of built events": (
-        Counter("meps_checked", "MEPs", "Found right in every byte."),
-        Counter("meps_wrong", "MEPs", "Found wrong in some."),
-        Counter("wrong.*", "MEPs", "The same by what was wrong first."),
-        Counter("meps_repeated", "MEPs", "That the consumer had seen already."),
-        Counter("fragments_checked", "fragments", "Of MEPs checked."),
-        Counter("fragment_bytes_checked", "B", "Of these."),
-        Counter("files_written", "files", 'Finished by `measure.sink = "file"`.'),
-        Counter("packets_not_written", "packets", "Lost, as the file system took no more."),
+        Counter("meps_checked", "MEPs", "MEPs checked, every byte of them correct."),
+        Counter("meps_wrong", "MEPs", "MEPs checked, some bytes of them wrong."),
+        Counter("wrong.*", "MEPs", "Wrong MEPs by the first error found."),
+        Counter("meps_repeated", "MEPs", "Duplicates: MEPs that the consumer already had."),
+        Counter("fragments_checked", "fragments", "Fragments checked."),
+        Counter("fragment_bytes_checked", "B", "Bytes of fragments checked."),
+        Counter("files_written", "files", 'Files completed by `measure.sink = "file"`.'),
+        Counter("meps_not_written", "MEPs", "MEPs not written in full to files."),
+        Counter("incomplete_meps_not_written", "MEPs", "MEPs not written that were incomplete."),
+        Counter(
+            "packets_not_written", "packets", "Packets lost to write errors of the file system."
+        ),
+        Counter("not_written.*", "packets", "Packets not written, by error, such as ENOSPC."),
     ),
     "Refused, or out of reach": (
-        Counter("refused_messages", "messages", "That no unit of this epoch sends."),
-        Counter("refused_writes", "writes", "Whose immediate bits nobody was granted."),
-        Counter("unreachable", "units", "That the transport has lost, in all epochs."),
+        Counter("leases_over", "times", "Leases expired: the run control was silent for too long."),
+        Counter(
+            "refused_messages", "messages", "Messages refused: no unit of this epoch sends them."
+        ),
+        Counter(
+            "refused_writes", "writes", "Writes refused: their immediate data was not granted."
+        ),
+        Counter("unreachable", "units", "Units that the transport lost, over all epochs."),
     ),
     "The transport": (
-        Counter("transport.messages_sent", "messages", "To others."),
-        Counter("transport.messages_received", "messages", "From others."),
-        Counter("transport.writes", "writes", "Into the memory of others, or of its own builder."),
-        Counter("transport.written_bytes", "B", "In these."),
-        Counter("transport.writes_received", "writes", "Told of by the immediate bits of others."),
-        Counter("transport.refused_strangers", "messages", "Connections too: without the token."),
-        Counter("transport.refused_epoch", "messages", "Of another epoch than this."),
-        Counter("transport.refused_malformed", "messages", "Impossible length, source or kind."),
-        Counter("transport.sleeps", "times", "It slept until something came."),
+        Counter("transport.messages_sent", "messages", "Messages sent."),
+        Counter("transport.messages_received", "messages", "Messages received."),
+        Counter(
+            "transport.writes", "writes", "Writes into remote memory or that of the own builder."
+        ),
+        Counter("transport.written_bytes", "B", "Bytes in these writes."),
+        Counter(
+            "transport.writes_received", "writes", "Writes received, announced by immediate data."
+        ),
+        Counter(
+            "transport.refused_strangers", "messages", "Messages or connections without the token."
+        ),
+        Counter("transport.refused_epoch", "messages", "Messages of another epoch."),
+        Counter(
+            "transport.refused_malformed",
+            "messages",
+            "Messages with an invalid length, source or kind.",
+        ),
+        Counter("transport.sleeps", "times", "Sleeps until something was received."),
     ),
 }
 
@@ -114,12 +139,12 @@ END = "<!-- end of counters -->\n"
 
 
 def described(name: str) -> bool:
-    """Whether the table has this counter."""
+    """Return whether the table describes the counter `name`."""
     return any(counter.matches(name) for group in GROUPS.values() for counter in group)
 
 
 def table() -> str:
-    """The counters as Markdown, a table for each group."""
+    """Return the counters as Markdown, one table per group."""
     lines = []
     for group, counters in GROUPS.items():
         lines += [f"### {group}\n", "| counter | unit | meaning |", "|---|---|---|"]
@@ -129,7 +154,7 @@ def table() -> str:
 
 
 def written_into(page: str) -> str:
-    """The page with the table between its marks. Raises ValueError where it has none."""
+    """Return the page with the table between its marks. Raises ValueError where it has none."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -8,80 +8,79 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from daqloom.measure.machine import Machine
+from daqloom.measure.open_files import files_of_a_control, files_of_a_unit, raise_to
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 OLDEST_KERNEL = (5, 3)
-"""pidfd_open(2), by which a unit's death is known."""
+"""First kernel with pidfd_open(2), which reports the end of a unit's process."""
 SMALL_SOCKET_BUFFER = 4 << 20
-"""What a connection at 10 Gb/s has under way within 3 ms."""
+"""Bytes that a connection at 10 Gb/s has in flight within 3 ms."""
 PACED = frozenset({"bbr", "bbr2", "bbr3"})
 CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "ptp4l", "phc2sys", "timemaster", "systemd-timesyn"}
 )
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "pit"})
-FILES_OF_A_UNIT = 64
-FILES_PER_PEER = 8
 
 State = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Of one check."""
+    """The finding of one check."""
 
     check: str
     state: State
-    """warn: events are built, more slowly or less steadily; fail: they are not, or
+    """warn: events are built, but more slowly or less steadily; fail: they cannot be built, or
     hardly."""
     means: str
     """One sentence: what is there and what follows from it."""
     fix: str = ""
-    """What to do; empty where nothing is to be done."""
+    """The remedy; empty where none is needed."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Of a scenario on this machine."""
+    """The resources that a scenario needs on this machine."""
 
     transport: str
-    units: int
-    """Of the run."""
+    open_files: int
+    """Open files of the process that has most."""
     units_here: int
     memory_bytes: int
-    """Of the buffers of the units here."""
+    """Size of the buffers of this machine's units."""
     windows: bool
-    """Phases change by time."""
+    """Whether phases change by time."""
     hosts: int
     spinning: bool
     pinned: bool
 
     @property
     def registers(self) -> bool:
-        """Whether buffers are pinned for a network card."""
+        """Whether buffers are registered with a network card."""
         return "verbs" in self.transport or "efa" in self.transport
 
 
-def needs_of(scenario: FabricScenario) -> Needs:
-    """Raises ScenarioError for what cannot be run live."""
+def needs_of(scenario: Scenario) -> Needs:
+    """Return the needs of a scenario. Raises ScenarioError for one that cannot be run live."""
     from daqloom.measure.configure import places
 
-    given, nodes, where = scenario.measure, scenario.nodes, places(scenario)
+    given, where = scenario.measure, places(scenario)
     hosts = len(set(given.hosts)) if given.launch == "ssh" else 1
-    stream = min(nodes.source_buffer, given.stream_buffer)
+    stream = min(scenario.readout.buffer, given.stream_buffer)
     readouts, builders = (
         sum(unit >= 0 for unit in units) for units in (where.readouts, where.builders)
     )
-    total = readouts * nodes.streams * stream + builders * min(
-        nodes.output_buffer, given.output_buffer
+    total = readouts * scenario.readout.streams * stream + builders * min(
+        scenario.builders.buffer, given.output_buffer
     )
     return Needs(
         transport=given.transport,
-        units=where.units,
+        open_files=max(files_of_a_control(where.units), files_of_a_unit(scenario)),
         units_here=-(-where.units // hosts),
         memory_bytes=-(-total // hosts),
-        windows=scenario.shift.change == "window",
+        windows=scenario.building.change == "window",
         hosts=hosts,
         spinning=given.waiting == "spinning",
         pinned=bool(given.cores),
@@ -91,14 +90,15 @@ def needs_of(scenario: FabricScenario) -> Needs:
 def examine(
     machine: Machine, transports: Sequence[str], needs: Needs | None = None
 ) -> list[Finding]:
-    """All checks; those that concern a scenario's needs alone are left out without one.
+    """Run all checks; without a scenario, those of its needs are left out.
+
     `transports`: see `transports_here`."""
     found = [finding for check in CHECKS for finding in check(machine, needs)]
     return [*found, *_transports(machine, needs, transports)]
 
 
 def transports_here() -> list[str]:
-    """What measure.transport can be."""
+    """Return the values that measure.transport can have on this machine."""
     from daqloom._engine import transport_names
 
     return list(transport_names())
@@ -113,22 +113,22 @@ Check = Callable[[Machine, Needs | None], Iterator[Finding]]
 def _cores(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
     cores = len(machine.allowed_cores())
     if needs is None or needs.units_here <= cores:
-        yield Finding("cores", "ok", f"{cores} cores may be used.")
+        yield Finding("cores", "ok", f"{cores} cores are available.")
     elif needs.spinning:
         yield Finding(
             "cores",
             "fail",
-            f"{needs.units_here} units that never sleep share {cores} cores: each waits for the "
-            "others' turns.",
-            'Set measure.waiting = "adaptive", or take fewer units.',
+            f"{needs.units_here} busy-polling units share {cores} cores: each waits while others "
+            "run.",
+            'Set measure.waiting = "adaptive", or use fewer units.',
         )
     else:
         yield Finding(
             "cores",
             "warn",
-            f"{needs.units_here} units share {cores} cores: they take turns, and a barrier lasts "
-            "as long as the kernel's time slices.",
-            "Take fewer units, or more machines (measure.hosts).",
+            f"{needs.units_here} units share {cores} cores: the scheduler alternates them, and a "
+            "barrier lasts as long as its time slices.",
+            "Use fewer units, or more machines (measure.hosts).",
         )
 
 
@@ -143,11 +143,13 @@ def _isolated(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "isolated cores",
             "warn",
-            "None: other programs interrupt data threads, for milliseconds at times.",
+            "None: other programs can interrupt data threads for milliseconds.",
             fix,
         )
     else:
-        yield Finding("isolated cores", "ok", f"{len(isolated)} cores run what is pinned there.")
+        yield Finding(
+            "isolated cores", "ok", f"{len(isolated)} cores run only what is pinned to them."
+        )
     if not tickless or isolated - tickless:
         yield Finding(
             "tickless cores",
@@ -166,7 +168,7 @@ def _isolated(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
             "these cores (IRQBALANCE_BANNED_CPULIST).",
         )
     else:
-        yield Finding("interrupts", "ok", "No device is bound to interrupt an isolated core.")
+        yield Finding("interrupts", "ok", "No device interrupts isolated cores.")
 
 
 def _interrupted(machine: Machine) -> set[int]:
@@ -186,13 +188,13 @@ def _governor(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         if re.fullmatch(r"cpu\d+", core)
     } - {""}
     if governors <= {"performance"}:
-        what = "performance" if governors else "not ours to choose (virtual, or fixed by firmware)"
+        what = "performance" if governors else "fixed by the firmware or the virtual machine"
         yield Finding("clock rate", "ok", f"The governor is {what}.")
     else:
         yield Finding(
             "clock rate",
             "warn",
-            f"The governor is {', '.join(sorted(governors))}: cores that have slept begin slowly.",
+            f"The governor is {', '.join(sorted(governors))}: cores start slowly after idling.",
             "Run `cpupower frequency-set -g performance`.",
         )
 
@@ -203,12 +205,14 @@ def _numa(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "NUMA",
             "warn",
-            f"{len(nodes)} memory nodes: a unit that moves between them reaches its buffers more "
+            f"{len(nodes)} NUMA nodes: a unit that moves between them reaches its buffers more "
             "slowly.",
             'Set measure.cores = "auto", or the cores of the node that the network card is on.',
         )
     else:
-        yield Finding("NUMA", "ok", f"{max(len(nodes), 1)} memory node(s), units are in place.")
+        yield Finding(
+            "NUMA", "ok", f"{max(len(nodes), 1)} NUMA node(s), units are pinned or need not be."
+        )
 
 
 # ---- memory -------------------------------------------------------------------------------------
@@ -223,8 +227,8 @@ def _memory(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
             "memory",
             "fail",
             f"Buffers of {needs.units_here} units take {needs.memory_bytes / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB are free: a unit is killed when it fills them.",
-            "Make measure.stream_buffer and measure.output_buffer smaller, or take fewer units.",
+            f"{free / 1e9:.1f} GB are free: the kernel kills a unit that runs out of memory.",
+            "Reduce measure.stream_buffer and measure.output_buffer, or use fewer units.",
         )
     else:
         yield Finding(
@@ -238,12 +242,12 @@ def _memory(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
 def _hugepages(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
     shared = machine.chosen("sys/kernel/mm/transparent_hugepage/shmem_enabled")
     if shared in ("always", "within_size", "force"):
-        yield Finding("hugepages", "ok", f"Shared memory has them ({shared}).")
+        yield Finding("hugepages", "ok", f"Shared memory uses huge pages ({shared}).")
     else:
         yield Finding(
             "hugepages",
             "warn",
-            "Shared memory is mapped in pages of 4 KiB: buffers take longer to map, and copies "
+            "Shared memory is mapped in pages of 4 KiB: mapping buffers takes longer, and copies "
             "miss the TLB.",
             "echo within_size > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
         )
@@ -253,13 +257,15 @@ def _memlock(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
     limit = machine.limit("Max locked memory")
     wanted = needs.memory_bytes / needs.units_here if needs and needs.registers else 0
     if limit is None or limit >= max(wanted, 1 << 30):
-        yield Finding("locked memory", "ok", "Buffers may be registered with a network card.")
+        yield Finding(
+            "locked memory", "ok", "The limit allows registering buffers with a network card."
+        )
         return
     yield Finding(
         "locked memory",
         "fail" if limit < wanted else "warn",
         f"A process may lock {limit / 1e6:.0f} MB: too little to register buffers with an RDMA "
-        "card; other transports do without.",
+        "card; other transports do not need it.",
         "Put `* - memlock unlimited` into /etc/security/limits.d/daqloom.conf and log in anew "
         "(Slurm: PropagateResourceLimitsExcept=MEMLOCK).",
     )
@@ -271,12 +277,12 @@ def _dev_shm(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "/dev/shm",
             "warn",
-            f"It holds {size / 1e6:.0f} MB: daqloom's own buffers are not there, but those of "
-            "libfabric:shm and Open MPI are.",
+            f"/dev/shm holds {size / 1e6:.0f} MB: daqloom's own buffers are elsewhere, but those "
+            "of libfabric:shm and Open MPI are in it.",
             "mount -o remount,size=4G /dev/shm (containers: --shm-size 4g).",
         )
     else:
-        yield Finding("/dev/shm", "ok", "It is large enough, or as large as memory allows.")
+        yield Finding("/dev/shm", "ok", "/dev/shm is large enough, or as large as memory allows.")
 
 
 # ---- network ------------------------------------------------------------------------------------
@@ -288,10 +294,10 @@ def _congestion(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "TCP congestion control",
             "warn",
-            f"{control} paces what it sends: on loopback and within a data centre it gives about "
-            "half of what cubic does.",
-            "sysctl -w net.ipv4.tcp_congestion_control=cubic; or for a route alone: ip route "
-            'change ROUTE congctl cubic; or, which does less, measure.congestion = "cubic".',
+            f"{control} paces its sending: on loopback and within a data centre its throughput is "
+            "a fifth to a half below that of cubic.",
+            "sysctl -w net.ipv4.tcp_congestion_control=cubic; or for one route: ip route "
+            'change ROUTE congctl cubic; or, less effective, measure.congestion = "cubic".',
         )
     else:
         yield Finding("TCP congestion control", "ok", f"{control or 'the default'}.")
@@ -314,8 +320,8 @@ def _socket_buffers(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "socket buffers",
             "warn",
-            f"{', '.join(small)} below 4 MiB: a connection cannot fill a fast network over some "
-            "distance.",
+            f"{', '.join(small)} below 4 MiB: one connection cannot saturate a fast network with a "
+            "long round-trip time.",
             "sysctl -w net.core.rmem_max=67108864 net.core.wmem_max=67108864 "
             "net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'",
         )
@@ -330,7 +336,7 @@ def _transports(
         yield Finding(
             "transport",
             "fail",
-            f"{needs.transport} is not here; this machine has {', '.join(transports)}.",
+            f"{needs.transport} is not available; this machine has {', '.join(transports)}.",
             "Set measure.transport to one of these, or install libfabric's provider.",
         )
     elif not any(name.startswith("libfabric:") for name in transports):
@@ -346,7 +352,8 @@ def _transports(
 
 
 def _is_there(transport: str, transports: Sequence[str]) -> bool:
-    """As libfabric does it: a name stands for all that are layered on it."""
+    """Return whether a transport is available; as in libfabric, a name includes providers layered
+    on it."""
     return any(name == transport or name.startswith(f"{transport};") for name in transports)
 
 
@@ -373,8 +380,8 @@ def _rdma(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "RDMA",
             "fail" if wanted else "ok",
-            "No RDMA card: libfabric:verbs cannot be used.",
-            "Load the card's driver (rdma-core), or take another transport." if wanted else "",
+            "There is no RDMA card: libfabric:verbs cannot be used.",
+            "Load the card's driver (rdma-core), or use another transport." if wanted else "",
         )
 
 
@@ -388,25 +395,25 @@ def _kernel(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "kernel",
             "fail",
-            f"{release} lacks pidfd, by which the death of a unit is known.",
-            "Take Linux 5.3 or later.",
+            f"{release} lacks pidfd, which reports the end of a unit's process.",
+            "Use Linux 5.3 or later.",
         )
     else:
-        yield Finding("kernel", "ok", f"{release or 'unknown'}: futex, memfd and pidfd are there.")
+        yield Finding("kernel", "ok", f"{release or 'unknown'}: it has futex, memfd and pidfd.")
 
 
 def _open_files(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
-    limit = machine.limit("Max open files")
-    wanted = FILES_OF_A_UNIT + FILES_PER_PEER * (needs.units if needs else 100)
+    limit = machine.limit("Max open files", hard=True)  # which every process of a run asks for
+    wanted = needs.open_files if needs else 1024
     if limit is not None and limit < wanted:
         yield Finding(
             "open files",
             "fail" if needs else "warn",
-            f"A process may open {limit:.0f} files, and a unit may need {wanted}.",
-            f"ulimit -n {max(4096, wanted)}",
+            f"A process may open {limit:.0f} files, and a run may need {wanted}.",
+            raise_to(wanted).capitalize() + ".",
         )
     else:
-        yield Finding("open files", "ok", "A process may open as many as it needs.")
+        yield Finding("open files", "ok", "A process may open as many files as it needs.")
 
 
 def _clock(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
@@ -415,7 +422,7 @@ def _clock(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
         yield Finding(
             "clock",
             "warn",
-            f"{source}: reading it takes a system call, and data threads read it often.",
+            f"{source}: reading the clock takes a system call, and data threads read it often.",
             "Boot with tsc=reliable clocksource=tsc where the processor's counter is invariant.",
         )
     else:
@@ -423,13 +430,15 @@ def _clock(machine: Machine, needs: Needs | None) -> Iterator[Finding]:
     keepers = sorted(machine.programs() & CLOCK_KEEPERS)
     apart = needs is not None and needs.windows and needs.hosts > 1
     if keepers:
-        yield Finding("clock synchronisation", "ok", f"{', '.join(keepers)} keeps the time.")
+        yield Finding(
+            "clock synchronisation", "ok", f"{', '.join(keepers)} synchronises the clock."
+        )
     else:
         yield Finding(
             "clock synchronisation",
             "fail" if apart else "warn",
-            "Nothing seems to keep the clock: windows of time over several machines "
-            '(shift.change = "window") drift apart, and so do timelines.',
+            "No program seems to synchronise the clock: time windows over several machines "
+            '(building.change = "window") drift apart, and so do timelines.',
             "Run chronyd, or ptp4l and phc2sys where windows are shorter than a millisecond.",
         )
 

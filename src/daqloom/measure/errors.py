@@ -1,7 +1,7 @@
-"""The one error of a run that a person can do something about."""
+"""The error of a run that its user can mend."""
 
 from __future__ import annotations
 
 
 class MeasureError(RuntimeError):
-    """A run that could not be made, or that broke. The message is one sentence."""
+    """A run could not be started, or failed. The message is one sentence."""

@@ -6,8 +6,13 @@ They are read when somebody asks, and never otherwise.
 from __future__ import annotations
 
 import re
+import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom.measure.connection import joined
 from daqloom.measure.counters import GROUPS
@@ -20,12 +25,12 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 Read = Callable[[], Mapping[str, int | float]]
-"""What has been counted up to now."""
+"""Returns all counters as they stand now."""
 
 LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "daqloom_events": (
-        "Events by what has become of them: built whole, delivered incomplete, dropped for "
-        "being incomplete, discarded for want of room.",
+        "Events by fate: built, delivered incomplete, dropped because incomplete, or discarded "
+        "because the output buffer was full.",
         "fate",
         "events",
         {
@@ -36,7 +41,7 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
         },
     ),
     "daqloom_waiting_seconds": (
-        "Time of the readout unit in which it does not send, by what it waits for.",
+        "Time in which the readout unit waits instead of sending, by cause.",
         "cause",
         "one",
         {
@@ -48,28 +53,48 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
         },
     ),
 }
-"""Metrics that are several counters, told apart by a label: what it is, the label, what is counted
-(MEPs stand for as many events as are packed), and the counter for each value of the label."""
+"""Metrics that combine several counters under one label: HELP text, label, what is counted
+(a MEP counts as the number of events packed in it), and the counter for each label value."""
 
 FAMILIES = {
-    "refused_": ("daqloom_refused", "Messages and writes that were refused, by why."),
-    "transport.refused_": ("daqloom_transport_refused", "The same by the transport."),
-    "wrong.": ("daqloom_meps_wrong_by_cause", "MEPs found wrong, by what was wrong first."),
+    "refused_": ("daqloom_refused", "Messages and writes refused, by cause."),
+    "transport.refused_": (
+        "daqloom_transport_refused",
+        "Messages refused by the transport, by cause.",
+    ),
+    "not_written.": ("daqloom_packets_lost", "Packets not written to files, by error."),
+    "wrong.": ("daqloom_meps_wrong_by_cause", "Wrong MEPs, by the first error found."),
 }
-"""Counters that begin alike and are told apart by a label: name, what it is."""
+"""Counters with a common prefix, which become one metric with a label: its name and HELP text."""
 
 HISTOGRAMS = {
-    "building": ("daqloom_build_seconds", "building_s", "From a MEP's grant until it is built."),
-    "in_barrier": ("daqloom_barrier_seconds", "in_barrier_s", "From entering to being released."),
-    "in_phase": ("daqloom_phase_seconds", "in_phases_s", "From one step to the next."),
+    "building": (
+        "daqloom_build_seconds",
+        "building_s",
+        "Time from a MEP's grant to its completion.",
+    ),
+    "in_barrier": (
+        "daqloom_barrier_seconds",
+        "in_barrier_s",
+        "Time from entering a barrier to release.",
+    ),
+    "in_phase": (
+        "daqloom_phase_seconds",
+        "in_phases_s",
+        "Time from one step of the shift to the next.",
+    ),
 }
-"""Metrics by the histogram that they are: name, counter of the sum, what it is."""
+"""Histogram metrics: name, counter of the sum, HELP text."""
 BOUNDS_S = tuple(m * 10.0**e for e in range(-6, 1) for m in (1, 2, 5))
-"""1 µs to 5 s."""
+"""Upper bounds of the exposed buckets: 1 µs to 5 s."""
+
+CLIENT_S = 10.0
+"""Idle timeout of a client connection."""
+MOST_CLIENTS = 16
 
 
 def exposed_name(counter: str) -> str:
-    """The metric's, in units that Prometheus wants last: waiting_s → daqloom_waiting_seconds."""
+    """Return the metric's name, its unit last as Prometheus wants: daqloom_waiting_seconds."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", counter).split("_")
     if words[-1] == "s":
         words[-1] = "seconds"
@@ -80,19 +105,19 @@ def exposed_name(counter: str) -> str:
 
 
 def meaning(counter: str) -> str:
-    """What it counts, in one sentence."""
+    """Return the HELP text of a counter."""
     known = (each for group in GROUPS.values() for each in group if each.matches(counter))
     return next((each.meaning for each in known), counter)
 
 
 class Collector:
-    """Of one unit; `labels` are on everything it tells, `packing` is events in a MEP."""
+    """Collects the metrics of one unit: `labels` go on each of them, a MEP has `packing` events."""
 
     def __init__(self, read: Read, labels: Mapping[str, str], packing: int) -> None:
         self._read, self._labels, self._packing = read, dict(labels), packing
 
     def collect(self) -> Iterator[Metric]:
-        """Called when somebody asks."""
+        """Yield the metrics; called at each scrape."""
         numbers, histograms = split(self._read())
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
@@ -141,8 +166,8 @@ class Collector:
 
 
 def _cumulative(buckets: Buckets) -> list[tuple[str, float]]:
-    """As Prometheus has it: how many took at most so long. A bucket of ours that a bound divides
-    counts above it."""
+    """Return cumulative counts by upper bound, as Prometheus wants them. One of our buckets that
+    a bound divides counts above it."""
     from daqloom._engine import latency_bucket
 
     ends_s = [(sum(latency_bucket(bucket)), count) for bucket, count in buckets.items()]
@@ -153,26 +178,73 @@ def _cumulative(buckets: Buckets) -> list[tuple[str, float]]:
     return [*found, ("+Inf", float(sum(buckets.values())))]
 
 
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: a scrape is no news."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Serves each client in a thread of its own, so that a slow one blocks no other."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._clients: list[socket.socket] = []
+        self._changing = threading.Lock()
+        super().__init__(address, _Silent)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Close the oldest connection where there are too many clients."""
+        request.settimeout(CLIENT_S)
+        with self._changing:
+            self._clients.append(request)
+            if len(self._clients) > MOST_CLIENTS:
+                with suppress(OSError):  # it has just hung up itself
+                    self._clients.pop(0).shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that has been served or has timed out."""
+        with self._changing, suppress(ValueError):
+            self._clients.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore clients that disconnect or time out."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _server(host: str, port: int) -> _Server:
+    return (_Server6 if ":" in host else _Server)((host, port))
+
+
 class Exporter:
     """Serves a collector over HTTP until it is closed."""
 
     def __init__(self, collector: Collector, host: str, port: int) -> None:
         """Raises MeasureError where it cannot listen."""
-        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client import CollectorRegistry, make_wsgi_app
 
         registry = CollectorRegistry(auto_describe=False)
         registry.register(collector)
         try:
-            self._server, self._thread = start_http_server(port, host, registry)
+            self._server = _server(host, port)
         except (OSError, OverflowError):
             raise MeasureError(
-                f"cannot serve counters for Prometheus on {joined(host, port)}; give a "
-                "measure.prometheus_port from which on as many ports are free as there are units"
+                f"cannot serve counters for Prometheus on {joined(host, port)}; set "
+                "measure.prometheus_port to the first of as many free ports as there are units"
             ) from None
+        self._server.set_app(make_wsgi_app(registry))
         self.port: int = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        """Ends it, and its thread."""
+        """End the server and its thread."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -181,9 +253,11 @@ class Exporter:
 def exporter(
     scenario: Mapping[str, Any], unit: int, run: str, control: str, read: Read
 ) -> Exporter | None:
-    """As the scenario's document wants it, on the address with which this machine reaches the run
-    control at `control`: loopback, or where others may look. None: it is not wanted. Raises
-    MeasureError."""
+    """Start the exporter that the scenario's document asks for, or return None where it asks for
+    none.
+
+    It listens on the address with which this machine reaches the run control at `control`, which
+    may be loopback. Raises MeasureError."""
     port = scenario.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None

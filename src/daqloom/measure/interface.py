@@ -1,4 +1,4 @@
-"""The address of this machine under which a unit's data are reached."""
+"""The address of this machine at which other units reach a unit's data."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from daqloom.measure.connection import split
 from daqloom.measure.errors import MeasureError
 
 ANY_PORT = 9
-"""Nothing is sent there: the system only looks up its routes."""
+"""An arbitrary port: nothing is sent, the system only looks up the route."""
 
 
 def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
-    """With which this machine reaches the run control at `control` (host:port), or `network`.
+    """Return the address with which this machine reaches the run control at `control` (host:port),
+    or `network`.
 
-    Raises MeasureError where there is none, or where it is loopback and `for_others`: other
-    machines have to reach it.
+    Raises MeasureError where there is none, or where it is loopback although other machines have
+    to reach it (`for_others`).
     """
     target = split(control)[0]
     if network:
@@ -35,12 +36,13 @@ def own_address(control: str, network: str = "", *, for_others: bool = False) ->
         ) from None
     if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
         raise MeasureError(
-            f"measure.network = {network}: this machine has no address in it, only {own} that "
-            "leads there"
+            f"measure.network = {network}: this machine has no address in this network; it "
+            f"reaches it from {own}"
         )
     if for_others and ipaddress.ip_address(own.partition("%")[0]).is_loopback:
         raise MeasureError(
-            f"{control} is loopback on this machine, where units of others would not find this "
-            "one; set measure.bind to the address itself, or measure.network to its network"
+            f"{control} is a loopback address on this machine, which units of other machines "
+            "cannot reach; set measure.bind to this machine's address, or measure.network to its "
+            "network"
         )
     return own

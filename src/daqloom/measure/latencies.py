@@ -1,4 +1,4 @@
-"""How long things took: the latency histograms of units, put together."""
+"""Percentiles of latencies from the merged histograms of all units."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from itertools import accumulate
 from math import ceil
 
 BUCKET = "_bucket."
-"""Between the name of a histogram and the number of its bucket in the name of a counter; see
+"""Separates a histogram's name from the number of its bucket in a counter's name; see
 `_engine.latency_bucket`."""
 
 HISTOGRAMS = {"collection_latency_s": "building", "barrier_s": "in_barrier"}
-"""Metrics, and the histograms that they are of."""
+"""Latency metrics and their histograms."""
 
 Buckets = dict[int, int]
-"""Counts by number of the bucket, in rising order."""
+"""Counts by bucket number, in ascending order."""
 
 
 def split(
     counters: Mapping[str, int | float],
 ) -> tuple[dict[str, int | float], dict[str, Buckets]]:
-    """Counters that are numbers, and histograms by their names."""
+    """Split counters into plain ones and histograms by name."""
     numbers: dict[str, int | float] = {}
     histograms: dict[str, Buckets] = {}
     for name, value in counters.items():
@@ -33,7 +33,7 @@ def split(
 
 
 def merged(all_of_them: Iterable[Buckets]) -> Buckets:
-    """Of several histograms one."""
+    """Merge several histograms into one."""
     found: Buckets = {}
     for buckets in all_of_them:
         for bucket, count in buckets.items():
@@ -42,8 +42,8 @@ def merged(all_of_them: Iterable[Buckets]) -> Buckets:
 
 
 def percentiles(buckets: Buckets) -> dict[str, float]:
-    """p50 and p99 (s), the middle of their buckets: within 3 %; and max, the end of the last
-    one."""
+    """Return p50 and p99 (s), at the middle of their buckets, so within 3 %; and max, the end of
+    the last bucket."""
     from daqloom._engine import latency_bucket
 
     try:
@@ -62,8 +62,8 @@ def percentiles(buckets: Buckets) -> dict[str, float]:
 
 
 def latencies(counted: Iterable[Mapping[str, int | float]]) -> dict[str, dict[str, float]]:
-    """Percentiles of what units have counted, by metric; those of which nothing was counted are
-    left out."""
+    """Return percentiles by metric, from the counters of all units; metrics without counts are left
+    out."""
     units = [split(counters)[1] for counters in counted]
     found = {
         metric: percentiles(merged(unit.get(histogram, {}) for unit in units))

@@ -1,4 +1,4 @@
-"""How the processes of units are started: as local children, by ssh, or under Slurm.
+"""Starts the processes of units: as local children, by ssh, or under Slurm.
 
 The run's token goes to a unit's standard input: no list of processes shows it.
 """
@@ -13,29 +13,30 @@ from dataclasses import dataclass
 from typing import Protocol
 
 COMMAND = (sys.executable, "-m", "daqloom", "unit")
-"""Of a unit. On other hosts daqloom is expected at the same path."""
+"""Command of a unit. On other hosts daqloom is expected at the same path."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A process to be started here, which is or brings about those of `units`."""
+    """A local process that is, or starts, the processes of `units`."""
 
     units: tuple[int, ...]
     command: tuple[str, ...]
     input_stays_open: bool = False
-    """Its units end when their standard input does."""
+    """Whether its units end when their standard input does."""
 
 
 class Launcher(Protocol):
-    """A way to start units that connect to the run control at `control`, host:port."""
+    """Starts units that connect to the run control at `control`, host:port."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """For so many units at once: all of a run at its beginning, one that comes back later."""
+        """Return the tasks for these units: all of a run at its beginning, one that comes back
+        later."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """Children of this process, which end with it."""
+    """Starts units as children of this process, which end with it."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
@@ -50,7 +51,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Ssh:
-    """Units on `hosts`, by turns. Keys have to be set up: nobody is asked for a password."""
+    """Starts units on `hosts` in turn. Keys have to be set up: no password is asked for."""
 
     hosts: Sequence[str]
     command: Sequence[str] = COMMAND
@@ -69,8 +70,8 @@ class Ssh:
 
 @dataclass(frozen=True)
 class Slurm:
-    """Tasks of this allocation: one srun for all units of a run, which get their numbers from it,
-    and one for each unit that comes back."""
+    """Starts units in this allocation: one srun for all units of a run, which get their numbers
+    from it, and one for each unit that comes back."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
@@ -93,10 +94,10 @@ class Slurm:
 
 @dataclass(frozen=True)
 class ByHand:
-    """Units that somebody else starts."""
+    """Starts nothing: the user starts the units."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """None."""
+        """Return no tasks."""
         return []
 
 

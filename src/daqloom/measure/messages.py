@@ -1,6 +1,6 @@
-"""What units and the run control say to each other.
+"""The messages between units and the run control.
 
-JSON of these models is the body of a gRPC message. There is no .proto file: the models already
+Each gRPC message carries one of these models as JSON. There is no .proto file: the models already
 bound and check every field, and generated code would be a second description of the same.
 """
 
@@ -14,20 +14,20 @@ from daqloom.measure.states import State
 
 MOST_UNITS = 8192
 LARGEST_REPORT_BYTES = 256 * 1024
-"""Of a unit."""
+"""Largest report of a unit (bytes)."""
 LARGEST_ORDER_BYTES = 16 * 1024 * 1024
-"""Of the run control: the addresses of all members are the most that it sends."""
+"""Largest order of the run control (bytes): the addresses of all members."""
 
 _LARGEST = 2**63 - 1
 
 
 def printable(text: str) -> str:
-    """The text with what is not printable written out, as in ScenarioError."""
+    """Return the text with unprintable characters escaped, as in ScenarioError."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 MOST_STAGES = 1_000_000
-"""That a unit keeps."""
+"""Stages that a unit keeps for a timeline."""
 StageName = Literal["entering", "sending", "idle", "in_barrier", "finished"]
 
 UnitNumber = Annotated[int, Field(ge=0, lt=MOST_UNITS)]
@@ -35,9 +35,9 @@ Epoch = Annotated[int, Field(ge=0, lt=1 << 32)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 OrderNumber = Annotated[int, Field(ge=1, le=_LARGEST)]
 Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
-"""Printed on terminals: it holds nothing that moves a cursor."""
+"""Text that may be printed on a terminal: it has no control characters."""
 Address = Annotated[bytes, Field(max_length=1024)]
-"""Of a unit's transport; base64 in JSON."""
+"""Address of a unit's transport; base64 in JSON."""
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
@@ -46,7 +46,7 @@ Counters = Annotated[
 
 
 class Message(BaseModel):
-    """Strict, bounded, and no field that it does not know."""
+    """Base of all messages: strict types, bounded fields, no unknown fields."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -58,7 +58,7 @@ class Message(BaseModel):
     )
 
     def encode(self) -> bytes:
-        """As JSON."""
+        """Return the message as JSON."""
         return self.model_dump_json().encode()
 
 
@@ -66,62 +66,72 @@ class Message(BaseModel):
 
 
 class Hello(Message):
-    """The first report."""
+    """The first report of a unit's process."""
 
     kind: Literal["hello"] = "hello"
-    unit: UnitNumber | None = Field(description="None: any that has no process yet")
+    unit: UnitNumber | None = Field(description="None: any unit that has no process yet")
     host: Text
     pid: Count
     version: Text
 
 
 class Pulse(Message):
-    """What a unit is doing; told at every heartbeat."""
+    """What a unit is doing, reported at each heartbeat."""
 
     epoch: Epoch
     state: State
     beats: Count | None = Field(
-        default=None, description="of the data thread: it rises for as long as that runs"
+        default=None,
+        description="iterations of the data loop: they rise while the data thread runs",
     )
     steps: Count | None = Field(
-        default=None, description="of event building: it rises as writes are made and MEPs built"
+        default=None,
+        description="progress of event building: it rises with writes made and MEPs built",
     )
     waits: bool = Field(
-        default=False, description="for its own source or sink: nobody expects progress of it"
+        default=False,
+        description="it waits for its own source or sink, so that no progress is expected",
     )
-    next_mep: Count = Field(default=0, description="the first that no builder has answered, so far")
+    next_mep: Count = Field(default=0, description="first MEP not yet answered by a builder")
     suspects: UnitNumbers = Field(default=(), description="units that it cannot reach")
     failure: Text = Field(default="", description="why it is in error; else empty")
 
 
 class Heartbeat(Message):
-    """The report that comes unasked."""
+    """The periodic report of a unit."""
 
     kind: Literal["heartbeat"] = "heartbeat"
+    number: Count = Field(default=0, description="of this report; they rise")
     pulse: Pulse
     counters: Counters = Field(default_factory=dict)
+    ended: Epoch | None = Field(
+        default=None,
+        description="last epoch of a node that has been shut, whose final counters these are; 0: "
+        "it was in none",
+    )
 
 
 class Answer(Message):
-    """To an order, when it is done or has failed."""
+    """The answer to an order that has been carried out or has failed."""
 
     kind: Literal["answer"] = "answer"
+    number: Count = Field(default=0, description="of this report; they rise")
     order: OrderNumber
     state: State
     failure: Text = Field(default="", description="why the order could not be done; else empty")
-    address: Address = Field(default=b"", description="prepare: where the others find this unit")
+    address: Address = Field(default=b"", description="prepare: address for the other units")
     missing: UnitNumbers = Field(default=(), description="connect, halt: units that did not answer")
-    next_mep: Count = Field(default=0, description="halt: the first that no builder has answered")
+    next_mep: Count = Field(default=0, description="halt: first MEP not answered by a builder")
     counters: Counters = Field(default_factory=dict)
 
 
 StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)], StageName]
-"""Begin (ns since 1970), epoch, its step, unit of the partner (-1: a dummy), what it does."""
+"""Start (ns since 1970), epoch, step in it, unit of the partner (-1: a dummy), kind of stage."""
 ROWS_AT_ONCE = 2000
 
 
 class Trace(Message):
-    """What a unit did when; several of them, before the answer to `halt`."""
+    """Stages of a unit with their times; some of these precede the answer to `halt`."""
 
     kind: Literal["trace"] = "trace"
     stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)]
@@ -133,7 +143,7 @@ Report = Annotated[Hello | Heartbeat | Answer | Trace, Field(discriminator="kind
 
 
 class Configure(Message):
-    """The part of the scenario that a unit needs."""
+    """Order to configure a unit with the part of the scenario that it needs."""
 
     kind: Literal["configure"] = "configure"
     order: OrderNumber
@@ -141,12 +151,15 @@ class Configure(Message):
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
     heartbeat_s: Timeout
+    lease_s: Timeout = Field(
+        default=1.0, description="how long the unit may begin MEPs after a report that was received"
+    )
     trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
     scenario: dict[str, Any]
 
 
 class Prepare(Message):
-    """A new transport for a new epoch."""
+    """Order to make a new transport for a new epoch."""
 
     kind: Literal["prepare"] = "prepare"
     order: OrderNumber
@@ -155,7 +168,7 @@ class Prepare(Message):
 
 
 class Connect(Message):
-    """To all members."""
+    """Order to connect to all members."""
 
     kind: Literal["connect"] = "connect"
     order: OrderNumber
@@ -164,15 +177,26 @@ class Connect(Message):
 
 
 class Start(Message):
-    """Event building, from a MEP on."""
+    """Order to start event building at a MEP."""
 
     kind: Literal["start"] = "start"
     order: OrderNumber
     first_mep: Count
+    mep_end: Count = Field(default=_LARGEST, description="as in Renew")
+    heard: Count = Field(default=0, description="as in Renew")
+
+
+class Renew(Message):
+    """Renewal of a unit's lease after a report; it has no answer."""
+
+    kind: Literal["renew"] = "renew"
+    epoch: Epoch
+    mep_end: Count = Field(description="MEPs before this number may be answered")
+    heard: Count = Field(description="number of its last report; the lease counts from then")
 
 
 class Halt(Message):
-    """Finish what can be finished without the lost units, and let go of the connections."""
+    """Order to finish what needs no lost unit, and to close the connections."""
 
     kind: Literal["halt"] = "halt"
     order: OrderNumber
@@ -181,37 +205,39 @@ class Halt(Message):
 
 
 class Reset(Message):
-    """Begin anew, as after `configure`."""
+    """Order to return to the state after `configure`."""
 
     kind: Literal["reset"] = "reset"
     order: OrderNumber
 
 
 class Exit(Message):
-    """The run is over."""
+    """Order to exit: the run is over."""
 
     kind: Literal["exit"] = "exit"
     order: OrderNumber
 
 
 Order = Annotated[
-    Configure | Prepare | Connect | Start | Halt | Reset | Exit, Field(discriminator="kind")
+    Configure | Prepare | Connect | Start | Renew | Halt | Reset | Exit,
+    Field(discriminator="kind"),
 ]
 
 AnyReport = Hello | Heartbeat | Answer | Trace
 AnyOrder = Configure | Prepare | Connect | Start | Halt | Reset | Exit
+"""Orders that a unit answers."""
 
 _REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
-_ORDER: TypeAdapter[AnyOrder] = TypeAdapter(Order)
+_ORDER: TypeAdapter[AnyOrder | Renew] = TypeAdapter(Order)
 _T = TypeVar("_T")
 
 
 class MalformedError(ValueError):
-    """Bytes that are no such message."""
+    """The bytes are not a message of this kind."""
 
 
 class OversizedError(MalformedError):
-    """More bytes than such a message has."""
+    """The message is longer than this kind may be."""
 
 
 def read_report(body: bytes) -> AnyReport:
@@ -219,7 +245,7 @@ def read_report(body: bytes) -> AnyReport:
     return _read(_REPORT, body, LARGEST_REPORT_BYTES)
 
 
-def read_order(body: bytes) -> AnyOrder:
+def read_order(body: bytes) -> AnyOrder | Renew:
     """Raises MalformedError."""
     return _read(_ORDER, body, LARGEST_ORDER_BYTES)
 

@@ -1,4 +1,4 @@
-"""What a unit's process drives: the engine's node, behind the few calls that run control needs."""
+"""The interface of the engine's node that a unit's process drives."""
 
 from __future__ import annotations
 
@@ -7,85 +7,104 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from daqloom.measure.messages import StageRow
+    from daqloom._engine import ShiftStage
 
 # Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
 BEATS = "beats"
-"""Passes of the data thread: they rise for as long as it runs."""
+"""Iterations of the data loop: they rise while the data thread runs."""
 STEPS = "steps"
-"""Of event building: writes made, MEPs built."""
+"""Progress of event building: writes made and MEPs built."""
 WAITS = "waits"
-"""Not 0: it waits for its own source or sink, and nobody expects progress of it."""
+"""Not 0: it waits for its own source or sink, so that no progress is expected."""
 NEXT_MEP = "next_mep"
-"""The first MEP that no builder has answered."""
+"""First MEP not answered by a builder."""
 BROKEN = "streams_broken"
-"""Streams of which nothing can come any more."""
+"""Streams that can deliver no more data."""
 ELAPSED = "elapsed_s"
-"""Seconds since the node was made, at the moment of a reading; the unit adds it."""
+"""Seconds since the node was created, at the moment of a reading; the unit adds it."""
 CPU = "cpu_s"
-"""Processor time of the unit's process, all threads; the unit adds it."""
+"""CPU time of the unit's process (s), all threads; the unit adds it."""
+
+
+class Halted(Protocol):
+    """The interface of `daqloom._engine.Halted`."""
+
+    @property
+    def next_mep(self) -> int:
+        """The first MEP that the next epoch may take."""
+
+    @property
+    def missing(self) -> Sequence[int]:
+        """The units that did not drain."""
 
 
 class Node(Protocol):
-    """`daqloom._engine.LiveNode`.
+    """The interface of `daqloom._engine.LiveNode`.
 
-    One thread calls it, but for `counters` and `suspects`: these another one may ask for at any
-    time, while a call is under way and after `shut`. `prepare` may follow `prepare` or `connect`:
-    the members have changed before anything was started.
+    One thread calls it, except `lease`, `counters` and `suspects`, which another thread may call
+    at any time, during a call and after `shut`. `prepare` may follow `prepare` or `connect`, when
+    the members have changed before a start.
     """
 
     def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
-        """A new transport for a new epoch; its address."""
+        """Make a new transport for a new epoch; return its address."""
 
     def connect(self, addresses: Sequence[tuple[int, bytes]], timeout_s: float) -> list[int]:
-        """To all members; the units that did not answer."""
+        """Connect to all members; return the units that did not answer."""
 
     def start(self, first_mep: int) -> None:
-        """The data thread runs."""
+        """Start the data thread."""
 
-    def halt(self, lost: Sequence[int], timeout_s: float) -> Mapping[str, Any]:
-        """Drains; `next_mep`, and under `missing` the units that did not."""
+    def halt(self, lost: Sequence[int], timeout_s: float) -> Halted:
+        """Drain."""
+
+    def lease(self, mep_end: int, until_s: float) -> None:
+        """Allow to answer MEPs before this number until then, by CLOCK_MONOTONIC."""
 
     def counters(self) -> Mapping[str, int | float]:
-        """Flat names."""
+        """Return the counters by flat names."""
 
     def suspects(self) -> list[int]:
-        """Units that the data thread could not reach in this epoch."""
+        """Return the units that the data thread could not reach in this epoch."""
 
-    def take_stages(self) -> list[StageRow]:
-        """The last ones, each told once. Only called where they are kept."""
+    def take_stages(self) -> list[tuple[int, int, int, int, ShiftStage]]:
+        """Return the last stages, each once: begin (ns since 1970), epoch, step, unit of the
+        partner (-1: a dummy), stage. Only called where they are kept."""
 
     def shut(self) -> None:
-        """Frees all; the node is not used again."""
+        """Free all resources; the node is not used again."""
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a unit knows of its run besides the scenario."""
+    """The run of a unit: what it knows besides the scenario."""
 
     name: str
-    """Part of the names of what the run has on a machine."""
+    """Name of the run, part of the names of its files and shared memory."""
     token: bytes
-    """16 bytes; who does not know them is refused."""
+    """Secret of the run (16 bytes), without which a connection is refused."""
     units: int
     control: str = "127.0.0.1:0"
-    """Where its run control listens, host:port."""
+    """Address of the run control, host:port."""
     trace_stages: int = 0
-    """It keeps so many of its last stages, for a timeline."""
+    """How many of its last stages the unit keeps for a timeline."""
 
 
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]
-"""From a scenario's document, the unit's number and the run. Raises ValueError."""
+"""Makes a node from a scenario's document, the unit's number and the run. Raises ValueError,
+MeasureError."""
 
 
 def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
-    """The engine's. Raises ValueError, with one sentence, for what cannot be built."""
+    """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
+    MeasureError for what this machine does not allow."""
     from daqloom import _engine
     from daqloom.measure.configure import live_config
+    from daqloom.measure.open_files import check_open_files, files_of_a_unit
     from daqloom.measure.pinning import pin
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
-    scenario = FabricScenario.model_validate(document)
+    scenario = Scenario.model_validate(document)
+    check_open_files(files_of_a_unit(scenario), f"unit {unit}")
     pin(scenario.measure, unit, run.units)
-    node: Node = _engine.LiveNode(live_config(scenario, unit, run))
-    return node
+    return _engine.LiveNode(live_config(scenario, unit, run))

@@ -1,4 +1,4 @@
-"""What the run control wants done, and what it has to say about it."""
+"""Outputs of the run control: its orders, and the entries of its log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from daqloom.measure.messages import Message
 
 @dataclass(frozen=True)
 class Send:
-    """A message for a unit's process."""
+    """Send a message to a unit's process."""
 
     unit: int
     session: int
@@ -50,7 +50,7 @@ class RunEvent:
 
     @property
     def tells_of_trouble(self) -> bool:
-        """Whether it is of a unit that is lost or does not come, or of a run that breaks."""
-        return ("lost" in self.text or "did not" in self.text or "error:" in self.text) and (
-            not self.text.startswith("halting:")
-        )
+        """Return whether the entry is of trouble: a unit is lost, did not join or cannot write, or
+        the run fails."""
+        signs = ("lost", "did not", "cannot write", "error:")
+        return any(sign in self.text for sign in signs) and not self.text.startswith("halting:")

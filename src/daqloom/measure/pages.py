@@ -1,38 +1,41 @@
-"""Counters of units on this machine, read from memory that outlives them.
+"""Counters of this machine's units, read from shared memory that outlives their processes.
 
-What a unit counts after its last heartbeat, until it is killed, is there as well.
+They include what a unit counts between its last heartbeat and its end.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from daqloom._engine import UnitCounters
 
 Counters = dict[str, int | float]
 PATIENCE_S = 0.2
-"""For a unit that is to hand over its counters."""
+"""How long a unit may take to hand over its counters (s)."""
 
 
 class Pages:
-    """Of the units of `run` that are on this machine."""
+    """Counter pages of the units of `run` on this machine."""
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._pages: dict[int, Any] = {}
+        self._pages: dict[int, UnitCounters | None] = {}
 
     def watch(self, unit: int) -> None:
-        """From now on; where there is nothing to see, heartbeats have to do."""
+        """Begin to watch a unit; where it has no page, heartbeats must do."""
         from daqloom._engine import UnitCounters
 
         try:
             self._pages[unit] = UnitCounters.attach(self._run, unit, PATIENCE_S)
-        except ValueError:
+        except OSError:
             self._pages[unit] = None
 
     def watches(self, unit: int) -> bool:
-        """Whether it has been tried."""
+        """Return whether the unit has been watched, or the attempt failed."""
         return unit in self._pages
 
     def last(self, unit: int) -> Counters:
-        """What the unit has counted; it is not watched any more. Empty: nothing to see."""
+        """Return the unit's last counters and stop watching it. Empty: it had no page."""
         page = self._pages.pop(unit, None)
         return page.read() if page is not None else {}

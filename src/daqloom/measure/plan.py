@@ -1,8 +1,8 @@
-"""What the run control of a run has to know beforehand."""
+"""The plan of a run: what the run control knows before it starts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,26 +13,39 @@ def _anyone(members: Collection[int]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds, of a clock that never goes back."""
+    """The plan of a run. Times are in seconds of a monotonic clock."""
 
     run: str
     """The run's name: letters, digits, dashes."""
     units: int
-    """0 … units − 1."""
+    """Number of units; they are numbered from 0."""
     scenario: Mapping[str, Any]
-    """What every unit is told, as JSON has it."""
+    """The scenario as JSON, sent to each unit."""
     heartbeat_s: float = 0.2
     fault_timeout_s: float = 1.0
-    """So long a unit may be silent or stand still."""
+    """How long a unit may be silent or make no progress."""
     order_timeout_s: float = 10.0
-    """To configure, prepare or reset a unit."""
+    """How long a unit may take to configure, prepare or reset."""
     launch_timeout_s: float = 60.0
-    """Until a unit has joined."""
+    """How long a unit may take to join."""
+    finish_timeout_s: float = 0.0
+    """How long a unit that still reports may take to finish its files at the end."""
+    stops_when_unwritable: bool = False
+    """Whether the run stops when a unit cannot write what it builds."""
     restart: bool = True
-    """Lost units are brought back without being asked."""
+    """Whether lost units are brought back without an operator."""
     launches: bool = True
-    """The run control starts and ends processes itself, one by one."""
+    """Whether the run control starts and ends each process itself."""
     trace_stages: int = 0
-    """Of its last stages every unit keeps so many, for a timeline."""
+    """How many of its last stages each unit keeps for a timeline."""
+    leased_meps: int = 1024
+    """Smallest number of MEPs that a lease allows beyond the last one known to be answered; added
+    to what the run builds in LEASED_TIMEOUTS."""
+    builders: Sequence[int] = ()
+    """Units that build, in the order of their turns; empty: all units."""
+    readouts: Collection[int] = ()
+    """Units that read out; empty: all units."""
+    takes_turns: bool = True
+    """Whether a MEP's number determines its builder unit in the epoch."""
     viable: Callable[[Collection[int]], bool] = _anyone
-    """Whether so many and such units can build events."""
+    """Return whether these members can build events."""

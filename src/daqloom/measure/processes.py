@@ -1,4 +1,4 @@
-"""The processes that the run control starts: their output goes to a file each."""
+"""The processes that the run control starts; the output of each goes to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SHOWN_BYTES = 4096
 
 
 class Processes:
-    """Runs tasks in `folder`; `on_exit(units, how)` is told when one has ended."""
+    """Runs tasks in `folder`; `on_exit(units, how)` is called when one has ended."""
 
     def __init__(
         self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
@@ -28,34 +28,34 @@ class Processes:
         self._watchers: set[asyncio.Task[None]] = set()
 
     def start(self, task: Task) -> None:
-        """Starts the process; that it could not be started is told as its end."""
+        """Start the process; a failure to start is reported as its end."""
         watcher = asyncio.get_running_loop().create_task(self._run(task))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
 
     def stands_for_several(self, unit: int) -> bool:
-        """Whether the unit's process is one of several that a single one here stands for."""
+        """Return whether one local process, such as srun, stands for this unit's and others."""
         return any(unit in units and len(units) > 1 for units in self._running.values())
 
     def kill(self, unit: int) -> None:
-        """Ends the unit's process at once, whatever state it is in."""
+        """Kill the unit's process."""
         for process, units in self._running.items():
             if units == (unit,):
                 _kill(process)
 
     async def end(self) -> None:
-        """Ends all; those that are just being started too."""
+        """End all processes, those being started included."""
         self._ending = True
         for process in list(self._running):
             _kill(process)
         await asyncio.gather(*self._watchers, return_exceptions=True)
 
     def log(self, unit: int) -> Path:
-        """Where what the unit printed is."""
+        """Return the file of the unit's output."""
         return self._folder / f"unit-{unit}.log"
 
     def last_lines(self, unit: int, count: int = 5) -> list[str]:
-        """The end of what the unit printed."""
+        """Return the last lines of the unit's output."""
         with suppress(OSError), self.log(unit).open("rb") as file:
             file.seek(max(0, os.path.getsize(self.log(unit)) - MOST_SHOWN_BYTES))
             lines = file.read(MOST_SHOWN_BYTES).decode(errors="replace").splitlines()

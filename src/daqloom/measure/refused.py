@@ -1,4 +1,4 @@
-"""What a run control refuses, by cause."""
+"""Causes for which a run control refuses calls and messages."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from enum import StrEnum
 
 
 class Refused(StrEnum):
-    """Counted as `refused.*`; the run goes on unharmed."""
+    """A cause of refusal, counted as `refused.*`; the run goes on."""
 
     TOKEN = "token"
-    """A call without the run's token, or by one whose certificate does not allow it."""
+    """A call without the run's token, or with a certificate that does not allow it."""
     METHOD = "method"
-    """A call of something that a run control does not have."""
+    """A call of a method that a run control does not have."""
     MALFORMED = "malformed"
-    """A message that is none."""
+    """A malformed message."""
     OVERSIZED = "oversized"
+    SILENT = "silent"
+    """An admitted call whose message did not arrive completely in time."""
     UNKNOWN_UNIT = "unknown_unit"
-    """A unit with a number that the run does not have, or one too many."""
+    """A unit whose number the run does not have, or one unit too many."""
     OCCUPIED = "occupied"
     """A second process for a unit that has one."""
     EPOCH = "epoch"
-    """A report of another epoch than that of its unit."""
+    """A report of an epoch other than its unit's."""
     UNASKED = "unasked"
     """An answer to an order that was never given."""
     SESSION = "session"

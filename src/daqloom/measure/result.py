@@ -1,4 +1,4 @@
-"""From the counters of units to the metrics of a result."""
+"""Computes the metrics of a result from the counters of units."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daqloom.measure.latencies import latencies
+from daqloom.measure.ledger import Balance
 from daqloom.measure.node import ELAPSED
+from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN
+from daqloom.metrics import Systems, declared
 
 Counters = Mapping[str, int | float]
 Reading = Mapping[int, Counters]
-"""The totals of each unit at one time."""
+"""The total counters of each unit at one time."""
 Metrics = dict[str, int | float | dict[str, int | float]]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A metric, nested by a dot at most once, and the counter of units that it comes from."""
+    """A metric, nested by a dot at most once, and the counter that it is computed from."""
 
     metric: str
     counter: str
     kind: Literal["sum", "rate", "share", "each"]
-    """What units count, together; the same per second; of the time of those that count it, the
-    mean; per what `by` counts, of all units."""
+    """How the counter becomes a metric: summed over units; that sum per second; the mean share of
+    the time of the units that count it; or the sum divided by that of the counter `by`."""
     factor: Literal["one", "bits", "events"] = "one"
-    """Counters are of events, or of MEPs, which stand for as many events as are packed."""
+    """Whether the counter is of MEPs, each of which has as many events as are packed."""
     by: str = ""
 
 
@@ -53,22 +56,17 @@ ROWS: tuple[Row, ...] = (
     Row("source_buffer_full", "mfps_blocked", "sum"),
     Row("unit_cores", "cpu_s", "share"),
 )
-"""A metric whose counter no unit has is absent."""
-
-
-OF_PHASES = frozenset({"phases", "phase_s", "barrier_share", "barrier_s", "idle_share"})
-"""Metrics, by the first part of their names, that only linear shifting has."""
+"""Metrics of all protocols; one whose counter no unit has is absent."""
 
 
 def rows_of(protocol: str) -> tuple[Row, ...]:
-    """Those of `nodes.protocol`."""
-    return tuple(
-        row for row in ROWS if protocol == "shift" or row.metric.partition(".")[0] not in OF_PHASES
-    )
+    """Return the rows whose metrics are declared as measured for `building.protocol`."""
+    system = Systems.of(protocol)
+    return tuple(row for row in ROWS if system in declared(row.metric).measure)
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:
-    """What each unit has counted in between."""
+    """Return what each unit counted between two readings."""
     return {
         unit: {name: value - begin.get(unit, {}).get(name, 0) for name, value in counters.items()}
         for unit, counters in end.items()
@@ -76,14 +74,15 @@ def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]
 
 
 def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
-    """Of what units have counted, with `packing` events in a MEP. Rates are the sum of those of
-    the units, each over its own time: no two are read at the same moment."""
+    """Return the metrics, from counters of units with `packing` events in a MEP.
+
+    A rate is the sum of the rates of the units, each over its own time: no two are read at the same
+    moment."""
     found: Metrics = {}
-    window_s = max((counters.get(ELAPSED, 0) for counters in counted.values()), default=0)
     factors = {"one": 1, "bits": 8, "events": packing}
     for row in rows:
         units = [counters for counters in counted.values() if row.counter in counters]
-        value = _value(row, units, float(window_s))
+        value = _value(row, units, window_s(counted))
         if value is None:
             continue
         name, _, inner = row.metric.partition(".")
@@ -108,8 +107,13 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
     return found
 
 
+def window_s(counted: Reading) -> float:
+    """Return the length of the measurement (s): the longest of any unit."""
+    return float(max((counters.get(ELAPSED, 0) for counters in counted.values()), default=0))
+
+
 def _fragment_share(units: Collection[Counters]) -> float | None:
-    """Of the bytes of multi-fragment packets; only readout units look into them."""
+    """Return the share of fragments in the bytes of MFPs; only readout units count it."""
     taken = _total("mfp_bytes_taken", units)
     return _total("fragment_bytes_taken", units) / taken if taken else None
 
@@ -125,7 +129,7 @@ def _nest(found: Metrics, name: str) -> dict[str, int | float]:
 
 
 def _skew(units: Collection[Counters]) -> dict[str, float]:
-    """How long the unit that comes last to barriers spends in one, and the one that comes first."""
+    """Return the time per barrier of the unit that is last to enter them, and of the first."""
     means_s = [
         unit.get("in_barrier_s", 0) / unit["barriers"] for unit in units if unit.get("barriers")
     ]
@@ -133,11 +137,11 @@ def _skew(units: Collection[Counters]) -> dict[str, float]:
 
 
 REFUSED = "refused_"
-"""Counters of units that begin so are what they refused, by cause."""
+"""Prefixes of the counters of what units refused, by cause."""
 
 
 def refused(counted: Reading) -> dict[str, int | float]:
-    """The same of all units, by cause; those without any left out."""
+    """Return what all units refused, by cause; causes without any are left out."""
     found: dict[str, int | float] = {}
     for counters in counted.values():
         for name, value in counters.items():
@@ -148,11 +152,11 @@ def refused(counted: Reading) -> dict[str, int | float]:
 
 
 LATE = 0.1
-"""By this share of the window may a unit's own time be shorter, because of when it was read; with
-less it was not there all the time."""
+"""Share of the window by which a unit's own time may be shorter because of when it was read; a
+unit with less was absent for part of the window."""
 
 
-def _value(row: Row, units: Sequence[Counters], window_s: float) -> int | float | None:
+def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | None:
     if not units:
         return None
     if row.kind == "sum":
@@ -160,27 +164,34 @@ def _value(row: Row, units: Sequence[Counters], window_s: float) -> int | float 
     if row.kind == "each":
         divisor = sum(unit.get(row.by, 0) for unit in units) if row.by else len(units)
         return sum(unit[row.counter] for unit in units) / divisor if divisor else None
-    if window_s <= 0:
+    if time_s <= 0:
         return None
-    rates = [unit[row.counter] / max(unit.get(ELAPSED, 0), (1 - LATE) * window_s) for unit in units]
+    rates = [unit[row.counter] / max(unit.get(ELAPSED, 0), (1 - LATE) * time_s) for unit in units]
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
 
 
-def accounts(totals: Reading, next_mep: int, packing: int) -> dict[str, int]:
-    """What has become of every event of a run, once it has ended, by `events_accounted.*`.
+def accounts(totals: Reading, balance: Balance, next_mep: int, packing: int) -> dict[str, int]:
+    """Return the fates of all events of a run that has ended, as `events_accounted.*`.
 
-    `totals` are the counters of the whole run, `next_mep` the first number that no builder unit
-    was given. What no builder unit tells of is unfinished.
+    `totals` are the counters of the whole run, `balance` the fates that no counter shows,
+    `next_mep` the first number that was assigned to no builder unit. Each fate is counted on its
+    own: their sum is `begun`, unless events were built twice. An event built, complete or not, and
+    then not written is neither `built` nor `incomplete`.
     """
+
+    def meps(counter: str) -> int:
+        return int(sum(unit.get(counter, 0) for unit in totals.values()))
+
     told = {
         "built": "meps_built",
         "incomplete": "meps_incomplete",
         "dropped": "meps_dropped",
         "discarded": "meps_discarded",
     }
-    found = {
-        fate: int(sum(unit.get(counter, 0) for unit in totals.values())) * packing
-        for fate, counter in told.items()
-    }
-    begun = next_mep * packing
-    return {"begun": begun, **found, "unfinished": begun - sum(found.values())}
+    found = {fate: meps(counter) for fate, counter in told.items()}
+    if any(NOT_WRITTEN in unit for unit in totals.values()):
+        found["not_written"] = meps(NOT_WRITTEN)
+        found["incomplete"] -= meps(INCOMPLETE_NOT_WRITTEN)
+        found["built"] -= meps(NOT_WRITTEN) - meps(INCOMPLETE_NOT_WRITTEN)
+    found |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
+    return {fate: count * packing for fate, count in ({"begun": next_mep} | found).items()}

@@ -1,4 +1,4 @@
-"""From a scenario through units that build events for real to the result record."""
+"""Measures a scenario: starts its units, lets them build events, and returns the result."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import asyncio
 import os
 import resource
 import secrets
-import shutil
 import signal
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,25 +20,40 @@ from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.measure.open_files import check_open_files, files_of_a_control, files_of_a_unit
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.result import Reading, accounts, difference, metrics, refused, rows_of
+from daqloom.measure.recorded import lost_events, unfinished_files
+from daqloom.measure.result import (
+    Metrics,
+    Reading,
+    accounts,
+    difference,
+    metrics,
+    refused,
+    rows_of,
+    window_s,
+)
+from daqloom.measure.run_folder import run_folder
+from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
-from daqloom.result import Result
+from daqloom.metrics import with_unit
+from daqloom.result import Result, StoppedError
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
-    from daqloom.scenario.system import System
+    from daqloom.scenario.models import Scenario
 
 PROGRESS_S = 0.25
+FINISH_S = 60.0
+"""How long the files of a recording may take to reach the disk (s)."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How a run is going."""
+    """Progress of a run."""
 
     share: float
-    """Of its length, 0 to 1."""
+    """Share of the run's length, 0 to 1."""
     events_hz: float
     throughput_bps: float
     members: int
@@ -49,23 +62,23 @@ class Progress:
 
 
 TRACE_STAGES = 50_000
-"""That a unit keeps for a timeline, the last ones."""
+"""How many of its last stages a unit keeps for a timeline."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """What is wanted of the timeline of a run."""
+    """What to make of the timeline of a run."""
 
     file: Path | None = None
     series: bool = False
 
     @property
     def wanted(self) -> bool:
-        """Whether units are to keep what they do."""
+        """Return whether units have to keep their stages."""
         return self.series or self.file is not None
 
-    def kept(self, result: Result, scenario: FabricScenario, control: Control) -> Result:
-        """Writes the file; the result with the series. Raises OutputError."""
+    def kept(self, result: Result, scenario: Scenario, control: Control) -> Result:
+        """Write the file; return the result with the series. Raises OutputError."""
         from daqloom.measure.timeline import measured_spans
         from daqloom.timeline import phase_columns, write_phases
         from daqloom.topology.system import fabric_system
@@ -74,18 +87,25 @@ class Traced:
         found = measured_spans(control.stages, control.began_ns, system)
         if self.file:
             write_phases(self.file, found, system)
+        if any(len(kept) == TRACE_STAGES for kept in control.stages.values()) and found:
+            begin, end = (with_unit(s, "s") for s in (found[0].begin_s, found[-1].end_s))
+            told = (
+                f"the timeline shows {begin} to {end} of the run: a unit keeps the last "
+                f"{TRACE_STAGES:,} stages of its phases"
+            )
+            result = replace(result, warnings=[*result.warnings, told])
         if self.series:
             series = {**result.series, "phases": phase_columns(found, system)}
             return replace(result, series=series)
         return result
 
 
-class StoppedError(Exception):
-    """The run was ended from outside, in good order."""
+class _SignalledError(Exception):
+    """Ctrl-C or SIGTERM arrived within the loop."""
 
 
 def measure(
-    scenario: System,
+    scenario: Scenario,
     *,
     seed: int | None = None,
     log_dir: Path | None = None,
@@ -95,37 +115,49 @@ def measure(
     on_event: Callable[[RunEvent], None] | None = None,
     launcher: Launcher | None = None,
 ) -> Result:
-    """Builds the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
+    """Build the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
 
-    `seed` replaces `run.seed`. `log_dir` keeps what units print, a file each; else it is kept only
-    if something fails.
-    `progress` is called some times a second, `on_event` with what the run control decides;
+    `seed` replaces `run.seed`. `log_dir` keeps the output of each unit in a file; without it, that
+    is kept only if something fails.
+    `progress` is called several times a second, `on_event` with each entry of the run's log;
     `launcher` replaces the one that `measure.launch` names.
 
     The result carries `series.run_events`: `time_s` from the start, `text`; with `timeline` also
     `series.phases`, see `daqloom.timeline`. `trace` is a file for ui.perfetto.dev with the same.
 
     Raises ScenarioError where the scenario cannot be built or has no timeline, MeasureError where
-    the run breaks and `StoppedError` after Ctrl-C or SIGTERM, when all units have ended.
+    the run breaks and, when all units have ended in good order after Ctrl-C or SIGTERM,
+    `StoppedError` with the result of the time measured until then.
     """
     from daqloom.scenario.errors import ScenarioError
 
     fabric = of_a_fabric(scenario)
+    if fabric.measure.launch == "by-hand" and launcher is None:
+        raise ScenarioError(
+            'measure.launch = "by-hand" leaves a measurement without units, as nobody learns its '
+            "address and token; `daqloom control SCENARIO --start` prints the command that starts "
+            "units, and builds events with them"
+        )
     if seed is not None and seed != fabric.run.seed:
         fabric = fabric.with_overrides({"run.seed": seed})
     traced = Traced(trace, timeline)
-    if traced.wanted and fabric.nodes.protocol != "shift":
+    if traced.wanted and fabric.building.protocol != "shift":
         raise ScenarioError(
-            f'nodes.protocol = "{fabric.nodes.protocol}" has no phases, which are what a timeline '
-            "of a measurement shows; measure it without one"
+            f'building.protocol = "{fabric.building.protocol}" has no phases, and the timeline '
+            "of a measurement shows phases; measure it without a timeline"
         )
     with run_folder(log_dir) as folder:
         result = _whole(_measure(fabric, folder, traced, progress, on_event, launcher))
-    return replace(result, scenario_hash=scenario.hash())
+    if result is None:
+        raise StoppedError("interrupted before the end of the warm-up; there is no result")
+    result = replace(result, scenario_hash=scenario.hash())
+    if result.interrupted:
+        raise StoppedError(result.warnings[0], result)
+    return result
 
 
-def _whole(course: Coroutine[Any, Any, Result]) -> Result:
-    """In a loop of its own; a notebook has one running already, so that it takes a thread."""
+def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
+    """Run it in a loop of its own, in a thread where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -134,27 +166,29 @@ def _whole(course: Coroutine[Any, Any, Result]) -> Result:
         return thread.submit(asyncio.run, course).result()
 
 
-def of_a_fabric(scenario: System) -> FabricScenario:
-    """What can be built. Raises ScenarioError otherwise."""
+def of_a_fabric(scenario: Scenario) -> Scenario:
+    """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
     from daqloom.scenario.errors import ScenarioError
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.possible import check_possible
 
-    if not isinstance(scenario, FabricScenario) or scenario.nodes.protocol == "flows":
+    check_possible(scenario)
+    if scenario.building.protocol not in ("shift", "daqpipe"):
         raise ScenarioError(
-            f"{scenario.name} describes no event builder that can be run; expected [nodes] with "
-            'protocol = "shift" or "daqpipe"'
+            f"{scenario.name} does not describe an event builder that can be measured; expected "
+            'building.protocol = "shift" or "daqpipe"'
         )
     return scenario
 
 
-def plan_of(scenario: FabricScenario) -> Plan:
-    """What the run control has to know. Raises ScenarioError for what no unit could run."""
-    from daqloom.measure.configure import check_live
+def plan_of(scenario: Scenario) -> Plan:
+    """Return the plan of a run. Raises ScenarioError for what no unit could run."""
+    from daqloom.measure.configure import check_live, places
     from daqloom.topology.system import fabric_system
 
     check_live(scenario)
     given = scenario.measure
-    folded = scenario.nodes.folded
+    folded = scenario.builders.folded
+    system, where = fabric_system(scenario), places(scenario)
 
     def viable(members: Collection[int]) -> bool:
         # Unfolded, nodes are readout and builder units by turns: see topology.schedule.unfolded.
@@ -163,19 +197,24 @@ def plan_of(scenario: FabricScenario) -> Plan:
 
     return Plan(
         run=secrets.token_hex(4),
-        units=fabric_system(scenario).nodes,
+        units=system.nodes,
         scenario=scenario.model_dump(mode="json", exclude_unset=True),
         heartbeat_s=given.heartbeat,
         fault_timeout_s=given.fault_timeout,
         order_timeout_s=max(10.0, 3 * given.fault_timeout),
+        finish_timeout_s=FINISH_S if given.sink == "file" else 0.0,
+        stops_when_unwritable=given.when_unwritable == "stop",
         restart=given.restart,
         launches=given.launch != "by-hand",
+        readouts=frozenset(unit for unit in where.readouts if unit >= 0),
+        builders=tuple(unit for unit in where.builders if unit >= 0),
+        takes_turns=scenario.building.protocol == "shift",
         viable=viable,
     )
 
 
-def launcher_of(scenario: FabricScenario) -> Launcher:
-    """What `measure.launch` names."""
+def launcher_of(scenario: Scenario) -> Launcher:
+    """Return the launcher that `measure.launch` names."""
     given = scenario.measure
     options = ("--certificates", given.certificates) if given.certificates else ()
     match given.launch:
@@ -189,17 +228,22 @@ def launcher_of(scenario: FabricScenario) -> Launcher:
 
 
 def control_of(
-    scenario: FabricScenario,
+    scenario: Scenario,
     folder: Path,
     *,
     launcher: Launcher | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
     trace_stages: int = 0,
 ) -> Control:
-    """The run control of a scenario, to be entered."""
+    """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
+    where this machine does not allow it."""
     given = scenario.measure
+    plan = replace(plan_of(scenario), trace_stages=trace_stages)
+    check_open_files(files_of_a_control(plan.units), f"the run control of {plan.units} units")
+    if given.launch == "local":
+        check_open_files(files_of_a_unit(scenario), f"each of {plan.units} units")
     return Control(
-        replace(plan_of(scenario), trace_stages=trace_stages),
+        plan,
         launcher or launcher_of(scenario),
         folder=folder,
         name=scenario.name,
@@ -214,54 +258,43 @@ def control_of(
 
 @contextmanager
 def stopped_by_signals() -> Iterator[asyncio.Event]:
-    """Gives what Ctrl-C and SIGTERM set, within a loop that runs in the main thread."""
+    """Yield the event that Ctrl-C or SIGTERM sets, within a loop that runs in the main thread.
+
+    A second signal is left to Python, which cancels the loop's task."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    before = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(ValueError, RuntimeError):  # another thread than the main one
-                before[number] = signal.getsignal(number)
-                loop.add_signal_handler(number, stop.set)
-        yield stop
-    finally:
-        for number, handler in before.items():
+    before: dict[signal.Signals, Any] = {}
+
+    def give_back() -> None:
+        while before:
+            number, handler = before.popitem()
             with suppress(ValueError, RuntimeError):
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
 
-
-@contextmanager
-def run_folder(log_dir: Path | None) -> Iterator[Path]:
-    """Where units' output goes; one of ours is kept only if something fails."""
-    from daqloom.output import OutputError
+    def first() -> None:
+        stop.set()
+        give_back()
 
     try:
-        if log_dir is not None:
-            log_dir.mkdir(parents=True, exist_ok=True)
-        folder = Path(log_dir or tempfile.mkdtemp(prefix="daqloom-run-"))
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot write logs: {reason}; name another folder") from None
-    try:
-        yield folder
-    except MeasureError as error:
-        raise MeasureError(f"{error}; what units printed is in {folder}") from None
-    except BaseException:
-        if log_dir is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if log_dir is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError, RuntimeError):  # another thread than the main one
+                handler = signal.getsignal(number)
+                loop.add_signal_handler(number, first)
+                before[number] = handler
+        yield stop
+    finally:
+        give_back()
 
 
 async def _measure(
-    scenario: FabricScenario,
+    scenario: Scenario,
     folder: Path,
     traced: Traced,
     progress: Callable[[Progress], None] | None,
     on_event: Callable[[RunEvent], None] | None,
     launcher: Launcher | None,
-) -> Result:
+) -> Result | None:
+    """Return the result; None if the run was interrupted before the warm-up was over."""
     started_s, began_cpu_s = time.perf_counter(), children_s()
     control = control_of(
         scenario,
@@ -270,29 +303,70 @@ async def _measure(
         on_event=on_event,
         trace_stages=TRACE_STAGES if traced.wanted else 0,
     )
-    with stopped_by_signals() as stop:
+    with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
+            stack.enter_context(findable(control))
             control.want(Goal.RUNNING)
-            await _either(control.until_running(), stop)
-            await _course(control, scenario, stop, progress, 0.0, scenario.measure.warmup)
-            begin = reading(control)
-            await _course(
-                control,
-                scenario,
-                stop,
-                progress,
-                scenario.measure.warmup,
-                scenario.measure.duration,
-            )
+            begin, interrupted = None, False
+            warmup_s, duration_s = scenario.measure.warmup, scenario.measure.duration
+            try:
+                await _running(control, stop, progress)
+                await _course(control, scenario, stop, progress, 0.0, warmup_s)
+                begin = reading(control)
+                await _course(control, scenario, stop, progress, warmup_s, duration_s)
+            except _SignalledError:
+                interrupted = True
+                if begin is None:
+                    return None
             control.want(Goal.ENDED)
             await control.until(lambda: control.run.phase in (Phase.ENDING, Phase.ENDED))
             end = reading(control)
     result = _result(scenario, control, difference(begin, end), started_s, began_cpu_s)
+    if interrupted:
+        result = _cut_short(result, duration_s - warmup_s)
     return traced.kept(result, scenario, control) if traced.wanted else result
 
 
+@contextmanager
+def findable(control: Control) -> Iterator[None]:
+    """Lets `daqloom control status` on this machine find the run, where a folder of this user's own
+    can be had for that."""
+    with ExitStack() as stack:
+        with suppress(MeasureError):
+            stack.enter_context(published(control.address, control.steering, control.token))
+        yield
+
+
+async def _running(
+    control: Control, stop: asyncio.Event, progress: Callable[[Progress], None] | None
+) -> None:
+    """Until all units build events."""
+    while control.run.phase is not Phase.RUNNING:
+        await _either(control.until_running(), stop, PROGRESS_S)
+        if progress:
+            progress(_how(control, 0.0, {}))
+
+
+def _how(control: Control, share: float, counted: Metrics) -> Progress:
+    return Progress(
+        share=share,
+        events_hz=_number(counted.get("event_rate_hz")),
+        throughput_bps=_number(counted.get("throughput_bps")),
+        members=len(control.run.members),
+        units=control.run.plan.units,
+        phase=control.run.phase,
+    )
+
+
+def _cut_short(result: Result, wanted_s: float) -> Result:
+    """Return the result of an interrupted run, with a warning of how much was measured."""
+    measured, wanted = (with_unit(s, "s") for s in (result.engine["measured_s"], wanted_s))
+    told = f"interrupted: {measured} of {wanted} were measured after the warm-up"
+    return replace(result, interrupted=True, warnings=[told, *result.warnings])
+
+
 async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = None) -> None:
-    """Until the one is done; raises `StoppedError` if the other is sooner."""
+    """Wait for the first to end; raises `_SignalledError` if the other ends sooner."""
     task = asyncio.ensure_future(waiting)
     stopped = asyncio.ensure_future(stop.wait())
     try:
@@ -300,7 +374,7 @@ async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = N
         if task.done():
             task.result()
         elif stopped.done():
-            raise StoppedError
+            raise _SignalledError
     finally:
         task.cancel()
         stopped.cancel()
@@ -308,14 +382,14 @@ async def _either(waiting: Any, stop: asyncio.Event, timeout_s: float | None = N
 
 async def _course(
     control: Control,
-    scenario: FabricScenario,
+    scenario: Scenario,
     stop: asyncio.Event,
     progress: Callable[[Progress], None] | None,
     since_s: float,
     until_s: float,
 ) -> None:
-    """Part of a measurement, of its time; raises MeasureError if the run breaks meanwhile."""
-    given, packing = scenario.measure, scenario.fragments.packing
+    """Wait for part of a measurement; raises MeasureError if the run fails meanwhile."""
+    given, packing = scenario.measure, scenario.event.packing
     begin_s, begin = time.monotonic(), reading(control)
     while (passed_s := time.monotonic() - begin_s) < until_s - since_s:
         rest_s = min(PROGRESS_S, until_s - since_s - passed_s)
@@ -325,17 +399,11 @@ async def _course(
         counted = metrics(difference(begin, reading(control)), packing)
         built = counted.get("events_built", 0)
         if progress:
-            progress(
-                Progress(
-                    share=(since_s + time.monotonic() - begin_s) / given.duration,
-                    events_hz=_number(counted.get("event_rate_hz")),
-                    throughput_bps=_number(counted.get("throughput_bps")),
-                    members=len(control.run.members),
-                    units=control.run.plan.units,
-                    phase=control.run.phase,
-                )
-            )
+            share = (since_s + time.monotonic() - begin_s) / given.duration
+            progress(_how(control, share, counted))
         if since_s and given.events and _number(built) >= given.events:
+            return
+        if control.run.goal is not Goal.RUNNING:  # `when_unwritable` has stopped it
             return
 
 
@@ -344,27 +412,31 @@ def _number(value: object) -> float:
 
 
 def reading(control: Control) -> Reading:
-    """What each unit has counted up to now."""
+    """Return the counters of each unit as they stand now."""
     return {unit.number: dict(unit.tally.totals) for unit in control.run.units}
 
 
 def _result(
-    scenario: FabricScenario,
+    scenario: Scenario,
     control: Control,
     counted: Reading,
     started_s: float,
     began_cpu_s: float,
 ) -> Result:
     run = control.run
-    protocol, units = scenario.nodes.protocol, run.plan.units
-    found: dict[str, Any] = metrics(counted, scenario.fragments.packing, rows_of(protocol))
+    protocol, units = scenario.building.protocol, run.plan.units
+    found: dict[str, Any] = metrics(counted, scenario.event.packing, rows_of(protocol))
     if "throughput_bps" in found:
         found["node_throughput_bps"] = found["throughput_bps"] / scenario.readouts(units)
     found |= {
-        "events_accounted": accounts(reading(control), run.next_mep, scenario.fragments.packing),
+        "events_accounted": accounts(
+            reading(control), run.balance(), run.next_mep, scenario.event.packing
+        ),
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
+    if (not_written := found["events_accounted"].get("not_written")) is not None:
+        found["events_not_written"] = not_written
     first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
     if any(first):
         found["first_event_s"] = max(first)
@@ -376,17 +448,19 @@ def _result(
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
         method="measure",
         seed=scenario.run.seed,
         metrics=found,
         engine={
             "wall_s": time.perf_counter() - started_s,
             "cpu_s": children_s() - began_cpu_s,
+            "measured_s": window_s(counted),
             "peak_rss_bytes": children.ru_maxrss * 1024,
             "units": units,
             "cores": len(os.sched_getaffinity(0)),
         },
-        warnings=warnings(control, found),
+        warnings=warnings(control, scenario, found),
         series={
             "run_events": {
                 "time_s": [event.time_s - control.began_s for event in run.events],
@@ -397,14 +471,16 @@ def _result(
 
 
 def children_s() -> float:
-    """Processor time of all children that have ended (s)."""
+    """Return the CPU time of all children that have ended (s)."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def warnings(control: Control, found: dict[str, Any]) -> list[str]:
-    """What a reader of the numbers should know."""
-    told = [
+def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> list[str]:
+    """Return warnings about the numbers of a result."""
+    told = list(lost_events(reading(control), scenario.event.packing))
+    told += unfinished_files(scenario)
+    told += [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"
         for event in control.run.events
         if event.tells_of_trouble
@@ -412,22 +488,3 @@ def warnings(control: Control, found: dict[str, Any]) -> list[str]:
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")
     return told[:50]
-
-
-def with_options(
-    scenario: FabricScenario,
-    *,
-    duration: str | None = None,
-    events: int | None = None,
-    transport: str | None = None,
-) -> FabricScenario:
-    """The scenario with what options say in place of its keys. Raises ScenarioError."""
-    from daqloom.scenario.errors import ScenarioError
-
-    for option, value in (("duration", duration), ("events", events), ("transport", transport)):
-        if value is not None:
-            try:
-                scenario = scenario.with_overrides({f"measure.{option}": value})
-            except ScenarioError as error:
-                raise ScenarioError(f"--{option}: {error}") from None
-    return scenario

@@ -9,9 +9,12 @@ start with the next epoch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from daqloom.measure.accusers import Accusers, accusers_among, convicted, worst
+from daqloom.measure.leases import Leases
+from daqloom.measure.ledger import Balance, Ledger
 from daqloom.measure.messages import (
     Answer,
     Configure,
@@ -22,32 +25,37 @@ from daqloom.measure.messages import (
     Message,
     Prepare,
     Pulse,
+    Renew,
     Reset,
     Start,
 )
+from daqloom.measure.node import NEXT_MEP
 from daqloom.measure.outputs import Drop, Kill, Launch, Output, RunEvent, Send
 from daqloom.measure.plan import Plan
+from daqloom.measure.recorded import NOT_WRITTEN, causes
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import Goal, Phase, Standing, State
 from daqloom.measure.unit_view import Asked, UnitView
 
 MOST_EVENTS = 10_000
-"""Of the log of a run; later ones are only counted."""
+"""Most entries of a run's log; later ones are only counted."""
 LONGEST_PAUSE_S = 60.0
-"""Before a unit that is lost again and again comes back."""
-MOST_TROUBLES = 3
-"""Regroupings in a row of which none helps."""
+"""Longest pause before a unit that is lost repeatedly comes back (s)."""
+MOST_FRUITLESS = 3
+"""Most regroupings in a row after none of which anything was built."""
 HEALTHY_TIMEOUTS = 10
-"""After so many fault timeouts without trouble, the next is a new one."""
+"""Fault timeouts without trouble after which new trouble is counted from 0."""
 
 ASKING = (Phase.PREPARING, Phase.CONNECTING, Phase.STARTING, Phase.HALTING)
-"""Phases that end when all members have answered."""
+"""Phases that end when all members have answered an order."""
+LEASING = (Phase.STARTING, Phase.RUNNING, Phase.HALTING)
+"""Phases in which members answer MEPs."""
 BUILDING = (Phase.STARTING, Phase.RUNNING)
-"""Phases in which data may be under way."""
+"""Phases in which data may be in flight."""
 
 
 class RunControl:
-    """The state of a run. Every input has the time `now`, in seconds, which never goes back."""
+    """The state of a run. Each input has the time `now`, in seconds of a monotonic clock."""
 
     def __init__(self, plan: Plan, now: float) -> None:
         self.plan = plan
@@ -64,38 +72,42 @@ class RunControl:
         self._out: list[Output] = []
         self._order = 0
         self._broken = ""
-        """Why the members have to regroup; empty: they need not."""
+        """Why the members have to regroup; empty: they do not."""
         self._was_ready = False
         self._deadline_s = now + plan.launch_timeout_s
+        self._finish_by_s = now
         self._ticked_s = now
         self._running_since_s = now
         self._progress_s = now
         self._suspected_s: float | None = None
-        self._troubles = 0
+        self._has_built = False
+        """In this epoch."""
+        self._troubles = self._fruitless = 0
         self._connect_tries = 0
-        self._next_mep = 0
+        self._ledger = Ledger(plan.takes_turns)
+        self._leases = Leases(plan, now)
 
     def take(self) -> list[Output]:
-        """The outputs since the last call, in order."""
+        """Return the outputs since the last call, in order."""
         out, self._out = self._out, []
         return out
 
     # ---- inputs ------------------------------------------------------------------------------
 
     def launch(self, now: float) -> None:
-        """Starts all processes; those of a run whose units come by themselves are awaited."""
+        """Start all processes, or await those of a run whose units are started by hand."""
         for unit in self.units:
             self._launch(now, unit)
 
     def is_free(self, unit: int) -> bool:
-        """Whether a process may join as this unit: none that is relied on has."""
+        """Return whether a process may join as this unit: no other one in use has."""
         return self.goal is not Goal.ENDED and self.units[unit].standing in (
             Standing.ABSENT,
             Standing.LOST,
         )
 
     def joined(self, now: float, number: int, session: int) -> None:
-        """A process has said hello for a unit that `is_free`."""
+        """Take in a process that has joined as a unit that `is_free`."""
         unit = self.units[number]
         if unit.session:
             self._out.append(Drop(number, unit.session))
@@ -110,6 +122,7 @@ class RunControl:
                 run=self.plan.run,
                 units=self.plan.units,
                 heartbeat_s=self.plan.heartbeat_s,
+                lease_s=self.plan.fault_timeout_s,
                 trace_stages=self.plan.trace_stages,
                 scenario=dict(self.plan.scenario),
             ),
@@ -120,20 +133,30 @@ class RunControl:
     def reported(
         self, now: float, number: int, session: int, report: Heartbeat | Answer
     ) -> Refused | None:
-        """A unit has spoken. Returns why the report is refused, if it is."""
+        """Take in a report of a unit. Returns why it is refused, or None."""
         unit = self.units[number]
         if session != unit.session:
             return Refused.SESSION
-        unit.heard_s = now
+        unit.heard_s, unit.heard = now, report.number
         if isinstance(report, Answer):
             refusal = self._on_answer(now, unit, report)
         else:
             refusal = self._on_heartbeat(now, unit, report)
+            if refusal is None and self.phase in LEASING and number in self.members:
+                self._renew(now, unit)
         self._advance(now)
         return refusal
 
+    def counted(self, number: int, counters: Mapping[str, int | float], *, final: bool) -> None:
+        """Take in counters of a unit that come from outside a report. `final`: no more will come
+        from this process."""
+        unit = self.units[number]
+        self._read(unit, counters)
+        if final and counters:
+            self._leases.read(number)
+
     def left(self, now: float, number: int, session: int) -> None:
-        """The connection of a unit has ended."""
+        """Take in that the connection of a unit has ended."""
         unit = self.units[number]
         if session != unit.session:
             return
@@ -144,7 +167,7 @@ class RunControl:
         self._advance(now)
 
     def exited(self, now: float, number: int, how: str) -> None:
-        """The process of a unit, which we started, has ended: `how`, such as "exit code 1"."""
+        """Take in that a unit's process that we started has ended: `how`, such as "exit code 1"."""
         unit = self.units[number]
         unit.process, unit.session = False, 0
         self._lose(now, unit, f"its process ended: {how}")
@@ -157,18 +180,20 @@ class RunControl:
         self._advance(now)
 
     def want(self, now: float, goal: Goal) -> None:
-        """What the operator asks for."""
+        """Take in the goal that the operator sets."""
         if self.goal is Goal.ENDED:
             return
         self._note(now, f"the operator wants the run {goal}")
         self.goal = goal
+        for unit in self.units:
+            unit.told_not_written = False
         if self.phase is Phase.ERROR and goal in (Goal.READY, Goal.RUNNING):
-            self.failure, self._troubles = "", 0
+            self.failure, self._troubles, self._fruitless = "", 0, 0
             self._wait(now)
         self._advance(now)
 
     def reset(self, now: float, number: int) -> None:
-        """The operator brings a unit back, whatever has become of it."""
+        """Bring a unit back for the operator, whatever its state."""
         unit = self.units[number]
         self._note(now, f"the operator resets unit {number}")
         unit.failures, unit.reset_by_operator = 0, True
@@ -180,7 +205,7 @@ class RunControl:
         self._advance(now)
 
     def tick(self, now: float) -> None:
-        """Time has passed; to be called a few times per heartbeat."""
+        """Take in that time has passed; to be called a few times per heartbeat."""
         gap = now - self._ticked_s
         self._ticked_s = now
         if gap > self.plan.fault_timeout_s / 2:  # it was us who stood still: nobody else is late
@@ -204,7 +229,9 @@ class RunControl:
         if unit.asked is None or answer.order != unit.asked.number:
             return None  # to an order that another has replaced
         what, unit.asked, unit.state = unit.asked.what, None, answer.state
-        unit.tally.read(answer.counters)
+        self._read(unit, answer.counters)
+        if what == "prepare":
+            self._leases.prepared(unit.number, unit.session)
         if answer.failure:
             self._lose(now, unit, f"{what} failed: {answer.failure}")
             if what == "configure" and not self._was_ready:
@@ -218,7 +245,15 @@ class RunControl:
 
     def _on_heartbeat(self, now: float, unit: UnitView, report: Heartbeat) -> Refused | None:
         pulse = report.pulse
-        if pulse.epoch > self.epoch or (
+        if pulse.epoch > self.epoch:
+            return Refused.EPOCH
+        self._read(unit, report.counters)
+        self._look_at_files(now, unit)
+        self._leases.answered(pulse.next_mep)
+        if report.ended is not None:
+            self._leases.last_words(unit.number, report.ended)
+            return None
+        if (
             unit.state in (State.READY, State.RUNNING)
             and unit.number in self.members
             and unit.asked is None
@@ -227,8 +262,6 @@ class RunControl:
             return Refused.EPOCH
         if unit.standing is Standing.LOST:
             return None if pulse.epoch == self.epoch else Refused.EPOCH
-        unit.tally.read(report.counters)
-        self.first_mep_seen(pulse.next_mep)
         if pulse.state is State.ERROR and unit.standing is Standing.AVAILABLE:
             unit.state = pulse.state
             self._lose(now, unit, pulse.failure or "it reports an error")
@@ -236,14 +269,39 @@ class RunControl:
             self._progress(now, unit, pulse)
         return None
 
+    def _look_at_files(self, now: float, unit: UnitView) -> None:
+        lost = int(unit.tally.totals.get(NOT_WRITTEN, 0))
+        is_news = lost > unit.not_written and not unit.told_not_written
+        unit.not_written = lost
+        if not is_news:
+            return
+        unit.told_not_written = True
+        told = f"unit {unit.number} cannot write what it builds: {causes(unit.tally.totals)}"
+        if self.plan.stops_when_unwritable and self.goal is Goal.RUNNING:
+            self.goal = Goal.READY
+            told += "; the run stops"
+        self._note(now, told)
+
     @property
     def next_mep(self) -> int:
-        """The first MEP that no builder unit has answered, as far as they have told."""
-        return max(self.first_mep, self._next_mep)
+        """The first MEP not answered by a builder unit, as far as they have reported."""
+        return self._leases.next_mep
 
-    def first_mep_seen(self, next_mep: int) -> None:
-        """MEPs before this one have been answered: no later epoch may have them again."""
-        self._next_mep = max(self._next_mep, next_mep)
+    def balance(self) -> Balance:
+        """Return the fates of the run's MEPs that no counter shows."""
+        return self._ledger.balance(self.next_mep, self._totals)
+
+    def _read(self, unit: UnitView, counters: Mapping[str, int | float]) -> None:
+        unit.tally.read(counters)
+        self._leases.answered(int(counters.get(NEXT_MEP, 0)))
+
+    def _totals(self, number: int) -> Mapping[str, int | float]:
+        return self.units[number].tally.totals
+
+    def _renew(self, now: float, unit: UnitView) -> None:
+        mep_end = self._leases.renew(now, unit.number)
+        order = Renew(epoch=self.epoch, mep_end=mep_end, heard=unit.heard)
+        self._out.append(Send(unit.number, unit.session, order))
 
     def _progress(self, now: float, unit: UnitView, pulse: Pulse) -> None:
         before, unit.pulse = unit.pulse, pulse
@@ -251,6 +309,8 @@ class RunControl:
             unit.beat_s = now
         if before is None or pulse.steps is None or pulse.steps != before.steps or pulse.waits:
             self._progress_s = now
+        if before and (before.steps or 0) < (pulse.steps or 0):
+            self._has_built = True
         if self._suspected_s is None and self.members & set(pulse.suspects):
             self._suspected_s = now
 
@@ -289,7 +349,7 @@ class RunControl:
         timeout = self.plan.fault_timeout_s
         for unit in self._of(self.members):
             if now - unit.beat_s > timeout:
-                self._lose(now, unit, "its data thread stands still")
+                self._lose(now, unit, "its data thread is stuck")
         if self._broken:
             return
         if now - self._running_since_s > HEALTHY_TIMEOUTS * timeout:
@@ -297,7 +357,7 @@ class RunControl:
         if self._suspected_s is not None and now - self._suspected_s > timeout / 2:
             self._on_suspicion(now)
         elif now - self._progress_s > timeout:
-            self._on_trouble(now, "nothing is built any more", self._accusers())
+            self._on_trouble(now, "event building has stalled", self._accusers())
 
     def _on_suspicion(self, now: float) -> None:
         accusers = self._accusers()
@@ -313,21 +373,22 @@ class RunControl:
         if unreachable and len(unreachable) < len(self.members):
             for number in unreachable:
                 by = " and ".join(f"unit {each}" for each in sorted(accusers[number])[:4])
-                self._lose(now, self.units[number], f"unreachable, say {by}")
+                self._lose(now, self.units[number], f"unreachable according to {by}")
         else:
             pairs = sorted({(min(n, m), max(n, m)) for n, by in accusers.items() for m in by})
             told = ", ".join(f"{n} and {m}" for n, m in pairs[:4])
             self._on_trouble(now, f"a connection is cut, between {told}", accusers)
 
     def _on_trouble(self, now: float, what: str, accusers: Accusers) -> None:
-        """All members live, and yet something is wrong: new connections, then fewer members."""
+        """React to a fault with all members alive: new connections first, then fewer members."""
         self._troubles += 1
+        self._fruitless = 0 if self._has_built else self._fruitless + 1
         if self._troubles > 1 and accusers:
             self._lose(
                 now, self.units[worst(accusers)], f"{what}, and new connections did not help"
             )
-        elif self._troubles > MOST_TROUBLES:
-            self._fail(now, f"{what}, and regrouping {MOST_TROUBLES} times did not help")
+        elif self._fruitless >= MOST_FRUITLESS:
+            self._fail(now, f"{what}, and regrouping {MOST_FRUITLESS} times did not help")
         else:
             self._broken = what
 
@@ -346,7 +407,7 @@ class RunControl:
     # ---- losing and regrouping ---------------------------------------------------------------
 
     def _lose(self, now: float, unit: UnitView, reason: str) -> None:
-        """Nobody relies on the unit any more, until it has been reset or started again."""
+        """Declare the unit lost, until it has been reset or started again."""
         unit.asked = unit.answer = unit.pulse = None
         if unit.standing in (Standing.ABSENT, Standing.LOST):
             return
@@ -365,7 +426,7 @@ class RunControl:
             unit.returns_s = now + self._pause_s(unit)
 
     def _pause_s(self, unit: UnitView) -> float:
-        """Twice as long each time: a unit that breaks again and again costs little."""
+        """Return the pause before a unit comes back, which doubles with each failure."""
         unit.failures += 1
         return min(LONGEST_PAUSE_S, self.plan.fault_timeout_s * 2.0 ** min(unit.failures - 1, 30))
 
@@ -376,7 +437,7 @@ class RunControl:
             self._out.append(Launch(unit.number))
 
     def _end_process(self, now: float, unit: UnitView) -> None:
-        """Of a unit that does not even answer, so that another can take its place."""
+        """Kill the process of a unit that does not answer, so that another can take its place."""
         if unit.returns_s is not None or unit.reset_by_operator:
             unit.returns_s = now
         if unit.process:
@@ -389,12 +450,12 @@ class RunControl:
         self._ask(now, unit, lambda order: Reset(order=order), self.plan.order_timeout_s)
 
     def _advance(self, now: float) -> None:
-        """Goes on for as long as something can be done without waiting."""
+        """Take steps for as long as one is possible without waiting."""
         while self._step(now):
             pass
 
     def _step(self, now: float) -> bool:
-        """One step from phase to phase; whether there was one."""
+        """Take one step from phase to phase; return whether there was one."""
         match self.phase:
             case Phase.WAITING:
                 return self._step_waiting(now)
@@ -432,7 +493,7 @@ class RunControl:
         return True
 
     def _step_settled(self, now: float) -> bool:
-        """All is well; perhaps the operator wants something else, or a unit is back."""
+        """Take a step in a settled phase: to another goal, or to take in units that are back."""
         newcomers = self._available() - self.members
         running = self.phase is Phase.RUNNING
         if newcomers:
@@ -449,7 +510,7 @@ class RunControl:
         return self.goal is Goal.ENDED
 
     def _answered(self, now: float) -> bool:
-        """All members have answered what this phase asks of them."""
+        """Take the step after all members have answered the order of this phase."""
         answers = {unit.number: unit.answer for unit in self._of(self.members) if unit.answer}
         match self.phase:
             case Phase.PREPARING:
@@ -460,7 +521,7 @@ class RunControl:
                 self._enter(now, Phase.RUNNING, f"from MEP {self.first_mep}")
                 self._was_ready = True
                 self._running_since_s = self._progress_s = now
-                self._suspected_s = None
+                self._suspected_s, self._has_built = None, False
                 for unit in self._of(self.members):
                     unit.beat_s, unit.pulse = now, None
             case _:
@@ -474,6 +535,8 @@ class RunControl:
 
     def _ask_to_halt(self, now: float) -> bool:
         lost = tuple(sorted(set(range(self.plan.units)) - self.members))
+        if self.members:
+            self._leases.left_out(self.members)
         timeout_s = self.plan.fault_timeout_s
         # Longer than the unit takes by its own clock: that others did not drain is its own word.
         return self._ask_members(
@@ -484,8 +547,8 @@ class RunControl:
 
     def _halted(self, now: float, answers: dict[int, Answer]) -> None:
         for answer in answers.values():
-            self.first_mep_seen(answer.next_mep)
-        self.first_mep = max(self.first_mep, self._next_mep)
+            self._leases.answered(answer.next_mep)
+        self.first_mep = self.next_mep
         missing = Counter(n for a in answers.values() for n in a.missing if n in self.members)
         for number, accusers in missing.items():
             if convicted(accusers, len(answers) - 1):
@@ -549,11 +612,30 @@ class RunControl:
         self._broken = "not all units could connect"
 
     def _start(self, now: float) -> bool:
+        first = self._leases.first_free()
+        if first > self.next_mep:
+            self._note(
+                now,
+                f"MEPs {self.next_mep} to {first - 1} are skipped: units of unknown progress may "
+                "have answered them",
+            )
+        self.first_mep = first
+        members = self._of(self.members)
+        self._leases.begin(now, self.epoch, first, {unit.number: unit.session for unit in members})
+        builders = [u for u in self.plan.builders or range(self.plan.units) if u in self.members]
+        self._ledger.begin(first, builders, self._totals)
         self._enter(now, Phase.STARTING)
-        return self._ask_members(
-            now,
-            lambda order: Start(order=order, first_mep=self.first_mep),
-            self.plan.order_timeout_s,
+        self._deadline_s = now + self.plan.order_timeout_s
+        for unit in members:
+            self._ask(now, unit, partial(self._start_order, unit), self.plan.order_timeout_s)
+        return True
+
+    def _start_order(self, unit: UnitView, order: int) -> Start:
+        return Start(
+            order=order,
+            first_mep=self.first_mep,
+            mep_end=self._leases.mep_end(unit.number),
+            heard=unit.heard,
         )
 
     def _wait(self, now: float) -> bool:
@@ -564,7 +646,7 @@ class RunControl:
         return True
 
     def _fail(self, now: float, sentence: str) -> None:
-        """The run is in error. Members that may build halt, and are available afterwards."""
+        """Put the run in error. Members that may be building halt, and are available afterwards."""
         if self.phase in BUILDING:
             self._ask_to_halt(now)
         self.members = frozenset()
@@ -577,6 +659,7 @@ class RunControl:
         self._broken = ""
         self._enter(now, Phase.ENDING)
         self._deadline_s = now + 2 * self.plan.fault_timeout_s
+        self._finish_by_s = now + self.plan.finish_timeout_s
         for unit in self.units:
             unit.returns_s = None
             if unit.session:
@@ -592,6 +675,8 @@ class RunControl:
         elif now >= self._deadline_s:
             self._deadline_s = now + 2 * self.plan.fault_timeout_s
             for unit in left:
+                if now < self._finish_by_s and now - unit.heard_s <= self.plan.fault_timeout_s:
+                    continue  # it is finishing its files
                 self._out.append(
                     Kill(unit.number) if unit.process else Drop(unit.number, unit.session)
                 )

@@ -1,6 +1,6 @@
-"""Runs of this user on this machine: where an operator in another terminal finds them.
+"""Runs of this user on this machine, for an operator in another terminal to find.
 
-The files hold what it takes to steer a run, so the folder is the user's alone.
+The files hold the secrets that steer a run, so only the user may read the folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from daqloom.measure.errors import MeasureError
 
 
 def runs_folder() -> Path:
-    """Made if need be. Raises MeasureError where somebody else could read it."""
+    """Return the folder, made if necessary. Raises MeasureError where others could read it."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{os.getuid()}")
     try:
@@ -29,14 +29,15 @@ def runs_folder() -> Path:
         ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise MeasureError(
-            f"{folder} is open to others; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
+            f"{folder} is accessible to other users; remove it, or set XDG_RUNTIME_DIR to a "
+            "folder of your own"
         )
     return folder
 
 
 @contextmanager
 def published(address: str, steering: bytes, token: bytes) -> Iterator[Path]:
-    """While the run control listens at `address`: gives the file of the token that units need."""
+    """Publish a run control that listens at `address`; yield the file with the token of units."""
     port = split(address)[1]
     folder = runs_folder()
     secrets = {folder / f"{port}.steer": steering, folder / f"{port}.token": token}
@@ -55,18 +56,18 @@ def published(address: str, steering: bytes, token: bytes) -> Iterator[Path]:
 
 
 def find_run(address: str | None) -> tuple[str, bytes]:
-    """The address of a run control on this machine, the only one unless given, and what it takes
-    to steer it. Raises MeasureError."""
+    """Return the address of a run control on this machine, the only one unless given, and the
+    secret to steer it. Raises MeasureError."""
     folder = runs_folder()
     if address is None:
         files = [path for path in sorted(folder.glob("*.steer")) if _lives(path)]
         if len(files) != 1:
             ports = ", ".join(path.stem for path in files[:10])
             raise MeasureError(
-                f"there are {len(files)} runs, on ports {ports}; name one with --address"
+                f"there are {len(files)} runs, on ports {ports}; choose one with --address"
                 if files
-                else "there is no run of yours on this machine; `daqloom control SCENARIO` "
-                "starts one, --address names one elsewhere"
+                else "you have no run on this machine; `daqloom control SCENARIO` starts one, "
+                "--address names one on another machine"
             )
         path = files[0]
     else:
@@ -76,13 +77,13 @@ def find_run(address: str | None) -> tuple[str, bytes]:
         return address or known, bytes.fromhex(secret)
     except (OSError, ValueError):
         raise MeasureError(
-            f"no run of yours listens on port {path.stem} of this machine; `daqloom control "
-            "SCENARIO` starts one"
+            f"you have no run on port {path.stem} of this machine; `daqloom control SCENARIO` "
+            "starts one"
         ) from None
 
 
 def _lives(path: Path) -> bool:
-    """Whether the run control that wrote the file is there: a killed one leaves its file."""
+    """Return whether the run control that wrote the file is alive: a killed one leaves its file."""
     try:
         return Path("/proc", path.read_text()[:500].split()[2]).exists()
     except (OSError, IndexError):

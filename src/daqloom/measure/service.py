@@ -1,18 +1,19 @@
-"""The run control's gRPC service: who may speak, and what is refused before anybody listens."""
+"""The run control's gRPC service: it admits calls, and refuses others before their messages are
+read."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from daqloom.measure.admission import Greetings
 from daqloom.measure.connection import (
     CONTROL,
+    GREET,
     JOIN,
     STEER,
-    TOKEN_KEY,
     UNIT,
     Certificates,
     is_loopback,
@@ -39,29 +40,39 @@ from daqloom.measure.status import Request, read_request
 if TYPE_CHECKING:
     import grpc
 
+FIRST_MESSAGE_S = 5.0
+"""How long an admitted call may take for its first message, and a connection for HTTP/2 (s)."""
+MOST_SILENT = 32
+"""Most admitted calls of a kind without a message; of more, the oldest is refused."""
+CALLS_OF_A_CONNECTION = 16
+
 Orders = asyncio.Queue[Message | None]
-"""For one unit's process; None closes the connection."""
+"""Orders for one unit's process; None closes the connection."""
 
 
 class Desk(Protocol):
-    """Whom the service serves."""
+    """The run control behind the service."""
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
-        """A process says hello: its unit and session."""
+        """Take in a process that joins; return its unit and session."""
 
     def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
-        """A unit speaks."""
+        """Take in a report of a unit."""
 
     def leave(self, unit: int, session: int) -> None:
-        """Its connection has ended."""
+        """Take in that a unit's connection has ended."""
 
     def steer(self, request: Request) -> Message:
-        """An operator asks for something."""
+        """Answer a request of an operator."""
 
 
 class Service:
     """Listens for units, which know `token`, and for operators, who know `steering`, or off
-    loopback show the run control's certificate."""
+    loopback show the run control's certificate.
+
+    A call without these is refused before any message is read. What an admitted call may withhold
+    from others is bounded: a silent one is refused soon, and a unit has one process.
+    """
 
     def __init__(
         self,
@@ -73,19 +84,20 @@ class Service:
         refused: Counter[str],
     ) -> None:
         self._desk = desk
-        self._tokens = {JOIN: token, STEER: steering}
+        self._greetings = Greetings({JOIN: token, STEER: steering})
+        self._silent: dict[str, deque[asyncio.Timeout]] = {JOIN: deque(), STEER: deque()}
         self._certificates = certificates
         self._refused = refused
         self._server: Any = None
 
-    async def listen(self, host: str, port: int, units: int) -> int:
-        """Begins; the port, chosen by the system for 0. Raises MeasureError."""
+    async def listen(self, host: str, port: int) -> int:
+        """Start to listen; return the port, which the system chooses for 0. Raises MeasureError."""
         quiet()
         import grpc
 
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
-                f"measure.bind = {host} can be reached from other machines, and there are no "
+                f"measure.bind = {host} is reachable from other machines, and there are no "
                 "certificates; `daqloom control certificates DIR` makes them, "
                 "measure.certificates = DIR uses them"
             )
@@ -96,8 +108,10 @@ class Service:
                 ("grpc.http2.min_ping_interval_without_data_ms", 500),
                 ("grpc.http2.max_ping_strikes", 0),
                 ("grpc.so_reuseport", 0),
-            ],
-            maximum_concurrent_rpcs=units + 64,
+                ("grpc.max_concurrent_streams", CALLS_OF_A_CONNECTION),
+                ("grpc.server_handshake_timeout_ms", round(1000 * FIRST_MESSAGE_S)),
+                ("grpc.max_connection_idle_ms", round(1000 * FIRST_MESSAGE_S)),
+            ]
         )
         self._server.add_generic_rpc_handlers((self._handler(),))
         try:
@@ -116,7 +130,7 @@ class Service:
         return int(bound)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         if self._server is not None:
             await self._server.stop(grace=0)
 
@@ -124,8 +138,10 @@ class Service:
         import grpc
 
         known: dict[str, Any] = {
+            # A handler of a unary call would not be asked before the whole message has come.
+            GREET: grpc.stream_unary_rpc_method_handler(self._greet),
             JOIN: grpc.stream_stream_rpc_method_handler(self._join),
-            STEER: grpc.unary_unary_rpc_method_handler(self._steer),
+            STEER: grpc.stream_unary_rpc_method_handler(self._steer),
         }
         refused = self._refused
 
@@ -138,12 +154,27 @@ class Service:
 
         return Handler()
 
+    async def _greet(self, _: Any, context: Any) -> bytes:
+        """Answer a greeting, which is all in the metadata."""
+        told = self._greetings.greet(context.invocation_metadata())
+        if told is None:
+            await self._refuse(
+                Refused.MALFORMED, "the metadata has no greeting of a unit or an operator", context
+            )
+        return told
+
     async def _join(self, requests: Any, context: Any) -> None:
-        """Until the unit or the run control closes the connection."""
+        """Serve a unit until it or the run control closes the connection."""
         await self._admit(JOIN, context)
+        hello = await self._read(await self._first_message(JOIN, context), context)
+        if not isinstance(hello, Hello):
+            await self._refuse(Refused.MALFORMED, "the first report has to be a hello", context)
         orders: Orders = asyncio.Queue()
-        visit = _Visit()
-        reader = asyncio.create_task(self._listen(requests, context, orders, visit))
+        found = self._desk.arrive(hello, orders)
+        if isinstance(found, Refused):
+            await self._refuse(found, _SENTENCES[found], context)
+        unit, session = found
+        reader = asyncio.create_task(self._listen(requests, context, unit, session))
         writer = asyncio.create_task(_write(orders, context))
         try:
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
@@ -152,30 +183,42 @@ class Service:
         finally:
             reader.cancel()
             writer.cancel()
-            if visit.session:
-                self._desk.leave(visit.unit, visit.session)
+            self._desk.leave(unit, session)
 
-    async def _listen(self, requests: Any, context: Any, orders: Orders, visit: _Visit) -> None:
+    async def _listen(self, requests: Any, context: Any, unit: int, session: int) -> None:
         async for body in requests:
             report = await self._read(body, context)
-            if (visit.session == 0) != isinstance(report, Hello):
-                await self._refuse(Refused.MALFORMED, "the first report is a hello", context)
-            elif isinstance(report, Hello):
-                found = self._desk.arrive(report, orders)
-                if isinstance(found, Refused):
-                    await self._refuse(found, _SENTENCES[found], context)
-                else:
-                    visit.unit, visit.session = found
-            elif refusal := self._desk.report(visit.unit, visit.session, report):
+            if isinstance(report, Hello):
+                await self._refuse(
+                    Refused.MALFORMED, "only the first report may be a hello", context
+                )
+            elif refusal := self._desk.report(unit, session, report):
                 self._refused[refusal] += 1
 
-    async def _steer(self, body: bytes, context: Any) -> bytes:
+    async def _steer(self, _: Any, context: Any) -> bytes:
         await self._admit(STEER, context)
+        body = await self._first_message(STEER, context)
         try:
             request = read_request(body)
         except MalformedError as error:
             await self._refuse(Refused.MALFORMED, str(error), context)
         return self._desk.steer(request).encode()
+
+    async def _first_message(self, method: str, context: Any) -> bytes:
+        """Return the first message of an admitted call; empty if it ends without one."""
+        silent, loop = self._silent[method], asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_S) as patience:
+                silent.append(patience)
+                if len(silent) > MOST_SILENT and not (oldest := silent.popleft()).expired():
+                    oldest.reschedule(loop.time())
+                body = await context.read()
+        except TimeoutError:
+            await self._refuse(Refused.SILENT, "no message arrived in time", context)
+        finally:
+            with suppress(ValueError):
+                silent.remove(patience)
+        return body if isinstance(body, bytes) else b""
 
     async def _read(self, body: bytes, context: Any) -> AnyReport:
         try:
@@ -186,20 +229,20 @@ class Service:
             await self._refuse(Refused.MALFORMED, str(error), context)
 
     async def _admit(self, method: str, context: Any) -> None:
-        """Aborts the call of who may not make it."""
+        """Abort a call that is not allowed."""
         if self._certificates is not None:
             names = {
                 name.decode(errors="replace")
                 for name in context.auth_context().get("x509_common_name", ())
             }
             if not names & ({CONTROL} if method == STEER else {CONTROL, UNIT}):
-                await self._refuse(Refused.TOKEN, "this certificate does not allow it", context)
+                await self._refuse(
+                    Refused.TOKEN, "this certificate does not allow the call", context
+                )
             if method == STEER:
                 return
-        given = dict(context.invocation_metadata() or ()).get(TOKEN_KEY, "")
-        expected = self._tokens[method].hex()
-        if not hmac.compare_digest(str(given).encode(), expected.encode()):
-            await self._refuse(Refused.TOKEN, "the token is not that of this run", context)
+        if not self._greetings.admits(method, context.invocation_metadata()):
+            await self._refuse(Refused.TOKEN, "the token is not the one of this run", context)
 
     async def _refuse(self, why: Refused, sentence: str, context: Any) -> NoReturn:
         import grpc
@@ -207,26 +250,20 @@ class Service:
         self._refused[why] += 1
         code = grpc.StatusCode
         await context.abort(
-            {Refused.TOKEN: code.UNAUTHENTICATED, Refused.OCCUPIED: code.ALREADY_EXISTS}.get(
-                why, code.INVALID_ARGUMENT
-            ),
+            {
+                Refused.TOKEN: code.UNAUTHENTICATED,
+                Refused.OCCUPIED: code.ALREADY_EXISTS,
+                Refused.SILENT: code.DEADLINE_EXCEEDED,
+            }.get(why, code.INVALID_ARGUMENT),
             sentence[:500],
         )
         raise AssertionError("an aborted call goes on")
 
 
 _SENTENCES = {
-    Refused.UNKNOWN_UNIT: "the run has no such unit, or no unit that lacks a process",
-    Refused.OCCUPIED: "the unit has a process already",
+    Refused.UNKNOWN_UNIT: "the run has no such unit, or all of its units have a process",
+    Refused.OCCUPIED: "the unit already has a process",
 }
-
-
-@dataclass
-class _Visit:
-    """Whose connection it is; none yet: session 0."""
-
-    unit: int = 0
-    session: int = 0
 
 
 async def _write(orders: Orders, context: Any) -> None:

@@ -1,4 +1,4 @@
-"""The states of a unit and of a run, and what leads from one to the next."""
+"""The states of a unit and of a run, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Of a unit, as it tells itself."""
+    """State of a unit, as it reports it."""
 
     NOT_READY = "not_ready"
-    """It has no connections."""
+    """Without connections."""
     READY = "ready"
-    """Connected to the others of its epoch."""
+    """Connected to the other members of its epoch."""
     RUNNING = "running"
-    """It reads out and builds."""
+    """Reading out and building."""
     ERROR = "error"
-    """It broke, and waits for a reset."""
+    """Failed, and waiting for a reset."""
 
 
 class Step(StrEnum):
-    """What happens to a unit."""
+    """Transition of a unit."""
 
     CONNECTED = "connected"
     STARTED = "started"
@@ -36,11 +36,11 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     **{(state, Step.FAILED): State.ERROR for state in State},
     **{(state, Step.RESET): State.NOT_READY for state in State},
 }
-"""All others are refused."""
+"""Allowed transitions; all others are refused."""
 
 
 def after(state: State, step: Step) -> State:
-    """The next state. Raises ValueError, with one sentence, where the step is not allowed."""
+    """Return the next state. Raises ValueError, with one sentence, where it is not allowed."""
     try:
         return TRANSITIONS[state, step]
     except KeyError:
@@ -48,23 +48,23 @@ def after(state: State, step: Step) -> State:
 
 
 class Standing(StrEnum):
-    """Of a unit, as the run control sees it."""
+    """Standing of a unit with the run control."""
 
     ABSENT = "absent"
-    """No process."""
+    """It has no process."""
     JOINING = "joining"
-    """A process that is being configured."""
+    """Its process is being configured."""
     AVAILABLE = "available"
     """It is or can become a member of an epoch."""
     LOST = "lost"
-    """A process that nobody relies on: it has to be reset first."""
+    """Its process has to be reset before it can be a member again."""
 
 
 class Phase(StrEnum):
-    """Of a run."""
+    """Phase of a run."""
 
     WAITING = "waiting"
-    """For units to join."""
+    """Waiting for units to join."""
     PREPARING = "preparing"
     CONNECTING = "connecting"
     READY = "ready"
@@ -72,13 +72,13 @@ class Phase(StrEnum):
     RUNNING = "running"
     HALTING = "halting"
     ERROR = "error"
-    """Too few units are left, or no regrouping helps: an operator has to look."""
+    """Too few units are left, or regrouping did not help: the operator has to act."""
     ENDING = "ending"
     ENDED = "ended"
 
 
 class Goal(StrEnum):
-    """What the operator wants a run to be."""
+    """Goal that the operator sets for a run."""
 
     IDLE = "idle"
     READY = "ready"

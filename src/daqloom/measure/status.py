@@ -1,4 +1,4 @@
-"""What an operator asks of a run control, and what it answers."""
+"""Requests of an operator to a run control, and its answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LARGEST_REQUEST_BYTES = 4096
 
 
 class Request(Message):
-    """Of an operator."""
+    """Request of an operator."""
 
     command: Literal["status", "configure", "start", "stop", "reset", "exit"]
-    unit: UnitNumber | None = Field(default=None, description="reset: which")
+    unit: UnitNumber | None = Field(default=None, description="reset: the unit")
 
 
 class UnitStatus(Message):
-    """Of one unit."""
+    """Status of one unit."""
 
     unit: UnitNumber
     standing: Standing
@@ -29,28 +29,30 @@ class UnitStatus(Message):
     member: bool
     host: Text = ""
     pid: Count = 0
-    reason: Text = Field(default="", description="why it was lost last")
+    reason: Text = Field(default="", description="why it was last lost")
     counters: Counters = Field(default_factory=dict)
 
 
 class Status(Message):
-    """Of a run."""
+    """Status of a run."""
 
     run: Text
     scenario: Text
-    time_s: float = Field(description="since the run control began")
+    time_s: float = Field(description="time since the start of the run control (s)")
     phase: Phase
     goal: Goal
     epoch: Count
     first_mep: Count
     failure: Text
     units: tuple[UnitStatus, ...]
-    events: tuple[tuple[float, str], ...] = Field(description="the last ones: seconds, what")
+    events: tuple[tuple[float, str], ...] = Field(
+        description="the last entries of the log: time (s), text"
+    )
     counts: Annotated[dict[str, int], Field(max_length=100)]
 
 
 def read_request(body: bytes) -> Request:
-    """Raises MalformedError."""
+    """Read a request. Raises MalformedError."""
     if len(body) > LARGEST_REQUEST_BYTES:
         raise MalformedError(f"{len(body)} bytes, expected at most {LARGEST_REQUEST_BYTES}")
     try:
@@ -58,5 +60,5 @@ def read_request(body: bytes) -> Request:
     except ValueError as error:
         raise MalformedError(str(error)[:300]) from None
     if (request.command == "reset") != (request.unit is not None):
-        raise MalformedError("reset, and nothing else, names a unit")
+        raise MalformedError("reset has to name a unit, and no other request may")
     return request

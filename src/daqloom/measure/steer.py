@@ -1,17 +1,11 @@
-"""An operator asks a run control for something, from anywhere."""
+"""Sends an operator's request to a run control, on this machine or another."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from daqloom.measure.connection import (
-    STEER,
-    TOKEN_KEY,
-    channel,
-    is_loopback,
-    read_certificates,
-    split,
-)
+from daqloom.measure.admission import Metadata, greeted
+from daqloom.measure.connection import STEER, channel, is_loopback, read_certificates, split
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.runs_here import find_run
 from daqloom.measure.status import Request, Status
@@ -20,19 +14,22 @@ PATIENCE_S = 10.0
 
 
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
-    """What the run control at `address` (the only one of this user on this machine, if None)
-    answers. Raises MeasureError."""
+    """Return the answer of the run control at `address` (None: the only one of this user on this
+    machine). Raises MeasureError."""
     import grpc
 
     secret = b""
     if certificates is None and (address is None or is_loopback(split(address)[0])):
         address, secret = find_run(address)
     if address is None:
-        raise MeasureError("with --certificates, --address has to be given, host:port")
+        raise MeasureError("--certificates requires --address, host:port")
     shown = read_certificates(certificates, "control") if certificates else None
-    metadata = ((TOKEN_KEY, secret.hex()),) if secret else ()
     try:
         with channel(address, shown, PATIENCE_S) as connection:
+            # A certificate says who an operator is; without one, the secret of the run does.
+            metadata: Metadata = ()
+            if secret:
+                metadata = greeted(connection, address, STEER, secret, PATIENCE_S)
             call = connection.unary_unary(STEER)
             body = call(request.encode(), timeout=PATIENCE_S, metadata=metadata)
     except grpc.RpcError as error:

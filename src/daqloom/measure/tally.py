@@ -1,4 +1,4 @@
-"""Counters that go on counting when what counts begins anew."""
+"""Counters that continue when a unit's process is restarted or reset."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from daqloom.measure.node import ELAPSED
 
 LEVELS = frozenset({"waits", "next_mep", "first_mep_s"})
-"""What a node reports that is no count."""
+"""Gauges among what a node reports, which are not summed."""
 
 
 class Tally:
-    """Adds up the readings of a unit's counters over all processes that the unit has had."""
+    """Sums a unit's counters over all processes that the unit has had."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int | float] = {}
         self._last: dict[str, int | float] = {}
 
     def begins_anew(self, counters: Mapping[str, int | float]) -> bool:
-        """Whether another process, or one that was reset, has counted this."""
+        """Return whether a reading comes from another process, or from one that was reset."""
         return counters.get(ELAPSED, 0) < self._last.get(ELAPSED, 0)
 
     def read(self, counters: Mapping[str, int | float]) -> None:
-        """A new reading; of what has become less, all is new."""
+        """Add a new reading; a counter that has become smaller has begun anew at 0."""
         if ELAPSED in counters and self.begins_anew(counters):
             self._last = {}
         for name, value in counters.items():

@@ -1,4 +1,4 @@
-"""The timeline of a real run: the same spans that a simulation has."""
+"""The timeline of a measured run, in the same spans as that of a simulated one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 def measured_spans(
     stages: Mapping[int, Iterable[StageRow]], began_ns: int, system: FabricSystem
 ) -> list[Span]:
-    """Of what the readout units told, by unit; times are seconds from `began_ns` (since 1970).
+    """Return the spans from the stages of readout units; times are seconds from `began_ns` (since
+    1970).
 
-    The steps of an epoch go on from those of the one before, in whole rounds. The last ones, which
-    not all units have begun because the epoch was ended, are left out.
+    The steps of an epoch continue those of the previous one, in whole rounds. The last steps,
+    which not all units began because the epoch ended, are left out.
     """
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
@@ -47,7 +48,7 @@ def measured_spans(
 
 
 def _begun_by_all(rows: list[tuple[StageRow, int]]) -> list[tuple[StageRow, int]]:
-    """Of an epoch, by node."""
+    """Return the steps of an epoch that all nodes began, by node."""
     begun = dict.fromkeys((node for _, node in rows), -1)
     for (_, _, step, _, what), node in rows:
         if what in ("sending", "idle"):

@@ -1,4 +1,4 @@
-"""What a measurement proves, in sentences."""
+"""Sentences about what a measurement has checked, and about its failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def checked(result: Result) -> Iterator[str]:
-    """What was checked, and what of it was wrong; nothing where nobody checked."""
+    """Return a sentence on what was checked and what was wrong; none where nothing was checked."""
     events, wrong, twice = (
         result.metric(f"events_{name}") or 0 for name in ("checked", "wrong", "repeated")
     )
@@ -18,23 +18,41 @@ def checked(result: Result) -> Iterator[str]:
         return
     fragments = result.metric("fragments_checked") or 0
     size = result.metric("checked_bytes") or 0
-    verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} MORE EVENTS WERE WRONG"
-    verdict += f", {twice:,.0f} EVENTS CAME TWICE" if twice else ", none twice"
+    verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} OTHER EVENTS WERE WRONG"
+    verdict += f", {twice:,.0f} DUPLICATES" if twice else ", no duplicates"
     yield (
         f"Checked byte for byte: {events:,.0f} events, {fragments:,.0f} fragments, "
         f"{size / 1e9:.3g} GB; {verdict}."
     )
 
 
-FATES = ("incomplete", "dropped", "discarded", "unfinished")
+def failures(result: Result) -> Iterator[str]:
+    """Return why the command failed although there is a result."""
+    if repeated := result.metric("events_repeated"):
+        yield f"{repeated:,.0f} events were duplicates: a consumer received them twice"
+    accounts = result.metrics.get("events_accounted")
+    if isinstance(accounts, Mapping):
+        ended = sum(events for fate, events in accounts.items() if fate != "begun")
+        if ended != accounts["begun"]:
+            yield (
+                f"{ended:,} events were accounted for, and only {accounts['begun']:,} were begun: "
+                "some were built twice"
+            )
+    if lost := result.metric("events_not_written"):
+        yield f"{lost:,.0f} events were not written: the recording is incomplete"
+
+
+FATES = ("incomplete", "dropped", "discarded", "not_written", "unfinished", "skipped")
 
 
 def fates(result: Result) -> Iterator[str]:
-    """What has become of every event of the whole run."""
+    """Return a sentence on the fates of all events of the run."""
     accounts = result.metrics.get("events_accounted")
     if not isinstance(accounts, Mapping):
         return
     begun, built = accounts["begun"], accounts["built"]
-    others = [f"{accounts[fate]:,} {fate}" for fate in FATES if accounts.get(fate)]
+    others = [
+        f"{accounts[fate]:,} {fate.replace('_', ' ')}" for fate in FATES if accounts.get(fate)
+    ]
     rest = f"{built:,} were built, {', '.join(others)}" if others else "all were built"
     yield f"Of the {begun:,} events of the whole run, warm-up included, {rest}."

@@ -1,4 +1,4 @@
-"""A unit: the process that holds a node, obeys the run control and tells it how the node is."""
+"""A unit: the process that runs a node, obeys the run control and reports to it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import os
 import queue
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar, cast
 
-from daqloom.measure.connection import JOIN, TOKEN_KEY, Certificates, channel, refusals
+from daqloom.measure.admission import greeted
+from daqloom.measure.connection import JOIN, Certificates, channel, refusals
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.exporter import Exporter, exporter
+from daqloom.measure.lease import Lease
 from daqloom.measure.messages import (
     ROWS_AT_ONCE,
     Answer,
@@ -24,9 +27,14 @@ from daqloom.measure.messages import (
     Halt,
     Heartbeat,
     Hello,
+    MalformedError,
+    Message,
     Prepare,
     Pulse,
+    Renew,
     Reset,
+    StageName,
+    StageRow,
     Start,
     Trace,
     read_order,
@@ -47,27 +55,42 @@ from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
 RETRY_S = 0.2
-"""Until it tries to reach the run control again."""
+"""Pause between attempts to reach the run control (s)."""
+
+
+R = TypeVar("R", bound=Message)
 
 
 class Unit:
-    """Obeys orders one after the other; another thread may ask for heartbeats meanwhile."""
+    """Carries out orders one after the other; another thread may ask for heartbeats meanwhile, and
+    a third renew the lease.
 
-    def __init__(self, token: bytes, make_node: MakeNode, control: str = "127.0.0.1:0") -> None:
+    `clock`: seconds of CLOCK_MONOTONIC.
+    """
+
+    def __init__(
+        self,
+        token: bytes,
+        make_node: MakeNode,
+        control: str = "127.0.0.1:0",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.state = State.NOT_READY
         self.epoch = 0
         self.heartbeat_s = 0.2
         self.token = token
         self._make_node = make_node
-        self._control = control
-        self._node: Node | None = None
+        self.control = control
+        self._node: _Counted | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
+        self._shut_node: _Counted | None = None
         self._next_mep = 0
-        self._made_s = 0.0
+        self._started = 0
+        self._lease = Lease(clock)
 
     def obey(self, order: AnyOrder) -> Answer:
-        """Does what the order says; a failure is an answer too, and the unit is in error."""
+        """Carry out an order; a failure is answered too, and leaves the unit in error."""
         told: dict[str, Any] = {}
         try:
             told = self._do(order)
@@ -77,21 +100,41 @@ class Unit:
         return Answer(order=order.order, state=self.state, **told)
 
     def with_counters(self, answer: Answer) -> Answer:
-        """As it is sent: reports are read by one thread, so that no counter seems to go back."""
+        """Add the counters to a report as it is sent; one thread does, so that no counter falls."""
         return answer.model_copy(update={"counters": self._counters()})
 
+    def sending(self, report: R) -> R:
+        """Number a report, from whose sending the lease that it brings counts."""
+        return report.model_copy(update={"number": self._lease.sending()})
+
+    def renew(self, order: Renew) -> None:
+        """Take in that the run control has received a report."""
+        self._renew(order.epoch, order.heard, order.mep_end)
+
+    def last_words(self) -> Iterator[Heartbeat]:
+        """Return the final counters of a node that has been shut, once."""
+        shut, self._shut_node = self._shut_node, None
+        if shut:
+            pulse = Pulse(epoch=0, state=State.NOT_READY)
+            yield Heartbeat(pulse=pulse, counters=shut.counters(), ended=self._started)
+
     def traces(self) -> Iterator[Trace]:
-        """What it did when, as far as that is kept; each stage once."""
+        """Return the stages that are kept, each once."""
         if self._node is None or not (self._configuration and self._configuration.trace_stages):
             return
-        stages = self._node.take_stages()
+        stages: list[StageRow] = [
+            (begin_ns, epoch, step, to, cast(StageName, stage.name))
+            for begin_ns, epoch, step, to, stage in self._node.node.take_stages()
+        ]
         for first in range(0, len(stages), ROWS_AT_ONCE):
             yield Trace(stages=tuple(stages[first : first + ROWS_AT_ONCE]))
 
     def heartbeat(self) -> Heartbeat:
-        """How the node is."""
-        counters, node = self._counters(), self._node
-        suspects = tuple(sorted(node.suspects())) if node and self.state is State.RUNNING else ()
+        """Return the node's state as a report."""
+        here = self._node
+        counters = here.counters() if here else {}
+        running = here is not None and self.state is State.RUNNING
+        suspects = tuple(sorted(here.node.suspects())) if here and running else ()
         broken = _whole(counters.get(BROKEN)) if self.state is State.RUNNING else None
         pulse = Pulse(
             epoch=self.epoch,
@@ -106,14 +149,15 @@ class Unit:
         return Heartbeat(pulse=pulse, counters=counters)
 
     def shut(self) -> None:
-        """Frees the node."""
-        node, self._node = self._node, None
-        if node is not None:
-            node.shut()
+        """Free the node."""
+        here, self._node = self._node, None
+        if here:
+            here.node.shut()
+            self._shut_node = here
         self.state, self.epoch = State.NOT_READY, 0
 
     def close(self) -> None:
-        """For good."""
+        """Close the unit for good."""
         self.shut()
         if self._exporter:
             self._exporter.close()
@@ -124,6 +168,7 @@ class Unit:
             case Configure():
                 self.shut()
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
+                self._lease.length_s = order.lease_s
                 self._make()
                 self._export(order)
             case Reset():
@@ -134,16 +179,18 @@ class Unit:
                 if self.state is State.READY:  # regrouped before it was started
                     self.state = after(self.state, Step.HALTED)
                 address = self._made().prepare(epoch, list(members))
+                self._lease.begin(epoch)
                 self.epoch = epoch
                 return {"address": address}
             case Connect(addresses=addresses, timeout_s=timeout_s):
                 unanswered = self._made().connect(list(addresses), timeout_s)
                 self.state = after(self.state, Step.CONNECTED)
                 return {"missing": tuple(unanswered)}
-            case Start(first_mep=first_mep):
+            case Start(first_mep=first_mep, mep_end=mep_end, heard=heard):
                 state = after(self.state, Step.STARTED)
+                self._renew(self.epoch, heard, mep_end)
                 self._made().start(first_mep)
-                self.state, self._next_mep = state, first_mep
+                self.state, self._next_mep, self._started = state, first_mep, self.epoch
             case Halt(lost=lost, timeout_s=timeout_s):
                 missing = self._halt(list(lost), timeout_s)
                 self.state = after(self.state, Step.HALTED)
@@ -152,12 +199,17 @@ class Unit:
                 self.shut()
         return {}
 
+    def _renew(self, epoch: int, heard: int, mep_end: int) -> None:
+        leased = self._lease.heard(epoch, heard, mep_end)
+        if here := self._node:
+            here.node.lease(*leased)
+
     def _halt(self, lost: list[int], timeout_s: float) -> tuple[int, ...]:
         if self.state is not State.RUNNING:
             return ()
         halted = self._made().halt(lost, timeout_s)
-        self._next_mep = max(self._next_mep, int(halted["next_mep"]))
-        return tuple(halted.get("missing", ()))
+        self._next_mep = max(self._next_mep, halted.next_mep)
+        return tuple(halted.missing)
 
     def _make(self) -> None:
         given = self._configuration
@@ -167,35 +219,48 @@ class Unit:
             name=given.run,
             token=self.token,
             units=given.units,
-            control=self._control,
+            control=self.control,
             trace_stages=given.trace_stages,
         )
-        self._made_s = time.monotonic()
-        self._node = self._make_node(given.scenario, given.unit, run)
+        made_s, made_cpu_s = time.monotonic(), time.process_time()
+        node = self._make_node(given.scenario, given.unit, run)
+        self._node = _Counted(node, made_s, made_cpu_s)
 
     def _export(self, order: Configure) -> None:
         if self._exporter:
             self._exporter.close()
         self._exporter = exporter(
-            order.scenario, order.unit, order.run, self._control, self._counters
+            order.scenario, order.unit, order.run, self.control, self._counters
         )
 
     def _made(self) -> Node:
         if self._node is None:
             raise ValueError("it has not been configured")
-        return self._node
+        return self._node.node
 
     def _counters(self) -> dict[str, int | float]:
-        node = self._node
-        if node is None:
-            return {}
-        elapsed_s = time.monotonic() - self._made_s
-        return {**node.counters(), ELAPSED: elapsed_s, CPU: time.process_time()}
+        return here.counters() if (here := self._node) else {}
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A node, and the time since which it counts."""
+
+    node: Node
+    made_s: float
+    made_cpu_s: float
+
+    def counters(self) -> dict[str, int | float]:
+        return {
+            **self.node.counters(),
+            ELAPSED: time.monotonic() - self.made_s,
+            CPU: time.process_time() - self.made_cpu_s,
+        }
 
 
 def _of_streams(broken: int) -> str:
     streams = "1 stream has" if broken == 1 else f"{broken} streams have"
-    return f"{streams} descriptors that make no sense; mend what writes to the buffer"
+    return f"{streams} invalid descriptors; correct the program that writes to the buffer"
 
 
 def _whole(value: int | float | None) -> int | None:
@@ -214,10 +279,10 @@ def serve(
     certificates: Certificates | None = None,
     patience_s: float = 10.0,
 ) -> None:
-    """Serves the run control at `control` (host:port) until that says exit.
+    """Serve the run control at `control` (host:port) until it orders to exit.
 
     Ends by itself when the run control cannot be reached for `patience_s`. Raises MeasureError
-    where the run control refuses this unit or is gone.
+    where the run control refuses this unit or does not answer.
     """
     unit = Unit(token, make_node, control)
     heard_s, joined = time.monotonic(), False
@@ -225,7 +290,7 @@ def serve(
         while True:
             try:
                 with channel(control, certificates, patience_s) as connection:
-                    end = _session(connection, unit, number)
+                    end = _session(connection, unit, number, patience_s)
             finally:
                 unit.shut()
             if end.over:
@@ -244,26 +309,30 @@ def serve(
 
 @dataclass
 class _End:
-    """How a connection to the run control ended."""
+    """How a connection to the run control has ended."""
 
     over: bool = False
     joined: bool = False
     refusal: str = ""
 
 
-def _session(connection: Any, unit: Unit, number: int | None) -> _End:
-    """One connection: a thread of gRPC asks for reports, this one obeys."""
+def _session(connection: Any, unit: Unit, number: int | None, patience_s: float) -> _End:
+    """Serve one connection: a gRPC thread takes reports, a second thread receives orders, and this
+    one carries them out."""
     import grpc
 
     answers: queue.SimpleQueue[Answer | Trace | None] = queue.SimpleQueue()
-    call = connection.stream_stream(JOIN)(
-        _reports(unit, number, answers), metadata=((TOKEN_KEY, unit.token.hex()),)
-    )
-    end = _End()
     try:
-        for body in call:
-            end.joined = True
-            order = read_order(body)
+        admission = greeted(connection, unit.control, JOIN, unit.token, patience_s)
+    except grpc.RpcError as error:
+        return _End(refusal=_refusal(error))
+    call = connection.stream_stream(JOIN)(_reports(unit, number, answers), metadata=admission)
+    end = _End()
+    orders: queue.SimpleQueue[AnyOrder | None] = queue.SimpleQueue()
+    listener = Thread(target=_listen, args=(call, unit, orders, end), daemon=True)
+    listener.start()
+    try:
+        while (order := orders.get()) is not None:
             answer = unit.obey(order)
             if isinstance(order, Halt):
                 for trace in unit.traces():
@@ -272,23 +341,48 @@ def _session(connection: Any, unit: Unit, number: int | None) -> _End:
             if isinstance(order, Exit):
                 end.over = True
                 answers.put(None)
-    except grpc.RpcError as error:
-        if error.code() in refusals():
-            end.refusal = (
-                OCCUPIED
-                if error.code() is grpc.StatusCode.ALREADY_EXISTS
-                else (error.details() or "no reason given")
-            )
     finally:
         answers.put(None)
         call.cancel()
+        listener.join()
     return end
+
+
+def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], end: _End) -> None:
+    """Receive orders: renew the lease at once, whatever the unit is doing; queue all others."""
+    import grpc
+
+    try:
+        for body in call:
+            end.joined = True
+            order = read_order(body)
+            if isinstance(order, Renew):
+                unit.renew(order)
+            else:
+                orders.put(order)
+    except MalformedError as error:
+        end.refusal = f"its order is not a message that a unit knows ({error})"
+    except grpc.RpcError as error:
+        end.refusal = _refusal(error)
+    finally:
+        orders.put(None)
+
+
+def _refusal(error: Any) -> str:
+    """Return why the run control refuses for good; empty: another attempt may succeed."""
+    import grpc
+
+    if error.code() not in refusals():
+        return ""
+    if error.code() is grpc.StatusCode.ALREADY_EXISTS:
+        return OCCUPIED
+    return str(error.details() or "no reason given")
 
 
 def _reports(
     unit: Unit, number: int | None, answers: queue.SimpleQueue[Answer | Trace | None]
 ) -> Iterator[bytes]:
-    """Hello, answers as they come, and a heartbeat whenever none came for that long."""
+    """Yield a hello, answers as they come, and a heartbeat whenever none came for that long."""
     import daqloom
 
     yield Hello(
@@ -298,8 +392,17 @@ def _reports(
         try:
             answer = answers.get(timeout=unit.heartbeat_s)
         except queue.Empty:
-            yield unit.heartbeat().encode()
+            yield from _encoded(unit, unit.heartbeat())
             continue
         if answer is None:
             return
-        yield (unit.with_counters(answer) if isinstance(answer, Answer) else answer).encode()
+        yield from _encoded(unit, answer)
+
+
+def _encoded(unit: Unit, report: Heartbeat | Answer | Trace) -> Iterator[bytes]:
+    """Yield a report as it is sent, behind the final counters of a node that has been shut."""
+    for words in unit.last_words():
+        yield unit.sending(words).encode()
+    if isinstance(report, Answer):
+        report = unit.with_counters(report)
+    yield (report if isinstance(report, Trace) else unit.sending(report)).encode()

@@ -1,4 +1,4 @@
-"""The program of a unit: where its number and token come from, and what it ends with."""
+"""The program of a unit: it finds its number and token, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from daqloom.measure.node import MakeNode
 from daqloom.measure.unit import serve
 
 TOKEN = "DAQLOOM_TOKEN"
-"""In the environment: the run's token, as hexadecimal digits."""
+"""Environment variable with the run's token, in hexadecimal digits."""
 TOKEN_BYTES = 16
 RANK = "SLURM_PROCID"
-"""In the environment of a task of srun: its number."""
+"""Environment variable with the number of a task of srun."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -35,7 +35,7 @@ def run_unit(
     while_input: bool = False,
     patience_s: float = 10.0,
 ) -> None:
-    """Serves the run control at `control` until that says exit. Raises MeasureError.
+    """Serve the run control at `control` until it orders to exit. Raises MeasureError.
 
     `parent`: a process with which this one ends. `while_input`: it ends when standard input does.
     """
@@ -55,18 +55,18 @@ def run_unit(
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
-    """The unit's number, if srun has given it one. Raises MeasureError."""
+    """Return the unit's number, if srun has given it one. Raises MeasureError."""
     text = environment.get(RANK)
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or int(text) >= MOST_UNITS:
-        raise MeasureError(f"{RANK} = {text[:20]} is no number of a unit; give it with --unit")
+        raise MeasureError(f"{RANK} = {text[:20]} is not the number of a unit; give it with --unit")
     return int(text)
 
 
 def read_token(environment: Mapping[str, str], file: Path | None) -> bytes:
-    """From a file, the environment, or the first line of standard input; never an argument, which
-    everybody on the machine could read. Raises MeasureError."""
+    """Read the token from a file, the environment, or the first line of standard input; never from
+    an argument, which every user of the machine could read. Raises MeasureError."""
     if file is not None:
         try:
             with file.open() as opened:
@@ -89,14 +89,14 @@ def read_token(environment: Mapping[str, str], file: Path | None) -> bytes:
 
 
 def end_with(parent: int) -> None:
-    """The kernel kills this process when the one that started it ends."""
+    """Make the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended already
         sys.exit(0)
 
 
 def _first_line() -> str:
-    """Unbuffered: the rest stays where it is."""
+    """Read the first line unbuffered, so that the rest stays in the file."""
     line = b""
     while len(line) < 200 and (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte

@@ -1,4 +1,4 @@
-"""What the run control knows of a unit."""
+"""The view that the run control has of a unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daqloom.measure.tally import Tally
 
 @dataclass
 class Asked:
-    """The order that a unit is busy with."""
+    """The order that a unit is carrying out."""
 
     number: int
     until_s: float
@@ -26,9 +26,9 @@ class UnitView:
     standing: Standing = Standing.ABSENT
     state: State = State.NOT_READY
     session: int = 0
-    """Of its connection; 0: none."""
+    """Number of its connection; 0: none."""
     process: bool = False
-    """Started by us, and not known to have ended."""
+    """Whether its process was started by the run control and is not known to have ended."""
     join_by_s: float | None = None
     asked: Asked | None = None
     heard_s: float = 0.0
@@ -36,14 +36,20 @@ class UnitView:
     beat_s: float = 0.0
     member_since_s: float = 0.0
     pulse: Pulse | None = None
-    """Of this epoch."""
+    """Last pulse in this epoch."""
     tally: Tally = field(default_factory=Tally)
-    """Of its counters."""
+    """Sums of its counters."""
     answer: Answer | None = None
+    heard: int = 0
+    """Number of its last report."""
     failures: int = 0
     returns_s: float | None = None
-    """From then on it is to be brought back."""
+    """Time at which it is to be brought back."""
     reset_by_operator: bool = False
-    """Who wants it back, whatever that takes."""
+    """Whether the operator has asked to bring it back."""
+    not_written: int = 0
+    """MEPs that it reports as not written to files."""
+    told_not_written: bool = False
+    """Whether that has been logged since the operator last set a goal."""
     reason: str = ""
     """Why it was lost."""

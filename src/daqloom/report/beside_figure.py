@@ -1,4 +1,4 @@
-"""The methods beside each other as bars: how much, how long, and where a node's time goes."""
+"""The methods side by side as bars: event rate, phase, latency, and the use of a node's time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.metrics import label, unit_of
 from daqloom.output import written_whole
 from daqloom.report import style
 from daqloom.report.beside_table import title, value_of
@@ -20,20 +21,17 @@ if TYPE_CHECKING:
 DPI = 130
 COLOURS = {"analyse": style.GREY, "simulate": style.BLUE, "measure": style.ORANGE}
 NAMES = {"analyse": "closed form", "simulate": "simulated", "measure": "measured"}
-AMOUNTS = (
-    ("event_rate_hz", "Hz", "Events built, per second"),
-    ("phase_s", "s", "Length of a phase"),
-    ("collection_latency_s.mean", "s", "Time that an event takes, mean"),
-)
+AMOUNTS = ("event_rate_hz", "phase_s", "collection_latency_s.mean")
 MOST_AMOUNTS = 2
-SHARES = (
-    ("barrier_share", "in barriers", style.AMBER),
-    ("waiting_share.source", "asleep for the source", style.PURPLE),
-    ("waiting_share.builder", "asleep for a builder", style.SKY),
-    ("waiting_share.network", "asleep for writes under way", style.GREEN),
-    ("idle_share", "a dummy's turn", style.GREY),
-)
-REST = "the rest: sending, building"
+SHARES = {
+    "barrier_share": style.AMBER,
+    "waiting_share.source": style.PURPLE,
+    "waiting_share.builder": style.SKY,
+    "waiting_share.network": style.GREEN,
+    "idle_share": style.GREY,
+}
+"""Shares of a node's time, and their colours."""
+REST = "sending, building, rest"
 LIGHT = "#d9d9d9"
 
 
@@ -56,20 +54,19 @@ def draw(found: Beside, *, titled: bool = True) -> Figure:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    amounts = [
-        each for each in AMOUNTS if any(value_of(result, each[0]) for result in found.results)
-    ][:MOST_AMOUNTS]
+    amounts = [path for path in AMOUNTS if any(value_of(each, path) for each in found.results)]
+    amounts = amounts[:MOST_AMOUNTS]
     timed = [result for result in found.results if _shares(result)]
     with mpl.rc_context(style.RC):
         columns = len(amounts) + bool(timed)
         figure = Figure(figsize=(1.2 + 3.6 * columns, 3.3), layout="constrained")
         panels = figure.subplots(1, columns, squeeze=False)[0]
-        for axes, (path, unit, name) in zip(panels, amounts, strict=False):
-            _bars(axes, found.results, path, unit)
-            axes.set_title(name)
+        for axes, path in zip(panels, amounts, strict=False):
+            _bars(axes, found.results, path)
+            axes.set_title(label(path).capitalize())
         if timed:
             _stacks(panels[-1], found.results)
-            panels[-1].set_title("Where a node's time goes")
+            panels[-1].set_title("Use of a node's time")
         for axes in panels[1:]:
             axes.tick_params(axis="y", labelleft=False)
         if titled:
@@ -77,7 +74,8 @@ def draw(found: Beside, *, titled: bool = True) -> Figure:
     return figure
 
 
-def _bars(axes: Axes, results: tuple[Result, ...], path: str, unit: str) -> None:
+def _bars(axes: Axes, results: tuple[Result, ...], path: str) -> None:
+    unit = unit_of(path)
     values = [value_of(result, path) for result in results]
     divisor, prefixed = style.prefixed(unit, max(value or 0.0 for value in values))
     for place, (result, value) in enumerate(zip(results, values, strict=True)):
@@ -94,7 +92,7 @@ def _bars(axes: Axes, results: tuple[Result, ...], path: str, unit: str) -> None
 
 
 def _shares(result: Result) -> dict[str, float]:
-    return {path: value for path, *_ in SHARES if (value := value_of(result, path)) is not None}
+    return {path: value for path in SHARES if (value := value_of(result, path)) is not None}
 
 
 def _stacks(axes: Axes, results: tuple[Result, ...]) -> None:
@@ -104,14 +102,14 @@ def _stacks(axes: Axes, results: tuple[Result, ...]) -> None:
         if not shares:
             axes.text(0, place, " not given", va="center", color=style.GREY, fontsize=8)
             continue
-        parts = [(shares.get(path, 0.0), name, colour) for path, name, colour in SHARES]
+        parts = [(shares.get(path, 0.0), label(path), colour) for path, colour in SHARES.items()]
         left = 0.0
         for share, name, colour in [*parts, (max(0.0, 1 - sum(shares.values())), REST, LIGHT)]:
             if share < 5e-4:
                 continue
-            label = None if name in named else name
+            legend = None if name in named else name
             named.add(name)
-            axes.barh(place, 100 * share, left=left, height=0.62, color=colour, label=label)
+            axes.barh(place, 100 * share, left=left, height=0.62, color=colour, label=legend)
             if share > 0.12:
                 told = f"{100 * share:.0f} %"
                 middle = left + 50 * share

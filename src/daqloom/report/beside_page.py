@@ -32,7 +32,7 @@ def render(found: Beside) -> str:
         beside_table.title(found),
         [
             picture(
-                "The same scenario by each method",
+                "One scenario, all methods",
                 "",
                 beside_figure.png(found),
                 "Bars of the methods: events per second, length of a phase, shares of time",

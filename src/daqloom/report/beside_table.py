@@ -1,4 +1,4 @@
-"""The methods beside each other: a table, and what parts them."""
+"""The methods side by side: a table, and why they disagree."""
 
 from __future__ import annotations
 
@@ -6,46 +6,45 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from daqloom.measure.told import checked, fates
-from daqloom.metrics import for_people
+from daqloom.metrics import for_people, label
 from daqloom.report import style
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from daqloom.result import Result
     from daqloom.study.beside import Beside
 
 NOTHING = "–"
-ROWS = {
-    "event_rate_hz": "events built, per second",
-    "event_rate_bound_hz": "  at most, with any barrier",
-    "throughput_bps": "payload built",
-    "node_throughput_bps": "payload pushed by a node",
-    "phase_s": "length of a phase",
-    "barrier_share": "time in barriers",
-    "barrier_s": "one barrier",
-    "barrier_s.waiting": "  until the slowest is there",
-    "barrier_s.releasing": "  from then on",
-    "idle_share": "time with a dummy's turn",
-    "waiting_share.source": "asleep for the source",
-    "waiting_share.builder": "asleep for a builder",
-    "waiting_share.network": "asleep for writes",
-    "collection_latency_s.mean": "an event takes, mean",
-    "collection_latency_s.p50": "an event takes, median",
-    "collection_latency_s.p99": "an event takes, 99 %",
-    "write_latency_s.mean": "a write takes, mean",
-    "link_utilisation.host.up": "host links busy",
-    "events_built": "events built",
-    "events_incomplete": "events incomplete",
-    "events_discarded": "events discarded",
-    "events_checked": "events checked, each byte",
-    "events_wrong": "events wrong",
-    "events_repeated": "events given out twice",
-    "units_lost": "units lost",
-}
-"""Metrics that mean the same whichever method gives them, and their names for people."""
+ROWS = (
+    "event_rate_hz",
+    "event_rate_bound_hz",
+    "written_event_rate_hz",
+    "throughput_bps",
+    "node_throughput_bps",
+    "phase_s",
+    "barrier_share",
+    "barrier_s.whole",
+    "barrier_s.waiting",
+    "barrier_s.releasing",
+    "idle_share",
+    "waiting_share.source",
+    "waiting_share.builder",
+    "waiting_share.network",
+    "collection_latency_s.mean",
+    "collection_latency_s.p50",
+    "collection_latency_s.p99",
+    "write_latency_s.mean",
+    "link_utilisation.host.up",
+    "events_built",
+    "events_incomplete",
+    "events_discarded",
+    "events_checked",
+    "events_wrong",
+    "events_repeated",
+    "units_lost",
+)
+"""Metrics with the same meaning in all methods."""
 
 
 def head(found: Beside) -> list[str]:
@@ -56,42 +55,23 @@ def head(found: Beside) -> list[str]:
 def rows(found: Beside) -> list[list[str]]:
     """Cells as text; a dash where a method cannot give the number."""
     told = [["time counted", *(_counted(found, result) for result in found.results)]]
-    for path, label in ROWS.items():
+    for path in ROWS:
         values = [value_of(result, path) for result in found.results]
         known = [value for value in values if value is not None]
         if not known or (path.partition(".")[0].endswith("share") and not any(known)):
             continue
         cells = [NOTHING if value is None else for_people(path, value) for value in values]
-        told.append([label, *cells])
+        told.append([label(path), *cells])
     return told
 
 
 def value_of(result: Result, path: str) -> float | None:
     """A metric of the table; a barrier is the sum of its parts where only these are known."""
-    if path != "barrier_s":
-        return result.metric(path)
-    whole = result.metric("barrier_s.whole")
-    if whole is not None:
-        return whole
+    value = result.metric(path)
+    if value is not None or path != "barrier_s.whole":
+        return value
     parts = [result.metric(f"barrier_s.{part}") for part in ("waiting", "releasing")]
     return sum(part for part in parts if part is not None) if any(parts) else None
-
-
-def table(found: Beside) -> Table:
-    """The same for a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-    )
-    for index, name in enumerate(head(found)):
-        shown.add_column(name, justify="right" if index else "left", no_wrap=True)
-    for row in rows(found):
-        shown.add_row(*row)
-    return shown
 
 
 def title(found: Beside) -> str:
@@ -101,38 +81,36 @@ def title(found: Beside) -> str:
 
 
 def verdict(found: Beside) -> Iterator[str]:
-    """What the numbers mean, one sentence each."""
+    """Yield sentences on what the numbers mean."""
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
-    links = f"{system.nodes} nodes at {RATE.format(found.scenario.fabric.rate)} each"
+    links = f"{system.nodes} nodes at {RATE.format(found.scenario.network.links.rate)} each"
     if analysed and simulated:
         yield (
-            f"Analysis and simulation speak of the links of the fabric, {links}, and of hosts that "
-            "take no time to make and check data"
-            f"{_ratio(simulated, 'simulation', analysed, 'closed form')}."
+            f"Analysis and simulation model only the network, {links}; hosts make and check data "
+            f"infinitely fast{_ratio(simulated, 'simulation', analysed, 'closed-form')}."
         )
     elif simulated or analysed:
-        one = "Simulation speaks" if simulated else "Analysis speaks"
+        one = "The simulation" if simulated else "The analysis"
         yield (
-            f"{one} of the links of the fabric, {links}, and of hosts that take no time to make "
-            "and check data."
+            f"{one} models only the network, {links}; hosts make and check data infinitely fast."
         )
     if measured is None:
         return
-    reference, named = (simulated, "simulation") if simulated else (analysed, "closed form")
+    reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
     units, cores = (int(measured.engine[name]) for name in ("units", "cores"))
     yield (
-        f"The measurement speaks of {_machines(found)}: {_work(found, units, cores)}"
+        f"The measurement is of {_machines(found)}: {_work(found, units, cores)}"
         f"{_ratio(measured, 'measurement', reference, named) if reference else ''}."
     )
     if (
         units > cores
         and found.scenario.measure.launch == "local"
-        and value_of(measured, "barrier_s")
+        and value_of(measured, "barrier_s.whole")
     ):
         yield (
-            f"A measured barrier waits until each of the {units} units has had its turn on a core: "
-            "it tells of the system's scheduler, not of the barrier."
+            f"A measured barrier lasts until each of the {units} units has been scheduled on a "
+            "core: its length is that of the system's scheduling, not of the barrier protocol."
         )
     yield from checked(measured)
     yield from fates(measured)
@@ -142,7 +120,7 @@ def _machines(found: Beside) -> str:
     measure = found.scenario.measure
     if measure.launch == "local":
         return "this machine, its memory and its cores"
-    return "the machines that it ran on, and of what lies between them"
+    return "the machines that it ran on, and the network between them"
 
 
 def _work(found: Beside, units: int, cores: int) -> str:
@@ -154,7 +132,7 @@ def _work(found: Beside, units: int, cores: int) -> str:
     )
     works = [way]
     if measure.source == "generator" and measure.content == "every":
-        works.insert(0, "make every fragment")
+        works.insert(0, "generate every fragment")
     if measure.sink == "check":
         works.append("check every byte")
     if measure.sink == "file":
@@ -168,7 +146,7 @@ def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
     mine, theirs = one.metric("event_rate_hz"), other.metric("event_rate_hz")
     if not mine or not theirs:
         return ""
-    return f"; the {named} builds {mine / theirs:.3g} of what the {other_named} does"
+    return f"; the {named} reaches {100 * mine / theirs:.3g} % of the {other_named} rate"
 
 
 def _counted(found: Beside, result: Result) -> str:

@@ -38,7 +38,7 @@ def draw(question: BufferQuestion) -> Figure:
 
         top = figure.add_subplot(grid[0, :])
         panels.triangles(top, question.regular, SHALLOW)
-        top.set_title("Regular events, switch empty at first: simulation and formula side by side")
+        top.set_title("Regular events, initially empty switch: simulation and formula")
 
         left = figure.add_subplot(grid[1, 0])
         panels.whole_run(left, question.runs, SHALLOW)
@@ -46,7 +46,7 @@ def draw(question: BufferQuestion) -> Figure:
 
         right = figure.add_subplot(grid[1, 1])
         panels.latency(right, question.runs)
-        right.set_title("Time to collect an event")
+        right.set_title("Event-building latency")
     return figure
 
 

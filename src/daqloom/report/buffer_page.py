@@ -27,21 +27,21 @@ def render(question: BufferQuestion) -> str:
             *(f"<p>{html.escape(sentence)}</p>" for sentence in comparison.verdict(question)),
             table(comparison.head(question), comparison.rows(question)),
             section(
-                "Regular events, switch empty at first",
+                "Regular events, initially empty switch",
                 "Each layer is one event: filled by all sources at once, drained by one builder's "
-                "link. Their sum is the formula; the blue line is the simulated switch.",
+                "link. Their sum is the closed form; the blue line is the simulated switch.",
                 interactive.triangles(question.regular, SHALLOW),
             ),
             section(
                 "Random events",
-                "Most bytes that the switch held, over the whole run. Click a name in the legend "
-                "to hide its curve.",
+                "Peak buffer occupancy in each interval, over the whole run. Click a name in the "
+                "legend to hide its curve.",
                 interactive.whole_run(question.runs, SHALLOW),
             ),
             section(
-                "Time to collect an event",
-                "Share of the events that took longer. An event that loses the tail of a reply "
-                "waits for TCP's time-out.",
+                "Event-building latency",
+                "Share of events with a longer latency. An event that loses the tail of a reply "
+                "waits for a TCP retransmission timeout.",
                 interactive.latency(question.runs),
             ),
         ],

@@ -44,7 +44,7 @@ SHALLOW_PLAIN_TCP = Switch(
 DEEP = Switch("acx7100-48l", "ACX7100-48L", GREEN, 8_000_000_000, 2.5)
 """The two switches of the ATLAS study, with their relative cost (ATLAS HL-LHC buffer
 benchmarking, section 3.1). The shallow one also without RACK and tail-loss probes (RFC 8985),
-which servers have had by default for some years only: repair then often waits for a time-out."""
+which servers have had by default for some years only: repair then often waits for a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def regular_events(scenario: Scenario, until_s: float, result: Result | None = N
     return Regular(
         event=system.triangle,
         arrivals_s=tuple(k / system.rate_hz + first for k in range(1, count + 1)),
-        peak_bytes=exact(system.triangle, system.rate_hz, scenario.builders.count).peak_bytes,
+        peak_bytes=exact(system.triangle, system.rate_hz, scenario.builders.units).peak_bytes,
         until_s=until_s,
         result=result,
     )
@@ -113,5 +113,5 @@ def regular_events(scenario: Scenario, until_s: float, result: Result | None = N
 
 def switch_of(scenario: Scenario) -> Switch:
     """The scenario's own top-of-rack switch."""
-    tor = scenario.switch.tor
+    tor = scenario.network.switch.tor
     return Switch(tor.model, tor.model, BLUE, tor.buffer or None, tor.cost)

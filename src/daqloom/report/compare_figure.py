@@ -31,7 +31,7 @@ def write(path: Path, title: str, found: Comparison) -> None:
         axes.axhline(
             peak, color=style.GREY, lw=0.9, ls=(0, (6, 4)), label="formula, regular events: peak"
         )
-        axes.set(xlabel="time (ms)", ylabel="held by the switch (MB)", ylim=(0, None))
+        axes.set(xlabel="time (ms)", ylabel="buffer occupancy (MB)", ylim=(0, None))
         axes.set_xlim(0, float(instants[-1]) * 1e3 if instants.size else None)
         axes.set_title(title)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from daqloom.metrics import label
 from daqloom.report import style
 from daqloom.report.buffer_question import BufferQuestion, Run, Switch
 from daqloom.result import Result
@@ -21,7 +22,7 @@ def head(question: BufferQuestion) -> list[str]:
 
 
 def rows(question: BufferQuestion) -> list[list[str]]:
-    """Cells as text; a number that a method cannot give is a dash."""
+    """Return cells as text; a number that a method cannot give is a dash."""
     return [[name, formula, *cells] for name, formula, cells in _rows(question)]
 
 
@@ -47,12 +48,12 @@ def table(question: BufferQuestion) -> Table:
 
 
 def verdict(question: BufferQuestion) -> Iterator[str]:
-    """What the numbers mean, one sentence each."""
+    """Yield sentences on what the numbers mean."""
     exact = question.regular.peak_bytes
     peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
     if peak is not None:
         yield (
-            f"Regular events need {style.megabytes(exact)} of buffer; events at random come closer "
+            f"Regular events need {style.megabytes(exact)} of buffer; random events arrive closer "
             f"together at times and need {style.megabytes(peak)}."
         )
     for run in question.runs[1:]:
@@ -64,45 +65,43 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         drops = result.metric("packets_dropped")
         timeouts = result.metric("retransmission_timeouts")
         if drops:
-            outcome += (
-                f": {drops:,} packets found no room, and {_times(int(timeouts or 0))} a "
-                "connection waited for its time-out"
-            )
+            outcome += f": {drops:,} packets were dropped, with {_timeouts(int(timeouts or 0))}"
         elif drops == 0:
-            outcome += " without a drop"
+            outcome += " without packet loss"
         slow = result.metric("collection_latency_s.p99")
         if slow is not None:
-            outcome += f"; one event in a hundred takes longer than {style.seconds(slow)}"
+            outcome += f"; the 99th percentile of the latency is {style.seconds(slow)}"
         yield f"The {switch.label} (cost {switch.cost:g}) {outcome}."
     if any(run.switch.transport for run in question.runs):
         yield (
-            "No RACK: TCP without the quick loss detection of RFC 8985 (RACK and tail-loss "
-            "probes), so that repair often waits for a time-out of 200 ms."
+            "No RACK: TCP without the fast loss detection of RFC 8985 (RACK and tail-loss "
+            "probes), so that retransmission often waits for a timeout of 200 ms."
         )
 
 
 def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield name, formula and simulations; names are short, so that 80 columns hold the table."""
     analysis, runs = question.analysis, question.runs
     published = analysis.analysis["published"]["value_bytes"]
     worst = analysis.analysis["back_to_back"]["value_bytes"]
     bound = analysis.metric("event_rate_bound_hz")
     least = analysis.metric("collection_latency_s.min")
 
-    yield "switch's buffer", NOTHING, [_capacity(run) for run in runs]
+    yield "switch buffer", NOTHING, [_capacity(run) for run in runs]
     yield (
-        "most held at once",
+        "peak occupancy",
         style.megabytes(question.regular.peak_bytes),
         _each(runs, "buffer_peak_bytes.tor", style.megabytes),
     )
     yield " published formula", style.megabytes(published), [NOTHING] * len(runs)
     yield " for any arrivals", style.megabytes(worst), [NOTHING] * len(runs)
     yield (
-        "event rate",
+        label("event_rate_hz"),
         f"≤ {_kilohertz(bound)}" if bound else NOTHING,
         _each(runs, "event_rate_hz", _kilohertz),
     )
-    yield "packets dropped", NOTHING, _each(runs, "packets_dropped", _count)
-    yield "TCP time-outs", NOTHING, _each(runs, "retransmission_timeouts", _count)
+    yield label("packets_dropped"), NOTHING, _each(runs, "packets_dropped", _count)
+    yield "TCP RTO timeouts", NOTHING, _each(runs, "retransmission_timeouts", _count)
     yield (
         "latency, mean",
         f"≥ {style.seconds(least)}" if least else NOTHING,
@@ -143,8 +142,8 @@ def _hop_rate(result: Result) -> str:
     return NOTHING if rate is None else f"{rate / 1e6:.1f} M"
 
 
-def _times(count: int) -> str:
-    return {0: "never", 1: "once"}.get(count, f"{count:,} times")
+def _timeouts(count: int) -> str:
+    return f"{count:,} TCP retransmission {'timeout' if count == 1 else 'timeouts'}"
 
 
 def _kilohertz(value: float) -> str:

@@ -42,7 +42,7 @@ SCENARIO = "atlas-lab"
 OPERATING_POINT = {
     "event.size": "5 MB",
     "event.rate": "12 kHz",
-    # 24 000 events after the warm-up. The peak, which saturates, is reached many times; time-outs
+    # 24 000 events after the warm-up. The peak, which saturates, is reached many times; timeouts
     # of 200 ms have settled.
     "run.duration": "2.5 s",
     "run.warmup": "0.5 s",
@@ -112,7 +112,7 @@ def _simulate_all(
                 raise StoppedError
             report(share)
 
-        model = {"switch.tor.model": switch.model}
+        model = {"network.switch.tor.model": switch.model}
         system = scenario.with_overrides(model | dict(switch.transport))
         return Run(switch, system.simulate(progress=report_or_end))
 
@@ -187,8 +187,8 @@ def _tell(question: BufferQuestion, output: Path, console: Console) -> None:
     console.print()
     for name, meaning in (
         ("figure.png", "the figure"),
-        ("figure.html", "the same to zoom and hover; opens in any browser, offline"),
-        ("results.json", "every number and curve behind them"),
+        ("figure.html", "the same as an interactive page; opens in any browser, offline"),
+        ("results.json", "all numbers and curves"),
     ):
         line = f"{output / name!s:<28} {meaning}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -28,7 +28,7 @@ EVENTS, FEWEST = 5.0, 2.0
 COLOURS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE)
 """Of a builder's events one after the other; then again."""
 UNFINISHED = 0.45
-"""Opacity of those that are not whole at the end of the run."""
+"""Opacity of events that are incomplete at the end of the run."""
 
 Events = Mapping[str, Sequence[Any]]
 """`Result.series["events"]`."""
@@ -69,7 +69,7 @@ def draw(sheet: Sheet, width: float, events: Events, warmup_s: float) -> float:
                 _draw_bar(axes, bar, colour[bar.event], y, high, points_per_s)
     _mark_warmup(axes, warmup_s)
     few = f"{len(builders)} of {len(every)}" if len(builders) < len(every) else "all"
-    title = f"Events that {few} builder units collect, from assignment to last fragment"
+    title = f"Events collected by {few} builder units, from assignment to last fragment"
     axes.set_title(title, x=-label / (width - label))
     _legend(axes, height)
     return height + 52
@@ -134,8 +134,8 @@ def _legend(axes: Axes, height: float) -> None:
 
     axes.legend(
         handles=[
-            Patch(color=style.SKY, label="an event; colours tell neighbours apart"),
-            Patch(color=style.SKY, alpha=UNFINISHED, label="not whole at the end of the run"),
+            Patch(color=style.SKY, label="an event; colours distinguish neighbours"),
+            Patch(color=style.SKY, alpha=UNFINISHED, label="incomplete at the end of the run"),
         ],
         loc="upper left",
         bbox_to_anchor=(0, -32 / height),

@@ -33,10 +33,15 @@ KINDS: dict[Kind, tuple[str, str]] = {
 
 def headline(fabric: Fabric, routing: str | None = None) -> str:
     """One line: what is cabled, and how it is routed."""
+    return f"{fabric.name}: {counts(fabric)}" + (f"; routing {routing}" if routing else "")
+
+
+def counts(fabric: Fabric) -> str:
+    """Of its hosts, switches and cables."""
     cables = _count(len(fabric.cables), "cable")
-    counts = f"{_count(len(fabric.hosts), 'host')}, {_count(len(fabric.switches), 'switch')}"
-    routed = f"; routing {routing}" if routing else ""
-    return f"{fabric.name}: {counts}, {cables}{routed}"
+    return (
+        f"{_count(len(fabric.hosts), 'host')}, {_count(len(fabric.switches), 'switch')}, {cables}"
+    )
 
 
 def print_summary(summary: Summary) -> None:
@@ -87,7 +92,10 @@ def _print_capacity(summary: Summary) -> None:
         print(f"  {name}: {down} from below, {up} upwards")
     _print_rest(len(summary.blocking))
     if summary.tree.non_blocking and not summary.regular_cabling:
-        print("  by counting cables; where cables are irregular, flows may still have to share one")
+        print(
+            "  computed from cable counts; where cabling is irregular, flows may still share a "
+            "cable"
+        )
 
 
 def _print_cabling(summary: Summary, most: int, rest: str) -> None:
@@ -124,7 +132,11 @@ def _ports(ports: list[int]) -> str:
 
 def _print_routes(check: FabricCheck) -> None:
     lost = check.paths.pairs_lost
-    verdict = f"{lost:,} of {check.pairs:,} pairs lost" if lost else f"{check.pairs:,} pairs arrive"
+    verdict = (
+        f"{lost:,} of {check.pairs:,} pairs lost"
+        if lost
+        else f"all {check.pairs:,} pairs connected"
+    )
     loops = sum(defect.kind == "loop" for defect in check.paths.defects)
     print(f"\nRoutes: {verdict}, {_count(loops, 'loop') if loops else 'no loop'}")
     for defect in check.paths.defects[:MOST_LINES]:
@@ -143,6 +155,14 @@ def _print_schedule(check: FabricCheck) -> None:
         phase = shift.worst_phase
         worst += f", in phase {phase} {_link(check, int(shift.worst_link[phase]))}"
     print(worst)
+    if shift.transfers.max(initial=0) > shift.worst_flows:
+        phase = shift.slowest_phase
+        link = int(shift.slowest_link[phase])
+        rate = RATE.format(int(check.paths.wiring.rate_bps[link]))
+        print(
+            f"  longest phase         {phase}: {shift.transfers[phase]:.4g} transfers by a host's"
+        )
+        print(f"                        cable long, {_link(check, link)} at {rate}")
     if shift.lost:
         print(f"  flows without route   {shift.lost:,}, in no count")
     print(f"  event rate            {_rate(given)}")
@@ -152,6 +172,8 @@ def _print_schedule(check: FabricCheck) -> None:
     for flows, count in enumerate(shift.histogram.tolist()):
         if count:
             print(f"  {flows:>15}       {count:,}")
+    if shift.links_unused:
+        print(f"  not counted           {_count(shift.links_unused, 'link')} without any flow")
     links = check.conflicts()
     up = sum(check.upward(link) for link in links)
     print(f"\n  links in conflict     {up} upwards, {len(links) - up} downwards; most phases first")
@@ -164,11 +186,11 @@ def _print_schedule(check: FabricCheck) -> None:
 def _print_suggestions(check: FabricCheck) -> None:
     cleared = any(not suggestion.check.conflicting for suggestion in check.suggestions)
     if not check.suggestions:
-        print("\nSuggestions: none; no other node order that was tried does better")
+        print("\nSuggestions: none; no other node order that was tried is better")
     else:
         print(f"\nSuggestions, each checked{'' if cleared else '; none clears all conflicts'}")
     if not cleared and not check.summary.tree.full_bisection:
-        print("  the fabric has no full bisection: in any order of all hosts some links are shared")
+        print("  the fabric has no full bisection: some links are shared in any order of all hosts")
     for number, suggestion in enumerate(check.suggestions, start=1):
         shift = suggestion.check
         found = "no conflict"
@@ -182,9 +204,9 @@ def _print_suggestions(check: FabricCheck) -> None:
 def _rate(schedule: Schedule) -> str:
     """Of the rate that as many hosts reach without conflict and without dummies."""
     if schedule.check.lost:
-        return "not known while flows have no route"
+        return "unknown: some flows have no route"
     share = f"{schedule.rate_share:.1%} of the conflict-free rate"
-    if schedule.check.conflicting:
+    if schedule.check.conflicting or schedule.check.transfers.max(initial=0) > 1:
         return f"at most {share}"
     if schedule.dummies:
         share += f": {schedule.hosts} of {len(schedule.slots)} slots are hosts"

@@ -75,7 +75,7 @@ def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
         about = "the cabling is regular"
         if found:
             places = "place" if len(found) == 1 else "places"
-            about = f"{len(found)} irregular {places}, in colour; the numbers are ports"
+            about = f"{len(found)} irregular {places}, in colour, with port numbers"
         top = height - foot
         _write(axes, -MARGIN / 2, top - 12, title, fontsize=10.5, weight="bold")
         _write(axes, -MARGIN / 2, top - 28, about, color=style.GREY, fontsize=8.5)

@@ -77,7 +77,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
         raise TopologyError(
-            f"{fabric.name} is too large for a picture of at most {MOST_ROWS} levels with "
+            f"{fabric.name} is too large for a figure of at most {MOST_ROWS} levels with "
             f"{MOST_IN_A_ROW} nodes each; write .dot or .json"
         )
     notes, irregular = _notes(fabric, found, each_host)

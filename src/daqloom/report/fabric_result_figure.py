@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from daqloom.metrics import label, unit_of
 from daqloom.report import event_figure, link_load_map, phase_figure, style, write_latency
 from daqloom.report.link_load import level_label, loads
 from daqloom.report.link_load_map import plural
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from daqloom.result import Result
-    from daqloom.scenario import FabricScenario
+    from daqloom.scenario import Scenario
     from daqloom.topology.system import FabricSystem
 
 WIDTH = 1040.0
@@ -30,18 +31,18 @@ LOW = 150.0
 BELOW = 52.0
 """What a panel's legend and labels take."""
 
-NUMBERS = {
-    "event_rate_hz": "events at",
-    "throughput_bps": "",
-    "node_throughput_bps": "a node",
-    "phase_s": "a phase",
-    "barrier_share": "time in the barrier",
-    "collection_latency_s.mean": "an event takes",
-}
-"""Metrics of the subtitle, and what is said before them."""
+NUMBERS = (
+    "event_rate_hz",
+    "throughput_bps",
+    "node_throughput_bps",
+    "phase_s",
+    "barrier_share",
+    "collection_latency_s.mean",
+)
+"""Metrics of the subtitle."""
 
 
-def draw(scenario: FabricScenario, result: Result) -> Figure:
+def draw(scenario: Scenario, result: Result) -> Figure:
     """The panels for which `result` has the series, from the top down; see `simulate_fabric`.
 
     Raises OutputError where the result is not one of `scenario`.
@@ -50,7 +51,8 @@ def draw(scenario: FabricScenario, result: Result) -> Figure:
 
     system = fabric_system(scenario)
     measured = result.method == "measure"  # nobody sees into real cables
-    carried = None if measured else loads(system.fabric, result, scenario.run.duration)
+    ran_s = result.engine.get("virtual_s", scenario.run.duration)
+    carried = None if measured else loads(system.fabric, result, ran_s)
     with mpl.rc_context(style.RC):
         sheet = Sheet(WIDTH, MARGIN)
         name = f"{scenario.name}: " if scenario.name else ""
@@ -58,13 +60,13 @@ def draw(scenario: FabricScenario, result: Result) -> Figure:
         sheet.write(_numbers(result), 10, 44, color=style.GREY)
         _draw_times(sheet, scenario, result)
         if carried is not None:
-            title = "What each cable carried, over the whole run with its warm-up"
+            title = "Load of each cable, over the whole run with its warm-up"
             sheet.write(title, 10.5, 4, weight="bold")
             link_load_map.draw(sheet, system.fabric, carried)
         return sheet.finish()
 
 
-def _draw_times(sheet: Sheet, scenario: FabricScenario, result: Result) -> None:
+def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     """The timeline, and beside it the histogram."""
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
@@ -86,16 +88,16 @@ def _draw_times(sheet: Sheet, scenario: FabricScenario, result: Result) -> None:
     sheet.down(height + 24 if height else 0)
 
 
-def _about(scenario: FabricScenario, system: FabricSystem) -> str:
+def _about(scenario: Scenario, system: FabricSystem) -> str:
     """Who builds events, and how."""
-    shift, daqpipe = scenario.shift, scenario.daqpipe
-    protocol = scenario.nodes.protocol
+    building = scenario.building
+    protocol = building.protocol
     how: str = protocol
     if protocol == "shift":
-        step = f"{shift.barrier} barrier" if shift.barrier != "none" else "no barrier"
-        how = f"linear shifting, {step if shift.change == 'count' else 'by time windows'}"
+        step = f"{building.barrier} barrier" if building.barrier != "none" else "no barrier"
+        how = f"linear shifting, {step if building.change == 'count' else 'by time windows'}"
     if protocol == "daqpipe":
-        how = f"DAQPIPE, {daqpipe.credits} credits, {daqpipe.parallel_sends} parallel sends"
+        how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
     switches = Counter(map(level_label, tree(system.fabric).level))
     levels = ", ".join(
         f"{count} {level if count == 1 else plural(level)}" for level, count in switches.items()
@@ -106,16 +108,9 @@ def _about(scenario: FabricScenario, system: FabricSystem) -> str:
 def _numbers(result: Result) -> str:
     """The few that one asks for first."""
     parts = []
-    for name, text in NUMBERS.items():
-        value = result.metric(name)
-        if value:
-            parts.append(f"{text} {_said(name, value)}".strip())
-    return ", ".join([*parts, f"seed {result.seed}"])
-
-
-def _said(name: str, value: float) -> str:
-    if name.endswith("_share"):
-        return f"{value:.1%}"
-    unit = {"hz": "Hz", "bps": "bit/s", "s": "s"}[name.partition(".")[0].rpartition("_")[2]]
-    divisor, prefixed = style.prefixed(unit, value)
-    return f"{value / divisor:.3g} {prefixed}"
+    for name in NUMBERS:
+        if value := result.metric(name):
+            divisor, unit = style.prefixed(unit_of(name), value)
+            parts.append(f"{label(name)} {value / divisor:.3g} {unit}")
+    parts.append(f"seed {result.seed}")
+    return "; ".join([*parts, "interrupted"] if result.interrupted else parts)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from daqloom.report import style
+from daqloom.report import style, windows
 from daqloom.report.buffer_question import Regular, Run, Switch
 from daqloom.report.curves import most_held, share_slower, stacked_events
-from daqloom.report.panels import LAYERS, RTO_S
+from daqloom.report.panels import LAYERS
+from daqloom.report.windows import RTO_S
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -69,8 +70,9 @@ def triangles(regular: Regular, limit: Switch | None) -> Figure:
         annotation_text=f"exact peak: {style.megabytes(regular.peak_bytes)}",
     )
     _limit(figure, limit)
-    figure.update_xaxes(title="time (ms)", range=[0, regular.until_s * 1e3])
-    figure.update_yaxes(title="held by the switch (MB)", rangemode="tozero")
+    x, y = windows.triangles(regular)
+    figure.update_xaxes(title="time (ms)", range=[1e3 * end for end in x])
+    figure.update_yaxes(title="held by the switch (MB)", range=[end / 1e6 for end in y])
     return figure
 
 
@@ -92,8 +94,9 @@ def whole_run(runs: Sequence[Run], limit: Switch | None) -> Figure:
             )
         )
     _limit(figure, limit)
-    figure.update_xaxes(title="time (s)")
-    figure.update_yaxes(title="held by the switch (MB)", rangemode="tozero")
+    x, y = windows.whole_run(runs)
+    figure.update_xaxes(title="time (s)", range=list(x))
+    figure.update_yaxes(title="held by the switch (MB)", range=[end / 1e6 for end in y])
     return figure
 
 
@@ -112,7 +115,7 @@ def latency(runs: Sequence[Run]) -> Figure:
                 name=run.switch.label,
                 line={"color": run.switch.colour, "width": _width(run, runs, 2.5)},
                 opacity=_opacity(run, runs),
-                hovertemplate="%{y:.3g} % take longer than %{x:.4g} ms",
+                hovertemplate="%{y:.3g} % longer than %{x:.4g} ms",
             )
         )
     figure.add_vline(
@@ -120,7 +123,7 @@ def latency(runs: Sequence[Run]) -> Figure:
         line={"dash": "dash", "width": 1, "color": style.GREY},
     )
     figure.add_annotation(
-        text="TCP's least time-out, 200 ms",
+        text="smallest TCP RTO, 200 ms",
         x=math.log10(RTO_S * 1e3),  # plotly places annotations on the axis' logarithm
         y=0.02,
         yref="paper",
@@ -128,8 +131,19 @@ def latency(runs: Sequence[Run]) -> Figure:
         showarrow=False,
         font={"color": style.GREY},
     )
-    figure.update_xaxes(title="collection latency of an event (ms)", type="log", dtick=1)
-    figure.update_yaxes(title="share of events that take longer (%)", type="log", dtick=1)
+    x, y = windows.latency(runs)
+    figure.update_xaxes(
+        title="event-building latency (ms)",
+        type="log",
+        dtick=1,
+        range=[math.log10(1e3 * end) for end in x],
+    )
+    figure.update_yaxes(
+        title="share of events with a longer latency (%)",
+        type="log",
+        dtick=1,
+        range=[math.log10(100 * end) for end in y],
+    )
     return figure
 
 

@@ -191,16 +191,18 @@ def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, waits: 
     bar = sheet.axes(0, 0.3 * sheet.width, BAR)
     bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
     bar.tick_params(labelsize=FONT + 0.5)
-    bar.set_xlabel("share of the cable's rate in use (%)", fontsize=FONT + 1)
+    bar.set_xlabel("cable utilisation (%)", fontsize=FONT + 1)
     keys = sheet.axes(0.36 * sheet.width, 0.64 * sheet.width, BAR)
     keys.set_axis_off()
     if any((table.up == NONE).any() for block in found for table in block.tables):
         keys.fill_between([], [], color=NO_CABLE, label="no cable")
     if waits:
         for share in (0.01, 0.1, 0.5):
-            text = f"waits for credits {share:.0%} of the time" if share == 0.01 else f"{share:.0%}"
+            text = (
+                f"waiting for credits {share:.0%} of the time" if share == 0.01 else f"{share:.0%}"
+            )
             keys.scatter([], [], s=_area(share, room), label=text, **_dot())
     else:
-        keys.scatter([], [], s=0, label="no port waits for credits 0.1 % of the time or longer")
+        keys.scatter([], [], s=0, label="no port waits for credits for 0.1 % of the time or more")
     keys.legend(loc="center left", ncols=5, frameon=False, fontsize=FONT + 1, borderpad=0)
     sheet.down(BAR + 2.5 * LINE)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daqloom.report import style
+from daqloom.report import style, windows
 from daqloom.report.buffer_question import Regular, Run, Switch
 from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
+from daqloom.report.windows import RTO_S
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-RTO_S = 0.2
-"""TCP's smallest retransmission time-out, as Linux has it."""
 
 LAYERS = ("#d6e6f4", "#eaf2fa")
 """Fills of every other event in the buffer."""
@@ -49,11 +47,12 @@ def triangles(axes: Axes, regular: Regular, limit: Switch | None) -> None:
     _label_line(axes, f"exact peak: {style.megabytes(regular.peak_bytes)}", peak, style.BLACK)
     if limit is not None:
         _limit(axes, limit)
+    x, y = windows.triangles(regular)
     axes.set(
         xlabel="time (ms)",
         ylabel="held by the switch (MB)",
-        xlim=(0, regular.until_s * 1e3),
-        ylim=(0, peak * 1.27),
+        xlim=[1e3 * end for end in x],
+        ylim=[end / 1e6 for end in y],
     )
     axes.legend(loc="upper left", frameon=False, ncols=3, borderaxespad=0.2)
     style.quiet_grid(axes)
@@ -61,7 +60,6 @@ def triangles(axes: Axes, regular: Regular, limit: Switch | None) -> None:
 
 def whole_run(axes: Axes, runs: Sequence[Run], limit: Switch | None) -> None:
     """Most bytes held, bin by bin."""
-    top = 0.0
     for run in runs:
         times, held = thinned(*most_held(run.result))
         first = run is runs[0]
@@ -73,11 +71,15 @@ def whole_run(axes: Axes, runs: Sequence[Run], limit: Switch | None) -> None:
             lw=2.4 if first and len(runs) > 1 else 0.8,
             alpha=0.4 if first and len(runs) > 1 else 1.0,
         )
-        top = max(top, float(held.max(initial=0.0)) / 1e6)
     if limit is not None:
         _limit(axes, limit)
-    axes.set(xlabel="time (s)", ylabel="held by the switch (MB)", ylim=(0, top * 1.1 or 1))
-    axes.margins(x=0)
+    x, y = windows.whole_run(runs)
+    axes.set(
+        xlabel="time (s)",
+        ylabel="held by the switch (MB)",
+        xlim=x,
+        ylim=[end / 1e6 for end in y],
+    )
     style.quiet_grid(axes)
 
 
@@ -95,12 +97,9 @@ def latency(axes: Axes, runs: Sequence[Run]) -> None:
             alpha=0.4 if first else 1.0,
             label=run.switch.label,
         )
-    rarest = min((float(slower[slower > 0].min()) for _, _, slower in curves), default=1e-3)
-    fastest = min((float(taken[0]) for _, taken, _ in curves), default=1e-3)
-    slowest = max((float(taken[-1]) for _, taken, _ in curves), default=RTO_S)
     axes.axvline(RTO_S, color=style.GREY, lw=0.8, ls=(0, (6, 4)))
     axes.annotate(
-        "TCP's least time-out, 200 ms",
+        "smallest TCP RTO, 200 ms",
         (RTO_S, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(0, 2),
@@ -109,13 +108,14 @@ def latency(axes: Axes, runs: Sequence[Run]) -> None:
         fontsize=8,
         color=style.GREY,
     )
+    x, y = windows.latency(runs)
     axes.set(
         xscale="log",
         yscale="log",
-        xlim=(fastest / 1.5, max(slowest, RTO_S) * 1.6),
-        ylim=(rarest / 2, 1.5),
-        xlabel="collection latency of an event",
-        ylabel="share of events that take longer",
+        xlim=x,
+        ylim=y,
+        xlabel="event-building latency",
+        ylabel="share of events with a longer latency",
     )
     axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 MOST_NODES = 32
 ROW = 12.0
 LEAST_HEIGHT = 110.0
-PHASES = 4.5
-"""So many fit into the picture."""
+PHASES = 5
+"""So many are drawn."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
 """Of phases one after the other; then again."""
 WAITS = {"waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
 WORDS = {
-    "waiting": "in the barrier, waits for others",
-    "releasing": "in the barrier, all have come",
-    "idle": "partner is a dummy",
+    "waiting": "in the barrier, waiting for others",
+    "releasing": "in the barrier, release",
+    "idle": "no partner (dummy)",
 }
 MOST_NAMED = len(STEPS)
 """Phases in the legend; with more, colours come again."""
@@ -37,10 +37,10 @@ Phases = Mapping[str, Sequence[Any]]
 
 
 def draw(sheet: Sheet, width: float, phases: Phases, warmup_s: float) -> float:
-    """The last few phases of up to `MOST_NODES` nodes; returns the height that the panel takes."""
+    """A few usual phases of up to `MOST_NODES` nodes; returns the height that the panel takes."""
     every = sorted(set(phases["node"]), key=natural_key)
     nodes = spread(every, MOST_NODES)
-    begin_s, end_s = _window(phases, warmup_s)
+    begin_s, end_s, which = window(phases, warmup_s)
     label = 10 + LETTER * max(len(shortened(name)) for name in nodes)
     height = max(ROW * len(nodes), LEAST_HEIGHT)
     axes = sheet.axes(label, width - label, height)
@@ -49,7 +49,7 @@ def draw(sheet: Sheet, width: float, phases: Phases, warmup_s: float) -> float:
     _label_bars(axes, phases, nodes, begin_s, end_s, points_per_s)
     rows(axes, nodes, (begin_s, end_s))
     few = f"{len(nodes)} of {len(every)} nodes" if len(nodes) < len(every) else "all nodes"
-    axes.set_title(f"Who sends to whom, {few}: the last phases", x=-label / (width - label))
+    axes.set_title(f"Sender and receiver in each phase, {few}: {which}", x=-label / (width - label))
     _legend(axes, meaning, height)
     return height + 52
 
@@ -69,18 +69,33 @@ def rows(axes: Axes, names: Sequence[str], window_s: tuple[float, float]) -> Non
     axes.set_xlabel("time since the start of the run (ms)")
 
 
-def _window(phases: Phases, warmup_s: float) -> tuple[float, float]:
-    """The last phases, none of them within the warm-up if there are others."""
-    begun: dict[str, list[float]] = defaultdict(list)
-    for node, what, begin_s in zip(phases["node"], phases["what"], phases["begin_s"], strict=True):
-        if what == "sending":
-            begun[node].append(begin_s)
-    lengths = [length for times in begun.values() for length in np.diff(sorted(times))]
+class Window(NamedTuple):
+    """The part of a run that is drawn."""
+
+    begin_s: float
+    end_s: float
+    title: str
+    """Which phases these are."""
+
+
+def window(phases: Phases, warmup_s: float) -> Window:
+    """`PHASES` in a row after the warm-up that take neither long nor short: of all such stretches
+    the one of median length. Of a run with fewer phases, all of it."""
+    begun_s: dict[int, float] = {}
+    for step, begin_s in zip(phases["step"], phases["begin_s"], strict=True):
+        begun_s[step] = min(begin_s, begun_s.get(step, begin_s))
     end_s = max(phases["end_s"])
-    earliest_s = warmup_s if warmup_s < end_s else 0.0
-    if not lengths:
-        return earliest_s, end_s
-    return max(earliest_s, end_s - PHASES * float(np.median(lengths))), end_s
+    warm = sorted(step for step, begin_s in begun_s.items() if begin_s >= warmup_s)
+    if len(warm) <= PHASES:
+        earliest_s = warmup_s if warmup_s < end_s else 0.0
+        return Window(earliest_s, end_s, "all phases" if not warmup_s else "all after the warm-up")
+    starts = np.array([begun_s[step] for step in warm])
+    lengths = starts[PHASES:] - starts[:-PHASES]
+    place = int(np.argsort(lengths, kind="stable")[len(lengths) // 2])
+    told = f"phases {warm[place]} to {warm[place + PHASES - 1]} of {max(begun_s)}"
+    return Window(
+        float(starts[place]), float(starts[place + PHASES]), f"{told}, a stretch of median length"
+    )
 
 
 def _bars(

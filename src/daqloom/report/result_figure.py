@@ -9,7 +9,7 @@ from daqloom.output import OutputError, written_whole
 from daqloom.report import interactive, panels, style
 from daqloom.report.buffer_question import Run, regular_events, switch_of
 from daqloom.report.page import page, section
-from daqloom.scenario import FabricScenario, Scenario
+from daqloom.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,12 +26,12 @@ FABRIC_DPI = 100
 """A large page: whoever prints it takes the PDF."""
 
 
-def endings(scenario: Scenario | FabricScenario) -> tuple[str, ...]:
+def endings(scenario: Scenario) -> tuple[str, ...]:
     """What the name of its figure may end in."""
-    return RACK_ENDINGS if isinstance(scenario, Scenario) else FABRIC_ENDINGS
+    return RACK_ENDINGS if scenario.is_rack else FABRIC_ENDINGS
 
 
-def write(path: Path, scenario: Scenario | FabricScenario, result: Result) -> None:
+def write(path: Path, scenario: Scenario, result: Result) -> None:
     """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
 
     Of a fabric: timeline, latency of writes and load of each cable; png, pdf or svg.
@@ -41,24 +41,24 @@ def write(path: Path, scenario: Scenario | FabricScenario, result: Result) -> No
     ending = path.suffix.lower()
     if ending not in endings(scenario):
         raise OutputError(
-            f"cannot write {path}: a figure of {scenario.name} ends in "
+            f"cannot write {path}: the name of a figure of {scenario.name} has to end in "
             f"{' or '.join(endings(scenario))}"
         )
-    if isinstance(scenario, Scenario) and ending == ".html":
+    if scenario.is_rack and ending == ".html":
         text = _page(scenario, result)
         with written_whole(path) as scratch:
             scratch.write_text(text, encoding="utf-8")
     else:
         figure = _draw(scenario, result)
         with written_whole(path) as scratch:
-            figure.savefig(scratch, dpi=130 if isinstance(scenario, Scenario) else FABRIC_DPI)
+            figure.savefig(scratch, dpi=130 if scenario.is_rack else FABRIC_DPI)
 
 
-def _draw(scenario: Scenario | FabricScenario, result: Result) -> Figure:
+def _draw(scenario: Scenario, result: Result) -> Figure:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    if isinstance(scenario, FabricScenario):
+    if not scenario.is_rack:
         from daqloom.report import fabric_result_figure
 
         return fabric_result_figure.draw(scenario, result)
@@ -73,7 +73,7 @@ def _draw(scenario: Scenario | FabricScenario, result: Result) -> Figure:
         figure = Figure(figsize=(11, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
         panels.whole_run(left, [Run(switch, result)], switch)
-        left.set_title(_title(scenario))
+        left.set_title(_title(scenario) + (", interrupted" if result.interrupted else ""))
         panels.latency(right, [Run(switch, result)])
         right.set_title("Time to collect an event")
     return figure
@@ -85,7 +85,7 @@ def _page(scenario: Scenario, result: Result) -> str:
         regular = regular_events(scenario, _picture_s(scenario))
         parts = [
             section(
-                "Regular events, switch empty at first",
+                "Regular events, initially empty switch",
                 "Each layer is one event: filled by all sources at once, drained by one builder's "
                 "link.",
                 interactive.triangles(regular, switch),
@@ -96,16 +96,17 @@ def _page(scenario: Scenario, result: Result) -> str:
         parts = [
             section(
                 "Buffer of the top-of-rack switch",
-                "Most bytes held, bin by bin.",
+                "Peak occupancy in each interval.",
                 interactive.whole_run(runs, switch),
             ),
             section(
                 "Time to collect an event",
-                "Share of the events that took longer.",
+                "Share of events with a longer latency.",
                 interactive.latency(runs),
             ),
         ]
-    return page(_title(scenario), scenario.title, parts)
+    ended = ", interrupted" if result.interrupted else ""
+    return page(_title(scenario) + ended, scenario.title, parts)
 
 
 def _title(scenario: Scenario) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.measure.control import Control
-from daqloom.measure.run import control_of, run_folder, stopped_by_signals
+from daqloom.measure.recorded import lost_events, unfinished_files
+from daqloom.measure.run import control_of, reading, stopped_by_signals
+from daqloom.measure.run_folder import run_folder
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.status import Request
@@ -19,20 +21,22 @@ from daqloom.report.run_table import headline, live_table, unit_table
 
 if TYPE_CHECKING:
     from daqloom.measure.outputs import RunEvent
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 REFRESH_S = 0.5
 LONGEST_LINE = 100
+LOG_WIDTH = 120
+"""Characters in a line of what is no terminal."""
 COMMANDS = "configure, start, stop, reset N, status, exit"
 
 
-def keep_up(scenario: FabricScenario, *, log_dir: Path | None = None, start: bool = False) -> None:
+def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
     """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
     with run_folder(log_dir) as folder:
         asyncio.run(_keep_up(scenario, folder, start))
 
 
-async def _keep_up(scenario: FabricScenario, folder: Path, start: bool) -> None:
+async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     said: list[str] = []
 
@@ -66,6 +70,9 @@ async def _keep_up(scenario: FabricScenario, folder: Path, start: bool) -> None:
             for task in (ended, stopped, shown):
                 task.cancel()
             await asyncio.gather(shown, return_exceptions=True)
+        packing = scenario.event.packing
+        for sentence in (*lost_events(reading(control), packing), *unfinished_files(scenario)):
+            print(f"daqloom: {sentence}", file=sys.stderr)
 
 
 async def _ended(control: Control) -> None:
@@ -91,18 +98,18 @@ def _obey(control: Control, line: str) -> str:
         if (request.command == "reset") != (unit is not None):
             raise ValueError
     except ValueError:
-        return f'"{line[:40]}" is no command; there are {COMMANDS}'
+        return f'"{line[:40]}" is not a command; commands are {COMMANDS}'
     control.steer(request)
     if request.command != "status":
         return ""
     status = control.status()
-    return "\n".join([headline(status), *_plain(unit_table(status))])
+    return "\n".join([headline(status), *_plain(unit_table(status, LOG_WIDTH))])
 
 
 def _plain(table: Any) -> Iterator[str]:
     from rich.console import Console
 
-    console = Console(width=120, color_system=None)
+    console = Console(width=LOG_WIDTH, color_system=None)
     with console.capture() as captured:
         console.print(table)
     yield captured.get().rstrip()
@@ -166,7 +173,8 @@ async def _shown(control: Control, obey: Callable[[str], None], said: list[str])
             while True:
                 changed.clear()
                 hint = " ".join(said) or COMMANDS
-                live.update(live_table(control.status(), f"{typed}_", hint), refresh=True)
+                width = live.console.width
+                live.update(live_table(control.status(), width, f"{typed}_", hint), refresh=True)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), REFRESH_S)
     finally:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from daqloom.columns import tables
 from daqloom.measure.states import Phase, Standing
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.table import Table
 
     from daqloom.measure.status import Status, UnitStatus
 
@@ -28,44 +28,37 @@ def headline(status: Status) -> str:
     return f"{line}: {status.failure}" if status.phase is Phase.ERROR else line
 
 
-def unit_table(status: Status) -> Table:
+def unit_table(status: Status, width: int) -> Group:
     """A row per unit: those that are not well first, if there are too many."""
-    from rich import box
-    from rich.table import Table
+    from rich.console import Group
     from rich.text import Text
 
-    table = Table(
-        "unit",
-        "state",
-        "member",
-        "host",
-        "pid",
-        *COUNTERS.values(),
-        "lost last",
-        box=box.SIMPLE_HEAD,
-    )
+    head = ["unit", "state", "member", "host", "pid", *COUNTERS.values(), "last loss"]
+    cells, styles = [], []
     rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):
-        cells = (
-            str(unit.unit),
-            str(unit.state) if unit.standing is not Standing.ABSENT else "-",
-            "yes" if unit.member else str(unit.standing),
-            unit.host,
-            str(unit.pid or "-"),
-            *(f"{unit.counters[name]:,}" if name in unit.counters else "-" for name in COUNTERS),
-            unit.reason,
+        cells.append(
+            [
+                str(unit.unit),
+                str(unit.state) if unit.standing is not Standing.ABSENT else "-",
+                "yes" if unit.member else str(unit.standing),
+                unit.host,
+                str(unit.pid or "-"),
+                *(
+                    f"{unit.counters[name]:,}" if name in unit.counters else "-"
+                    for name in COUNTERS
+                ),
+                unit.reason,
+            ]
         )
-        # Of other machines' texts, none is markup.
-        table.add_row(
-            *(Text(cell) for cell in cells),
-            style=None if _is_well(unit) else "yellow",
-        )
-    if left := len(status.units) - len(rows):
-        table.caption = f"{left} more units, all well"
-    return table
+        styles.append("" if _is_well(unit) else "yellow")
+    words = [1, 2, 3, len(head) - 1]
+    shown = tables(head, cells, width, words=words, framed=True, styles=styles)
+    left = len(status.units) - len(rows)
+    return Group(*shown, *([Text(f"{left} more units, all in order")] if left else []))
 
 
-def live_table(status: Status, typed: str = "", said: str = "") -> Group:
+def live_table(status: Status, width: int, typed: str = "", said: str = "") -> Group:
     """Headline, units, the last entries of the log; what is being typed."""
     from rich.console import Group
     from rich.text import Text
@@ -76,7 +69,7 @@ def live_table(status: Status, typed: str = "", said: str = "") -> Group:
     prompt = [Text(said, style="dim"), Text(f"> {typed}", style="bold")] if typed else []
     return Group(
         Text(headline(status), style="bold"),
-        unit_table(status),
+        unit_table(status, width),
         *(Text(line, style="dim") for line in lines),
         *foot,
         *prompt,

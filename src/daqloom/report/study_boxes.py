@@ -50,7 +50,7 @@ def box_plots(dataset: Dataset, variable: str | None = None, mark: Mark = None) 
     """
     variable = shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
-        raise StudyError("box plots need two seeds or more; set repeat.seeds in the study")
+        raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")
     return _Boxes(dataset, variable, operating_point(dataset, mark)).draw()
 
 
@@ -60,8 +60,8 @@ def box_plots_caption(dataset: Dataset, mark: Mark = None) -> str:
     chosen_roles = roles(dataset, point)
     held = chosen_roles.held | _box_held(dataset, chosen_roles, point)
     sentences = [
-        f"Each dot is one of {dataset.sizes['seed']} seeds; boxes span the quartiles with the "
-        "median, whiskers all seeds."
+        f"Each dot is one of {dataset.sizes['seed']} seeds; boxes show quartiles and median, "
+        "whiskers the range of all seeds."
     ]
     if held:
         sentences.append(f"Drawn for {held_text(dataset, held)}.")

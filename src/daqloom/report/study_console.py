@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daqloom.report.study_answers import answers
 from daqloom.study import unbounded
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan
 from daqloom.study.runner import Progress, Report
-from daqloom.study.store import Store
 
 SPOKEN_EVERY_S = 5.0
 ANNOUNCED_FROM_S = 2.0
@@ -39,27 +40,75 @@ def print_plan(study: Study, plan: Plan, store: Path) -> None:
 
 
 @contextmanager
-def watch(study: Study) -> Iterator[Report]:
-    """Shows progress on standard error: a line every few seconds, failures at once."""
-    spoken = time.monotonic()
+def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
+    """Shows progress on standard error, failures at once: a bar on a terminal, else a line every
+    few seconds."""
+    show = _nothing if quiet else _bar if sys.stderr.isatty() else _log
     shown = 0
+    with show() as (tell, say):
+
+        def report(progress: Progress) -> None:
+            nonlocal shown
+            for task, sentence in progress.failures[shown:]:
+                point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
+                where = ", ".join([task.method, f"seed {task.seed}", *point])
+                say(f"daqloom: {where}: {sentence}")
+            shown = len(progress.failures)
+            tell(progress)
+
+        yield report
+
+
+Shown = Iterator[tuple[Report, Callable[[str], None]]]
+"""Takes how far a study is, and sentences about failures."""
+
+
+@contextmanager
+def _nothing() -> Shown:
+    yield (lambda progress: None), _print
+
+
+@contextmanager
+def _log() -> Shown:
+    spoken = time.monotonic()
     announced = False
 
-    def report(progress: Progress) -> None:
-        nonlocal spoken, shown, announced
-        for task, sentence in progress.failures[shown:]:
-            point = [f"{key} = {value}" for key, value in study.overrides(task.index).items()]
-            where = ", ".join([task.method, f"seed {task.seed}", *point])
-            print(f"daqloom: {where}: {sentence}", file=sys.stderr)
-        shown = len(progress.failures)
+    def tell(progress: Progress) -> None:
+        nonlocal spoken, announced
         now = time.monotonic()
         long = not announced and progress.ahead_s > ANNOUNCED_FROM_S
         if long or now - spoken >= SPOKEN_EVERY_S:
             spoken = now
             announced = True
-            print(line(progress), file=sys.stderr, flush=True)
+            _print(line(progress))
 
-    yield report
+    yield tell, _print
+
+
+@contextmanager
+def _bar() -> Shown:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+    from rich.text import Text
+
+    said = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
+    console = Console(stderr=True)
+    bar = Bar(BarColumn(bar_width=20), TaskProgressColumn(), said, console=console, transient=True)
+    task = bar.add_task("", total=None)
+
+    def tell(progress: Progress) -> None:
+        bar.update(
+            task, completed=progress.finished, total=progress.tasks, description=line(progress)
+        )
+
+    with bar:
+        yield tell, lambda sentence: console.print(Text(sentence), soft_wrap=True)
+
+
+def _print(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def line(progress: Progress) -> str:
@@ -81,21 +130,26 @@ def _count(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def print_summary(study: Study, progress: Progress, store: Store) -> None:
-    """The last word, on standard output."""
-    for sentence in store.damaged:
-        print(f"daqloom: {sentence}", file=sys.stderr)
+def print_summary(study: Study, progress: Progress) -> None:
+    """What was done, and what the searches found, on standard output."""
     if study.search:
         low, high = map(str, study.search.bounds)
-        told = unbounded.sentence(progress.statuses, study.search.find, low, high)
+        statuses = Counter[str](boundary.status for boundary in progress.boundaries.values())
+        told = unbounded.sentence(statuses, study.search.find, low, high)
         if told:
             print(f"daqloom: {told}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
-    answers = progress.finished - len(progress.failures)
+    count = progress.finished - len(progress.failures)
     print(
-        f"{study.title}: {answers} answers from {progress.computed} runs computed and "
-        f"{progress.reused} reused{failed}"
+        f"{study.title}: {_several(count, 'answer')} from {_several(progress.computed, 'run')} "
+        f"computed and {progress.reused} reused{failed}"
     )
+    for told in answers(study, progress.boundaries):
+        print(told)
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def duration(seconds: float) -> str:

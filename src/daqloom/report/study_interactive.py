@@ -60,7 +60,7 @@ def surface(
     point = operating_point(dataset, mark)
     plane = plane_of(dataset)
     if plane is None:
-        raise StudyError("a surface needs two axes of numbers with two steps or more")
+        raise StudyError("a surface requires two numeric axes with at least two steps each")
     third, held = _third(dataset, plane, point)
     figure = Figure()
     drawing = _Surface(dataset.isel(held), variable, plane, point)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daqloom.metrics import label
 from daqloom.report import style
 from daqloom.report.finding import NOTHING, Finding, counted
 from daqloom.report.study_view import (
@@ -24,8 +25,8 @@ from daqloom.report.study_view import (
 )
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import quantile
-from daqloom.study.levels import USUAL, LeftOut, Levels, Period, PointLevels, levels
-from daqloom.study.points import PEAK, axes_of, is_numeric, operating_point
+from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
+from daqloom.study.points import NEEDED, axes_of, is_numeric, operating_point
 from daqloom.study.return_levels import FARTHEST, describe, return_level
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-HEADING = "How high in an hour, a day, a fill"
+HEADING = "Peaks expected in an hour, a day, a fill"
 FEW_REPLICAS = 39
 """Enough for a report to doubt a fit (1 of 40 is less than 5 %)."""
 MOST_POINTS = 60
@@ -69,13 +70,13 @@ def finding(dataset: Dataset, mark: Mapping[str, float] | None = None) -> Findin
     if len(found.points) + len(found.left_out) < math.prod(_sizes(dataset)):
         told.append(
             "The table has the points that share a step with the operating point; "
-            "`daqloom study levels` has all."
+            "`daqloom study levels` prints all."
         )
     return Finding(
         "levels",
         HEADING,
         tuple(told),
-        figure(dataset, shown, found.periods),
+        figure(dataset, found, shown),
         head(dataset, found),
         rows(dataset, found),
     )
@@ -120,15 +121,16 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
     """The levels at one point in words, its doubts, what was left out of all."""
-    told = [_answer(variable_quantity(dataset, PEAK), place_text(dataset, shown.at), shown, found)]
+    quantity = variable_quantity(dataset, found.metric)
+    told = [_answer(quantity, place_text(dataset, shown.at), shown, found), _meant(found)]
     if shown.limit is None:
         told += [f"There {warning}." for warning in shown.fit.warnings]
     least_s = min(one.observed_s for one in found.points)
     if max(each.length_s for each in found.periods) > FARTHEST * least_s:
         told.append(
-            f"Only {style.round_seconds(least_s)} were run at a point: from "
-            f"{FARTHEST:g} times that on a level rests on the shape of the tail alone. Longer runs "
-            "and more seeds narrow it."
+            f"Only {style.round_seconds(least_s)} were simulated at a point: beyond {FARTHEST:g} "
+            "times that, a level depends on the fitted shape of the tail alone. Longer runs and "
+            "more seeds narrow its interval."
         )
     if found.left_out:
         told.append(f"Left out: {counted(Counter(one.reason for one in found.left_out))}.")
@@ -139,23 +141,39 @@ def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -
     at = f"At {where} " if where else "Here "
     if shown.limit is not None:
         return (
-            f"{at}the peaks crowd against {quantity.text(shown.limit)}: a limit of the system, not "
-            "chance, seems to set them. While it stands, a longer run gets no higher."
+            f"{at}peaks saturate near {quantity.text(shown.limit)}: a limit of the system, not "
+            "chance, seems to determine them. With this limit, a longer run gives no higher peak."
         )
+    buffer = "A buffer" if found.metric == NEEDED else "An ideal buffer"
     spoken = " ".join(
-        describe(level, often=each.often)
+        describe(level, often=each.often, buffer=buffer)
         for level, each in zip(shown.levels, found.periods, strict=True)
     )
     return at + spoken[0].lower() + spoken[1:]
 
 
+def _meant(found: Levels) -> str:
+    """Which buffer the levels are of."""
+    if found.metric == NEEDED:
+        return (
+            "This is the total buffer of the simulated switch: cells, dedicated buffers and "
+            "dynamic threshold are accounted for."
+        )
+    return (
+        "This is an ideal buffer, counted in bytes, which any output may fill. A shared-memory "
+        "switch needs more because of its cells and thresholds: for its levels, set "
+        "network.switch.tor.model to that switch, and network.switch.tor.buffer to more than it "
+        'can fill, such as "1 GB".'
+    )
+
+
 def head(dataset: Dataset, found: Levels) -> list[str]:
     """Names of the columns, with units."""
-    unit = variable_quantity(dataset, PEAK).unit
+    unit = variable_quantity(dataset, found.metric).unit
     return [
         *(key_name(axis) for axis in axes_of(dataset)),
         *(["method"] if _methods(found) > 1 else []),
-        f"most observed ({unit})",
+        f"{label(found.metric)} ({unit})",
         "observed",
         *(f"{each.often} ({unit})" for each in found.periods),
         "notes",
@@ -164,7 +182,7 @@ def head(dataset: Dataset, found: Levels) -> list[str]:
 
 def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
     """One for each point, those left out with the reason in their place."""
-    quantity = variable_quantity(dataset, PEAK)
+    quantity = variable_quantity(dataset, found.metric)
     axes = axes_of(dataset)
     table: dict[tuple[int, ...], list[str]] = {}
     for one in _every(found):
@@ -209,17 +227,17 @@ def short(warning: str) -> str:
     return re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
 
 
-def figure(dataset: Dataset, shown: PointLevels, periods: tuple[Period, ...] = USUAL) -> Figure:
+def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
     """Levels against the period at one point, with their interval and the observed maxima."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    quantity = variable_quantity(dataset, PEAK)
+    quantity = variable_quantity(dataset, found.metric)
     with mpl.rc_context(style.RC):
         drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = drawn.subplots()
-        _curve(axes, shown, quantity, max(each.length_s for each in periods))
-        for each in periods:
+        _curve(axes, shown, quantity, max(each.length_s for each in found.periods))
+        for each in found.periods:
             axes.axvline(each.length_s, color=style.GREY, lw=0.8, ls=(0, (2, 3)), zorder=1)
             axes.annotate(
                 each.name,
@@ -256,7 +274,7 @@ def _curve(axes: Axes, shown: PointLevels, quantity: Quantity, longest_s: float)
         zorder=3,
     )
     axes.axvspan(
-        0.5 * shown.block_s, shown.observed_s, color="#f4f4f4", zorder=0, label="as long as was run"
+        0.5 * shown.block_s, shown.observed_s, color="#f4f4f4", zorder=0, label="length of the runs"
     )
     if shown.limit is not None:
         limit = shown.limit / quantity.divisor

@@ -92,8 +92,9 @@ def _shared_caption(
 ) -> Iterator[str]:
     if bool(saturated(dataset).any()):
         yield (
-            "Hollow points ask for more events than the links carry: what they show depends on "
-            "how long they ran; no line joins them, and the axis may end below them."
+            "Hollow points are saturated: they demand more events than the links carry, so that "
+            "their values depend on the length of the run; no line joins them, and the axis may "
+            "end below them."
         )
     if held:
         yield f"Drawn for {held_text(dataset, held)}."
@@ -270,7 +271,7 @@ class Lines:
             entries.append((Line2D([], [], **BOUND_LOOK), "bound of the links"))
         if bool(self.hollow.any()):
             hollow = Line2D([], [], ls="", marker="o", mfc="white", mec=style.GREY, ms=4.5)
-            entries.append((hollow, "links are full"))
+            entries.append((hollow, "links saturated"))
         if on_axis(self.dataset, self.roles.x, self.point) is not None:
             line = Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (2, 3)))
             entries.append((line, "operating point\n" + point_text(self.point)))
@@ -292,7 +293,7 @@ def search_caption(dataset: Dataset) -> str:
     if "boundary" not in dataset:
         return ""
     about = dataset["boundary"].attrs
-    searched = f"Searched: the {about['find']} {about['key']} with {about['where']}."
+    searched = f"Search for the {about['find']} {about['key']} with {about['where']}."
     counts = Counter(status for status in dataset["boundary_status"].values.ravel() if status)
     told = unbounded.sentence(counts, about["find"], *bounds_text(dataset))
     return f"{searched} {told}".rstrip()

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 MOST_PANELS = 6
+ROOM_ACROSS, ROOM_DOWN = 1 / 9, 1 / 20
+"""Shares of a panel that a cell with its value in it takes at least."""
 LONGEST_LINE = 38
 """Characters of a title that have room above a panel."""
 
@@ -71,7 +73,7 @@ def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -
     point = operating_point(dataset, mark)
     plane = plane_of(dataset)
     if plane is None:
-        raise StudyError("a heat map needs two axes of numbers with two steps or more")
+        raise StudyError("a heat map requires two numeric axes with at least two steps each")
     quantity = variable_quantity(dataset, variable)
     panels = _panels(dataset, variable, plane, point)
     ratio = len(panels) == 2
@@ -108,7 +110,7 @@ def heat_map_caption(dataset: Dataset, mark: Mark = None, variable: str | None =
     cross = all(on_axis(dataset, axis, point) is not None for axis in plane)
     sentences = [f"The cross is the operating point, {point_text(point)}."] * cross
     if bool(saturated(dataset).isel(held).any()):
-        sentences.append("Hatched: the links cannot carry this event rate, whatever the buffer.")
+        sentences.append("Hatched: the links cannot carry this event rate with any buffer.")
     if held:
         sentences.append(f"Drawn for {held_text(dataset, held)}.")
     return " ".join(sentences)
@@ -154,7 +156,8 @@ def _map(
     axes: Axes, dataset: Dataset, plane: tuple[str, str], panel: _Panel, look: dict[str, Any]
 ) -> Any:
     x, y = (axis_quantity(dataset, axis) for axis in plane)
-    edges = _edges(x.values / x.divisor), _edges(y.values / y.divisor)
+    centres = x.values / x.divisor, y.values / y.divisor
+    edges = _edges(centres[0]), _edges(centres[1])
     drawn = axes.pcolormesh(*edges, np.ma.masked_invalid(panel.table), rasterized=True, **look)
     for row, column in zip(*np.nonzero(panel.full), strict=True):
         axes.fill_between(
@@ -166,11 +169,41 @@ def _map(
             hatch="////",
             lw=0,
         )
+    _write(axes, drawn, centres, edges, panel)
     axes.set_title(textwrap.fill(panel.title[:1].upper() + panel.title[1:], LONGEST_LINE))
     axes.set_xlabel(x.label)
     for quantity, axis in ((x, axes.xaxis), (y, axes.yaxis)):
         step_ticks(axis, quantity)
     return drawn
+
+
+def _write(
+    axes: Axes, drawn: Any, centres: tuple[Any, Any], edges: tuple[Any, Any], panel: _Panel
+) -> None:
+    """The values in their cells, where the smallest of these has room."""
+    across, down = (_least_share(*each) for each in zip(edges, centres, strict=True))
+    if across < ROOM_ACROSS or down < ROOM_DOWN:
+        return
+    for row, column in zip(*np.nonzero(np.isfinite(panel.table) & ~panel.full), strict=True):
+        value = float(panel.table[row, column])
+        red, green, blue, _ = drawn.cmap(drawn.norm(value))
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55  # luma of ITU-R BT.601
+        axes.annotate(
+            f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}",
+            (centres[0][column], centres[1][row]),
+            xytext=(0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if dark else style.BLACK,
+        )
+
+
+def _least_share(edges: Any, centres: Any) -> float:
+    """Of an axis, that the smallest cell takes."""
+    at = np.log(edges) if is_log_spaced(centres) else edges
+    return float(np.diff(at).min() / (at[-1] - at[0]))
 
 
 def _ratio(
@@ -193,6 +226,8 @@ def _ratio(
 def _cross(
     axes: Axes, dataset: Dataset, plane: tuple[str, str], point: Mapping[str, float]
 ) -> None:
+    from matplotlib.text import Annotation
+
     at = [on_axis(dataset, axis, point) for axis in plane]
     if at[0] is None or at[1] is None:
         return
@@ -200,6 +235,9 @@ def _cross(
         value / axis_quantity(dataset, axis).divisor
         for value, axis in zip((at[0], at[1]), plane, strict=True)
     )
+    for written in axes.texts:
+        if isinstance(written, Annotation) and written.xy == (x, y):
+            written.set_position((0, 10))  # above the cross
     axes.plot(x, y, "P", ms=10, mfc="white", mec=style.BLACK, mew=1.2, zorder=5)
 
 

@@ -39,7 +39,7 @@ def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
         return None
     return Finding(
         "methods",
-        "Methods compared",
+        "Comparison of methods",
         tuple(sentences(found)),
         figure(dataset, found),
         head(dataset, found, variable),
@@ -52,7 +52,7 @@ def sentences(found: Agreement) -> list[str]:
     one, other = (f"the {method_name(method)}" for method in found.methods)
     low, high = found.scale.interval()
     told = [
-        f"{other.capitalize()} gives {found.scale.k:.3g} times what {one} gives "
+        f"{other.capitalize()} gives {found.scale.k:.3g} times the value of {one} "
         f"({low:.3g} to {high:.3g}, 95 %), fitted to {len(found.at)} points."
     ]
     known = [verdict for verdict in found.verdicts if verdict]
@@ -67,7 +67,7 @@ def _how_far(found: Agreement) -> str:
     known = [verdict for verdict in found.verdicts if verdict]
     within = f"within {100 * found.tolerance:g} % of that"
     if not found.parting:
-        return f"All points are {within}: one factor does it."
+        return f"All points are {within}: one factor describes them."
     where = {
         load: [verdict.ratio for verdict in known if verdict.parts and verdict.load is load]
         for load in Load
@@ -79,7 +79,7 @@ def _how_far(found: Agreement) -> str:
     )
     share = f"{found.parting} of {len(known)} points are not {within}: {parted}."
     return share + (
-        " One factor does not do it; `daqloom compare` says of a point why."
+        " One factor does not describe them; `daqloom compare` explains a single point."
         if 2 * found.parting > len(known)
         else ""
     )
@@ -138,7 +138,7 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
         drawn = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = drawn.subplots()
         by_load = bool(np.isfinite(found.load).any())
-        x, label = 100 * found.load, "load (% of what the links carry)"
+        x, label = 100 * found.load, "load (% of link capacity)"
         if by_load:
             _bands(axes, x)
         else:

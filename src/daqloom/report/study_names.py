@@ -76,7 +76,9 @@ def names_caption(dataset: Dataset, mark: Mark = None) -> str:
             "small dots the seeds."
         )
     if bool(saturated(dataset).any()):
-        sentences.append("Hollow points ask for more events than the links carry.")
+        sentences.append(
+            "Hollow points are saturated: they demand more events than the links carry."
+        )
     if held:
         sentences.append(f"Drawn for {held_text(dataset, held)}.")
     return " ".join(sentences)

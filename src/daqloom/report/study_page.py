@@ -48,7 +48,7 @@ def render(
     variables = shown_variables(dataset, variable)
     title = str(dataset.attrs.get("title") or dataset.attrs.get("study") or "Study")
     parts = [f"<p>{html.escape(text)}</p>" for text in (description.strip(),) if text]
-    parts += [f"<p>{html.escape(text)}</p>" for text in _state(dataset, variables[0])]
+    parts += [f"<p>{html.escape(text)}</p>" for text in state(dataset, variables[0])]
     names = ", ".join(variable_name(dataset, name) for name in variables)
     parts += [
         picture(heading, caption, png, f"{heading}: {names}") for heading, caption, png in pictures
@@ -59,7 +59,7 @@ def render(
     parts += _results(dataset, variable, mark)
     if provenance:
         told = table(("what", "value"), provenance)
-        parts += ["<h2>Where the numbers come from</h2>", f'<div class="told">{told}</div>']
+        parts += ["<h2>Provenance of the numbers</h2>", f'<div class="told">{told}</div>']
     return page(title, _subtitle(dataset), parts)
 
 
@@ -75,7 +75,7 @@ def _subtitle(dataset: Dataset) -> str:
     )
 
 
-def _state(dataset: Dataset, variable: str) -> list[str]:
+def state(dataset: Dataset, variable: str) -> list[str]:
     """What was searched, and what is not computed yet."""
     sentences = [text for text in (search_caption(dataset),) if text]
     for method in methods_of(dataset, variable):
@@ -90,7 +90,7 @@ def _concluded(finding: Finding, png: bytes) -> list[str]:
     answer, *others = finding.sentences
     more = [f"<p>{html.escape(text)}</p>" for text in others]
     shown = table(finding.head, finding.rows[:MOST_ROWS])
-    drawn = picture(finding.heading, answer, png, f"{finding.heading}: {answer}")
+    drawn = picture(finding.heading, answer, png, f"{finding.heading}: {answer}", answer=True)
     words = " words" if finding.head[-1] in ("notes", "verdict") else ""
     return [drawn, *more, f'<div class="scroll{words}">{shown}</div>']
 
@@ -101,10 +101,10 @@ def _turned(
     if not axes_of(dataset):
         return []
     if plane_of(dataset) is None:
-        text = "The same to zoom and hover. Click a name in the legend to hide its curve."
+        text = "The same figure, interactive. Click a name in the legend to hide its curve."
         return [
             section(
-                f"To explore: {variable_name(dataset, name)}",
+                f"Interactive: {variable_name(dataset, name)}",
                 text,
                 study_interactive.curves(dataset, name, mark),
             )
@@ -115,23 +115,21 @@ def _turned(
     text += f" The legend has the steps of {key_name(third)}." if third else ""
     text += f" Drawn for {held_text(dataset, held)}." if held else ""
     figure = study_interactive.surface(dataset, variables[0], mark)
-    return [
-        section("To explore", text, figure).replace('"figure"', '"figure" style="height:620px"')
-    ]
+    return [section("Interactive", text, figure)]
 
 
 def _results(dataset: Dataset, variable: str | None, mark: Mapping[str, float] | None) -> list[str]:
     rows = list(itertools.islice(study_table.rows(dataset, variable, mark), MOST_ROWS + 1))
     parts = ["<h2>Results</h2>"]
     if bool(saturated(dataset).any()):
-        parts.append("<p>* asks for more events than the links carry.</p>")
+        parts.append("<p>* saturated: demands more events than the links carry.</p>")
     if any(bool(drifting(dataset, str(method)).any()) for method in dataset["by"].values):
-        parts.append("<p>† had not settled when the runs ended.</p>")
+        parts.append("<p>† not stationary at the end of the runs.</p>")
     if study_table.MODEL in dataset.coords:
         parts.append("<p>Cost is relative to the shallow switch.</p>")
     if has_error(dataset, shown_variable(dataset, variable)):
         parts.append("<p>Means over the seeds ± their standard deviation.</p>")
     if len(rows) > MOST_ROWS:
-        parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all.</p>")
+        parts.append(f"<p>The first {MOST_ROWS:,} rows; the Parquet file has all rows.</p>")
     shown = table(study_table.head(dataset, variable), rows[:MOST_ROWS])
     return [*parts, f'<div class="scroll">{shown}</div>']

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 LEAST, MOST = "inferred_buffer_bytes.least", "inferred_buffer_bytes.most"
-CONFIGURED = "fabric.buffer"
+CONFIGURED = "network.switch.buffer"
 KIB = 1024
 
 
@@ -30,7 +30,7 @@ def finding(dataset: Dataset) -> Finding | None:
         return None
     return Finding(
         "port-wait",
-        "Buffers read off PortXmitWait",
+        "Buffers derived from PortXmitWait",
         tuple(sentences(dataset)),
         figure(dataset),
         [*(key_name(axis) for axis in axes_of(dataset)), "at least (B)", "at most (B)", "so"],
@@ -46,13 +46,14 @@ def sentences(dataset: Dataset) -> list[str]:
     width = (most - least).values[known]
     exact = int((width == 0).sum())
     told = [
-        f"PortXmitWait tells the configured buffer at {int(right.sum())} of {int(known.sum())} "
-        f"points: to the block of 64 B at {exact}, within {width.max() / KIB:.3g} KiB at all of "
-        "them."
+        f"PortXmitWait gives the configured buffer at {int(right.sum())} of {int(known.sum())} "
+        f"points: exact to the block of 64 B at {exact}, within {width.max() / KIB:.3g} KiB at "
+        "all of them."
     ]
     if missing := int((~known).sum()):
         told.append(
-            f"It tells nothing at {missing} of the points: no waiting, or not for the burst alone."
+            f"It gives no bound at {missing} of the points: there was no waiting, or not for the "
+            "burst alone."
         )
     return told
 
@@ -99,7 +100,7 @@ def figure(dataset: Dataset) -> Figure:
             ms=2,
             elinewidth=0.9,
             color=style.BLUE,
-            label="read off PortXmitWait, least to most",
+            label="derived from PortXmitWait, bounds",
         )
         axes.set(
             xlim=ends, ylim=ends, xlabel="configured buffer (KiB)", ylabel="inferred buffer (KiB)"

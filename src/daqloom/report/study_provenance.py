@@ -61,11 +61,12 @@ def witnessed(path: Path) -> WitnessedStore:
     return WitnessedStore.open(path, create=False)
 
 
-def rows(origins: Iterable[Origin]) -> Rows:
+def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
     """Name and value, for the end of a report; equal machines and commands told once."""
     found = list(origins)
+    damage = [("damage", sentence) for sentence in damaged]
     if not found:
-        return []
+        return damage
     sessions = [o.session for o in found if o.session is not None]
     plural = "es" if len(found) > 1 else ""
     table = [
@@ -75,6 +76,7 @@ def rows(origins: Iterable[Origin]) -> Rows:
         *_commands(found),
         ("machines", _told(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
         ("Python", _told(s.python for s in sessions)),
+        *damage,
     ]
     return [(name, value) for name, value in table if value]
 

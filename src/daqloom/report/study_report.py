@@ -17,13 +17,9 @@ from daqloom.report import (
     study_surface,
 )
 from daqloom.report.finding import Finding
-from daqloom.report.study_frame import (
-    roles,
-)
+from daqloom.report.study_frame import roles
 from daqloom.report.study_names import axis_of_names
-from daqloom.report.study_view import (
-    key_name,
-)
+from daqloom.report.study_view import key_name, variable_name
 from daqloom.study.dataset import to_parquet
 from daqloom.study.points import (
     PEAK,
@@ -99,12 +95,17 @@ def figures(
     variable = variables[0]
     found: list[tuple[str, str, str, Figure]] = []
     axes = axes_of(dataset)
+
+    def what(variable: str) -> str:
+        name = variable_name(dataset, variable)
+        return name[:1].upper() + name[1:]
+
     if downwards := axis_of_names(dataset):
         caption = study_figures.names_caption(dataset, mark)
         for each in variables:
             name = "names" if each == variable else f"names-{each}"
             drawn = study_figures.names(dataset, each, mark)
-            found.append((name, f"By {key_name(downwards)}", caption, drawn))
+            found.append((name, f"{what(each)} by {key_name(downwards)}", caption, drawn))
         return found
     if axes:
         caption = study_figures.lines_caption(dataset, variable, mark)
@@ -113,15 +114,17 @@ def figures(
             drawn = study_figures.lines_beside(dataset, variables, mark)
         else:
             drawn = study_figures.lines(dataset, variable, mark)
-        found.append(("lines", f"Along {key_name(used.x)}", caption, drawn))
-    if plane_of(dataset):
+        found.append(("lines", f"{what(variable)} along {key_name(used.x)}", caption, drawn))
+    if plane := plane_of(dataset):
+        over = " and ".join(map(key_name, plane))
         caption = study_figures.heat_map_caption(dataset, mark, variable)
-        found.append(("map", "Map", caption, study_figures.heat_map(dataset, variable, mark)))
+        drawn = study_figures.heat_map(dataset, variable, mark)
+        found.append(("map", f"{what(variable)} over {over}", caption, drawn))
     random = [m for m in methods_of(dataset, variable) if m != "analyse"]
     if axes and random and dataset.sizes["seed"] > 1:
         caption = study_figures.box_plots_caption(dataset, mark)
         drawn = study_figures.box_plots(dataset, variable, mark)
-        found.append(("seeds", "Spread of the seeds", caption, drawn))
+        found.append(("seeds", f"{what(variable)}, seed by seed", caption, drawn))
     return found
 
 
@@ -140,6 +143,12 @@ def findings(
         study_port_wait.finding(dataset),
     )
     return [finding for finding in found if finding is not None]
+
+
+def spoken(dataset: Dataset, show: str | None, conclusions: Sequence[Finding]) -> list[str]:
+    """What the page says in words, for a terminal: one text for its head and for each section."""
+    head = study_page.state(dataset, shown_variables(dataset, show)[0])
+    return [*head, *(" ".join(each.sentences) for each in conclusions)]
 
 
 def _png(figure: Figure) -> bytes:

@@ -79,14 +79,14 @@ def sentences(
     told.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
     if any(fit.predict(point).extrapolated for fit in found if _covers(fit, point)):
         told.append(
-            "Extrapolation trusts the shape of the surface; its interval knows no more than how "
-            "far the points scatter about it."
+            "Extrapolation relies on the shape of the surface; its interval includes only the "
+            "scatter of the points about it."
         )
     if below is not None:
-        told.append(f"Fitted are only points of at most {quantity.text(below)}.")
+        told.append(f"Only points of at most {quantity.text(below)} are fitted.")
     unsettled = sum(fit.drifting for fit in found)
     if unsettled:
-        told.append(f"The runs of {unsettled} fitted points had not settled when they ended.")
+        told.append(f"The runs of {unsettled} fitted points were not stationary at their end.")
     return told
 
 

@@ -34,7 +34,7 @@ from daqloom.study.points import (
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
-MODEL = "switch.tor.model"
+MODEL = "network.switch.tor.model"
 NOTHING = "–"
 BESIDE = (
     "boundary_shared",

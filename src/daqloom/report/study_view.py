@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daqloom.metrics import described, label
 from daqloom.report import style
-from daqloom.study.points import BOUND, PEAK, is_numeric, spread
+from daqloom.study.points import is_numeric, spread
+from daqloom.study.words import key_in_words
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -23,41 +25,21 @@ METHOD_DASHES: dict[str, Any] = {"analyse": "--", "simulate": "-", "measure": ":
 METHOD_COLOURS = {"analyse": style.BLACK, "simulate": style.BLUE, "measure": style.ORANGE}
 
 _KEYS = {
-    "sources.count": "sources",
-    "builders.count": "builders",
-    "links.uplink.count": "uplinks",
-    "switch.tor.model": "top-of-rack switch",
-    "switch.tor.queue_packets": "packets that an output of the switch may hold",
-    "switch.tor.buffer": "buffer of the top-of-rack switch",
-    "builders.outstanding_fragments": "fragments requested in parallel",
-    "nodes.count": "nodes",
-    "nodes.polling_delay": "polling delay",
-    "nodes.message_cost": "cost of a message",
-    "shift.barrier": "barrier",
-    "daqpipe.credits": "credits",
-    "daqpipe.parallel_sends": "parallel sends",
-    "fabric.buffer": "input buffer",
-    "fabric.dumps": "fabric",
-    "fabric.mtu": "MTU",
-}
-_METRICS = {
-    PEAK: "most held by the top-of-rack switch",
-    "buffer_peak_bytes.core": "most held by the core switch",
-    "event_rate_hz": "events built",
-    BOUND: "bound of the event rate",
-    "drop_fraction": "packets dropped",
-    "collection_latency_s.p99": "collection latency, 99 %",
-    "collection_latency_s.p50": "collection latency, median",
-    "node_throughput_bps": "throughput of a node",
-    "phase_s": "length of a phase",
-    "barrier_share": "time in the barrier",
-    "barrier_rate_hz": "barriers",
-    "barrier_s.waiting": "in the barrier, waiting for the slowest",
-    "barrier_s.releasing": "in the barrier, being released",
-    "idle_share": "time with nobody to send to",
-    "processor_share": "time of the processors",
-    "xmit_wait_s.credits": "waiting for credits (PortXmitWait), all outputs",
-    "xmit_wait_s.crossbar": "waiting for the crossbar (PortXmitWait), all outputs",
+    "readout.units": "readout units",
+    "builders.units": "builder units",
+    "network.links.uplink.count": "uplinks",
+    "network.switch.tor.model": "top-of-rack switch",
+    "network.switch.tor.queue_packets": "queue length of a switch output (packets)",
+    "network.switch.tor.buffer": "buffer of the top-of-rack switch",
+    "building.outstanding_fragments": "fragments requested in parallel",
+    "hosts.polling_delay": "polling delay",
+    "hosts.message_cost": "cost of a message",
+    "building.barrier": "barrier",
+    "building.credits": "credits",
+    "building.parallel_sends": "parallel sends",
+    "network.switch.buffer": "input buffer",
+    "network.dumps": "fabric",
+    "transport.mtu": "MTU",
 }
 
 
@@ -134,23 +116,17 @@ def method_name(method: str) -> str:
 
 def key_name(key: str) -> str:
     """A key of the scenario in words: `event.rate` → `event rate`."""
-    return _KEYS.get(key) or key.replace(".", " ").replace("_", " ")
+    return _KEYS.get(key) or key_in_words(key)
 
 
 def variable_name(dataset: Dataset, variable: str) -> str:
-    """A variable in words; one that a user adds has them in its attribute `long_name`."""
+    """Return the label of a variable: its attribute `long_name`, else that of its metric."""
     if variable == "boundary":
         about = dataset[variable].attrs
         return f"{about.get('find', '')} {key_name(str(about.get('key', 'value')))}".strip()
-    if variable in _METRICS:
-        return _METRICS[variable]
     if "long_name" in dataset[variable].attrs:
         return str(dataset[variable].attrs["long_name"])
-    root, _, inner = variable.partition(".")
-    for suffix in ("_bytes", "_bps", "_hz", "_s"):
-        root = root.removesuffix(suffix)
-    words = root.replace("_", " ")
-    return f"{words}, {inner.replace('_', ' ')}" if inner else words
+    return label(variable) if described(variable) else key_in_words(variable)
 
 
 def bounds_text(dataset: Dataset) -> tuple[str, str]:

@@ -44,8 +44,8 @@ def draw(axes: Axes, histogram: Histogram) -> None:
     axes.tick_params(labelsize=FONT + 0.5)
     marks = "\n".join(f"{text} {style.seconds(at)}" for text, at in _marks(lowest, highest, count))
     axes.text(0.98, 0.98, marks, transform=axes.transAxes, ha="right", va="top", fontsize=FONT + 1)
-    axes.set_xlabel("from a write's post to its completion")
-    axes.set_title("How long writes take")
+    axes.set_xlabel("latency from post to completion")
+    axes.set_title("Latency of writes")
     style.quiet_grid(axes)
 
 

@@ -2,19 +2,16 @@
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys
-from daqloom.scenario.fabric import FabricScenario
-from daqloom.scenario.load import load, load_system, presets, rack
+from daqloom.scenario.load import load, presets
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.show import to_toml
+from daqloom.scenario.show import assumed_comment, to_toml
 
 __all__ = [
-    "FabricScenario",
     "Scenario",
     "ScenarioError",
+    "assumed_comment",
     "known_keys",
     "load",
-    "load_system",
     "presets",
-    "rack",
     "to_toml",
 ]

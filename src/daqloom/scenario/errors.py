@@ -1,4 +1,4 @@
-"""The one error a scenario raises for a person's mistake."""
+"""The error of a scenario that its user can correct."""
 
 
 class ScenarioError(Exception):

@@ -1,4 +1,4 @@
-"""[event]: how large events are, when they come, and how they divide over the sources."""
+"""[event]: what there is to build: sizes and arrivals of events, and the fragments of sources."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.part import Number, Part
-from daqloom.scenario.quantities import Hertz, PositiveBytes, PositiveSeconds
+from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
+from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 
 SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
 Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
@@ -20,7 +20,7 @@ def _read_share(value: object) -> object:
     if isinstance(value, list | tuple):
         if all(isinstance(w, int | float) and 0 < w < math.inf for w in value):
             return tuple(float(weight) for weight in value)
-        raise ValueError("holds a weight that is no positive number")
+        raise ValueError("has a weight that is not a positive number")
     if value != "equal":
         raise ValueError('is not known; expected "equal" or a list of one weight per source')
     return value
@@ -54,7 +54,7 @@ class LeakyBucket(Part):
 class Lhc(Part):
     """[event.lhc]: the accelerator's bunch pattern and the trigger's dead times."""
 
-    filling: str = Field(
+    filling: Annotated[str, ASSUMED] = Field(
         default=NOMINAL_FILLING,
         min_length=1,
         max_length=10_000,
@@ -65,13 +65,13 @@ class Lhc(Part):
             "crossings (LHC Design Report, 25 ns)"
         ),
     )
-    bunch_spacing: PositiveSeconds = Field(
+    bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
         default=25e-9,
         ge=SHORTEST_BUNCH_SPACING_S,
         le=LONGEST_BUNCH_SPACING_S,
         description="time between two bunch crossings (s)",
     )
-    simple_dead_time: int = Field(
+    simple_dead_time: Annotated[int, ASSUMED] = Field(
         default=4,
         ge=0,
         le=1_000_000_000,
@@ -103,32 +103,54 @@ class Lhc(Part):
         return self
 
 
+_PULL = When("building.protocol", ("pull",))
+_PACKED = When("building.protocol", ("shift", "daqpipe"))
+
+
+class Group(Part):
+    """A group of sources with equal mean fragment sizes."""
+
+    sources: int = Field(ge=1, le=1_000_000, description="number of sources in the group")
+    share: Number = Field(
+        description="share of the group in the event's size; relative to other groups"
+    )
+
+
 class Event(Part):
     """[event]: sizes, arrivals, and the share of every source."""
 
-    size: PositiveBytes = Field(
+    size: Annotated[
+        PositiveBytes,
+        _PULL,
+        When(".size_distribution", ("fixed", "gaussian", "gamma", "poisson")),
+        ASSUMED,
+    ] = Field(
         default=5_000_000,
         le=inputs.LARGEST_SIZE_BYTES,
         description="mean payload of an event, all sources together (B)",
     )
-    size_distribution: SizeDistribution = Field(
-        default="fixed", description="how the size varies from event to event"
+    size_distribution: Annotated[SizeDistribution, _PULL] = Field(
+        default="fixed", description="distribution of the size of events"
     )
-    size_spread: Number = Field(
-        default=0.2,
-        le=10,
-        description=(
-            "standard deviation of the size relative to its mean, for gaussian (at most 1/3) and "
-            "gamma; an event has at least one byte"
-        ),
+    size_spread: Annotated[Number, When(".size_distribution", ("gaussian", "gamma")), ASSUMED] = (
+        Field(
+            default=0.2,
+            le=10,
+            description=(
+                "standard deviation of the size relative to its mean, for gaussian (at most 1/3) "
+                "and gamma; an event has at least one byte"
+            ),
+        )
     )
-    size_quantum: PositiveBytes = Field(
-        default=10_000,
-        description=(
-            "chunk of the poisson distribution: the size is a Poisson number of such chunks (B)"
-        ),
+    size_quantum: Annotated[PositiveBytes, When(".size_distribution", ("poisson",)), ASSUMED] = (
+        Field(
+            default=10_000,
+            description=(
+                "chunk of the poisson distribution: the size is a Poisson number of such chunks (B)"
+            ),
+        )
     )
-    size_histogram: str = Field(
+    size_histogram: Annotated[str, When(".size_distribution", ("histogram",))] = Field(
         default="",
         max_length=4096,
         description=(
@@ -136,22 +158,52 @@ class Event(Part):
             "scenario's folder; `size` is then replaced by their mean"
         ),
     )
-    rate: Hertz = Field(
-        default=12_000.0,
+    fragment_size: Annotated[PositiveBytes, _PACKED, ASSUMED] = Field(
+        default=133, description="mean size of one source's fragment of one event (B)"
+    )
+    fragment_sizes: Annotated[Literal["poisson", "fixed"], _PACKED, ASSUMED] = Field(
+        default="poisson", description="distribution of fragment sizes"
+    )
+    packing: Annotated[int, _PACKED, ASSUMED] = Field(
+        default=30_000,
+        ge=1,
+        le=10_000_000,
+        description="packing factor: consecutive fragments of a source that are sent as one "
+        "multi-fragment packet (MFP); the MFPs of all sources with the same number "
+        "are a multi-event packet (MEP)",
+    )
+    groups: Annotated[tuple[Group, ...], _PACKED] = Field(
+        default=(),
+        strict=False,
+        max_length=64,
         description=(
-            "mean rate at which events come (Hz). For lhc the rate after dead time, or as much as "
-            "the dead times permit"
+            "groups of sources with larger and smaller fragments, in the order of the sources; "
+            "`fragment_size` stays the mean over all"
         ),
     )
-    arrivals: Arrivals = Field(
+    rate: Annotated[
+        FrequencyOrNone,
+        When("building.protocol", ("pull", "shift", "daqpipe")),
+        DefaultWith("building.protocol", {"pull": "12 kHz"}),
+        Assumed(when=(_PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
+    ] = Field(
+        default=0.0,
+        description=(
+            "mean event rate. For lhc the rate after dead time, or the highest rate that the dead "
+            'times permit; shift, daqpipe: "0 Hz": as fast as the event builder takes them (Hz)'
+        ),
+    )
+    arrivals: Annotated[Arrivals, _PULL, ASSUMED] = Field(
         default="poisson",
         description=(
-            "when events come: at random, evenly spaced, on the LHC's bunch crossings with dead "
-            "time, or at the instants of a file"
+            "arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings "
+            "with dead time, or at the times of a file"
         ),
     )
-    lhc: Lhc = Field(default_factory=Lhc, description="bunches and dead times, for arrivals = lhc")
-    trace: str = Field(
+    lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(
+        default_factory=Lhc, description="bunches and dead times, for arrivals = lhc"
+    )
+    trace: Annotated[str, When(".arrivals", ("trace",))] = Field(
         default="",
         max_length=4096,
         description=(
@@ -159,9 +211,9 @@ class Event(Part):
             "relative to the scenario's folder; `rate` is then replaced by their mean rate"
         ),
     )
-    share: Share = Field(
+    share: Annotated[Share, _PULL] = Field(
         default="equal",
-        description="fragment of every source: equal, or a list of one weight per source",
+        description="share of each source in an event: equal, or a list of one weight per source",
     )
 
     _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)
@@ -169,35 +221,41 @@ class Event(Part):
 
     @property
     def histogram(self) -> tuple[array[int], array[float]] | None:
-        """Sizes (B) and weights of `size_histogram`; None for another distribution."""
+        """Return sizes (B) and weights of `size_histogram`; None for another distribution."""
         return self._histogram
 
     @property
     def arrival_times(self) -> array[float] | None:
-        """Arrival times (s) of `trace`; None for other arrivals."""
+        """Return the arrival times (s) of `trace`; None for other arrivals."""
         return self._trace
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         folder = inputs.folder_of(info)
         if self.size_distribution in ("gaussian", "gamma") and self.size_spread == 0:
-            raise ValueError('size_spread is zero; sizes that do not vary are "fixed"')
+            raise ValueError(
+                'size_spread is zero; for constant sizes use size_distribution = "fixed"'
+            )
         if self.size_distribution == "gaussian" and self.size_spread > WIDEST_GAUSSIAN:
             raise ValueError(
-                f"size_spread = {self.size_spread:g} would make many gaussian sizes negative; "
+                f"size_spread = {self.size_spread:g} makes many gaussian sizes negative; "
                 'use at most 1/3, or size_distribution = "gamma"'
             )
         if self.size_distribution == "poisson" and self.size_quantum > self.size:
-            raise ValueError("size_quantum is larger than size; a poisson size counts whole chunks")
+            raise ValueError(
+                "size_quantum is larger than size; a poisson size is a number of whole chunks"
+            )
         if self.size_distribution == "histogram":
             if not self.size_histogram:
-                raise ValueError('size_distribution = "histogram" needs a file in size_histogram')
+                raise ValueError(
+                    'size_distribution = "histogram" requires a file in size_histogram'
+                )
             self._histogram = inputs.histogram(self.size_histogram, folder)
             self.__dict__["size_histogram"] = str(inputs.resolve(self.size_histogram, folder))
             self.__dict__["size"] = _weighted_mean(*self._histogram)
         if self.arrivals == "trace":
             if not self.trace:
-                raise ValueError('arrivals = "trace" needs a file in trace')
+                raise ValueError('arrivals = "trace" requires a file in trace')
             self._trace = inputs.trace(self.trace, folder)
             self.__dict__["trace"] = str(inputs.resolve(self.trace, folder))
             self.__dict__["rate"] = len(self._trace) / self._trace[-1]

@@ -1,15 +1,16 @@
-"""What is wrong with a scenario, in one sentence: key, value, what was expected."""
+"""The sentence on what is wrong with a scenario: key, value, what was expected."""
 
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Container, Iterator, Sequence
-from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 
+from daqloom.scenario.choices import named_tables, table_of
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
 
 
@@ -20,14 +21,14 @@ def sentence(
     option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> str:
-    """The first thing that `error` says: where, key, value, what to do.
+    """Return a sentence on the first mistake in `error`: where, key, value, what to do.
 
     Where: `source`, or `option` for a key in `overridden`.
     """
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
-    where = option if path in overridden else f"{source}: "
+    where = option if path in overridden else f"{source}: " if source else ""
     if kind == "extra_forbidden":
         return f'{where}unknown key "{path[:80]}"{nearest(path, system)}'
     if kind == "value_error":
@@ -44,14 +45,13 @@ def sentence(
 
 
 def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
-    """The kind of quantity at a place in the scenario, if it is one."""
+    """Return the dimension of the quantity at a place in the scenario, if it is one."""
     field = system.model_fields.get(str(path[0])) if path else None
     if field is None or len(path) == 1:
         return dimension_of(field) if field else None
     if named := named_tables(field):
         return dimension_at(path[2:], named)
-    inner = field.annotation
-    if isinstance(inner, type) and issubclass(inner, BaseModel):
+    if inner := table_of(field):
         return dimension_at(path[1:], inner)
     return None
 
@@ -63,12 +63,12 @@ _EXPECTED = {
     "less_than": "is too large; it must be less than {lt}",
     "less_than_equal": "is too large; it must be at most {le}",
     "literal_error": "is not known; expected {expected}",
-    "int_type": "is no whole number; write it without a point, a unit or quotes",
-    "float_type": "is no number; write it without a unit or quotes",
+    "int_type": "is not a whole number; write it without a point, a unit or quotes",
+    "float_type": "is not a number; write it without a unit or quotes",
     "bool_type": "is neither true nor false",
-    "string_type": "is no text; put it in quotes",
-    "model_type": "is no table; give its keys one by one",
-    "tuple_type": "is no list; write it in square brackets",
+    "string_type": "is not text; put it in quotes",
+    "model_type": "is not a table; give its keys one by one",
+    "tuple_type": "is not a list; write it in square brackets",
     "string_too_long": "is too long; at most {max_length} characters",
     "string_too_short": "is too short",
     "string_pattern_mismatch": "may hold only letters, digits, dots, dashes and underscores",
@@ -84,8 +84,12 @@ def _quote(value: object) -> str:
 
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
-    """The end of a sentence about an unknown key: the known one that it resembles."""
-    known = [named_as(path, key) for key in known_keys(system)]
+    """Return the end of a sentence about an unknown key: the most similar known one."""
+    now = moved(path)
+    if path in TABLES or path in KEYS or knows(now, system):
+        return f"; it is {now} now"
+    path = now or path
+    known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     close = difflib.get_close_matches(path[:200], [*known, *sorted(tables)], n=1, cutoff=0.6)
     if not close:
@@ -94,31 +98,36 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     return f'; did you mean "{close[0]}"?' if close else "; `daqloom show` prints every key"
 
 
+def _is_beside(path: str, key: str) -> bool:
+    """Return whether `path` may mean `key`, which in a table by name begins like it."""
+    return "*" not in key or path.split(".")[0] == key.split(".")[0]
+
+
 def named_as(path: str, key: str) -> str:
-    """`key` with the names that `path` has where any may stand."""
+    """Return `key` with its wildcards replaced by the names in `path`."""
     given = path.split(".")
     parts = enumerate(key.split("."))
     return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in parts)
 
 
-def named_tables(field: FieldInfo) -> type[BaseModel] | None:
-    """What each of the tables is like that a field holds by name, if it does."""
-    if get_origin(field.annotation) is not dict:
-        return None
-    model = get_args(field.annotation)[1]
-    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
-
-
 def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
-    """Whether a file or an override may set the dotted name."""
-    return any(named_as(path, key) == path for key in known_keys(system))
+    """Return whether a file or an override may set the dotted name."""
+    plain, by_name = _sorted_out(system)
+    return path in plain or any(named_as(path, key) == path for key in by_name)
+
+
+@functools.cache
+def _sorted_out(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys, and those of tables by name."""
+    by_name = frozenset(key for key in known_keys(model) if "*" in key)
+    return frozenset(known_keys(model)) - by_name, by_name
 
 
 def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:
-    """Every dotted name that a file or an override may set; `*` stands for any one name."""
+    """Return all dotted names that a file or an override may set; `*` stands for any one name."""
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from known_keys(field.annotation, f"{prefix}{name}.")
+        if table := table_of(field):
+            yield from known_keys(table, f"{prefix}{name}.")
         elif named := named_tables(field):
             yield from known_keys(named, f"{prefix}{name}.*.")
         else:

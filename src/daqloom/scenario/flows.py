@@ -1,4 +1,4 @@
-"""[flows.NAME]: writes without event building, as load generators and benchmarks post them."""
+"""[flows.NAME]: writes without event building, as of load generators and benchmarks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from daqloom.scenario.part import Number, Part
+from daqloom.scenario.part import ASSUMED, Number, Part
 from daqloom.scenario.quantities import PositiveBytes, Seconds
 
 MOST_FLOWS = 256
 EVERY = "every"
-"""As source: all nodes."""
+"""A source: all nodes."""
 RANDOM = "random"
-"""As destination: any other node, drawn for each message."""
+"""A destination: any other node, drawn for each message."""
 
 FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=40)]
-"""A part of dotted names of keys and metrics."""
+"""A name that is part of dotted names of keys and metrics."""
 
 
 def _host(value: object) -> int | str:
@@ -24,60 +24,68 @@ def _host(value: object) -> int | str:
         return value
     if isinstance(value, str) and 0 < len(value) <= 200:
         return value
-    raise ValueError("is no host; give its place in the order of ports, from 0, or its name")
+    raise ValueError("is not a host; give its place in the order of ports, from 0, or its name")
 
 
 Host = Annotated[int | str, BeforeValidator(_host)]
 
 
 class Flow(Part):
-    """RDMA writes of one size, from one host or all, to one host or any other."""
+    """A flow: RDMA writes of one size, from one host or all, to one host or any other."""
 
     source: Host = Field(
-        description="the host that sends, by its place in the order of ports, from 0, or by its "
-        'name; "every": each node'
+        description="the sending host, by its place in the order of ports, from 0, or by its name; "
+        '"every": each node'
     )
     destination: Host = Field(
         description='the host written to; "random": any other node, drawn for each message'
     )
-    size: PositiveBytes = Field(
+    size: Annotated[PositiveBytes, ASSUMED] = Field(
         default=64 * 1024, le=1 << 30, description="payload of a message (B)"
     )
     messages: int = Field(
-        default=0, ge=0, le=1 << 53, description="messages of each source; 0: without end"
+        default=0, ge=0, le=1 << 53, description="number of messages of each source; 0: unlimited"
     )
     interval: Seconds = Field(
-        default=0.0, description='from one post to the next; "0 s": as soon as there is room (s)'
+        default=0.0,
+        description='time from one post to the next; "0 s": as soon as `outstanding` allows (s)',
     )
     load: Number = Field(
         default=0.0,
         le=1,
-        description="instead of an interval: share of the source's link that messages take, with "
-        "their headers, 0 to 1",
+        description="instead of an interval: load of the source's link by messages with headers, "
+        "0 to 1",
     )
     arrivals: Literal["even", "poisson"] = Field(
-        default="even", description="whether intervals are all alike or exponential"
+        default="even", description="distribution of intervals: constant, or exponential (poisson)"
     )
-    start: Seconds = Field(default=0.0, description="of the first post (s)")
-    outstanding: int = Field(
+    start: Seconds = Field(default=0.0, description="time of the first post (s)")
+    outstanding: Annotated[int, ASSUMED] = Field(
         default=128,
         ge=1,
         le=65_536,
-        description="messages of a source that may await completion; what finds no room is posted "
-        "when there is",
+        description="messages of a source that may await completion; further ones are posted as "
+        "earlier ones complete",
     )
-    service_level: int = Field(default=0, ge=0, le=15, description="fabric.lanes maps it to a lane")
+    service_level: int = Field(
+        default=0,
+        ge=0,
+        le=15,
+        description="service level of the messages, which fabric.lanes maps to a lane",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.source == self.destination:
             raise ValueError(
-                f"source and destination are both {self.source}; a host does not send to itself"
+                f"source and destination are both {self.source}; a host cannot send to itself"
             )
         if self.load and self.interval:
-            raise ValueError("load and interval are both given; one follows from the other")
+            raise ValueError(
+                "load and interval are both given; give only one, the other follows from it"
+            )
         if self.arrivals == "poisson" and not self.load and not self.interval:
-            raise ValueError('arrivals = "poisson" needs a mean: give load or interval')
+            raise ValueError('arrivals = "poisson" requires a mean: give load or interval')
         return self
 
 

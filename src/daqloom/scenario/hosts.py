@@ -1,101 +1,75 @@
-"""[sources] and [builders]: the hosts at both ends."""
+"""[hosts]: where units are, and what hosts take time for."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from daqloom.scenario.part import Part
-from daqloom.scenario.quantities import PositiveBytes, Seconds
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.part import ASSUMED, Number, Part, When
+from daqloom.scenario.quantities import BitRateOrNone, Seconds
 
-DelayKind = Literal["fixed", "exponential", "gaussian", "uniform"]
+_CLOCKED = "by windows or time slots: standard deviation of the hosts' "
 
 
-def _check_spread(kind: DelayKind, mean: float, spread: float, prefix: str = "") -> None:
-    if kind == "uniform" and spread > mean:
-        raise ValueError(
-            f"{prefix}spread is larger than {prefix}mean; a uniform delay reaches from "
-            "mean - spread to mean + spread and cannot be negative"
+class Hosts(Part):
+    """[hosts]: the hosts of the units; on a rack, they are infinitely fast but for
+    `message_cost` of their units."""
+
+    count: Annotated[int, When("building.protocol", ("none",))] = Field(
+        default=0, ge=0, le=8192, description="number of hosts; 0: all of the network"
+    )
+    placement: Annotated[Literal["fill", "spread"], When("network.technology", ("infiniband",))] = (
+        Field(
+            default="fill",
+            description="fill one leaf switch after the other, or spread units evenly over the "
+            "leaves",
         )
-
-
-class Sources(Part):
-    """[sources]: the readout units (RO servers, ROSes) that hold the fragments."""
-
-    count: int = Field(default=48, ge=1, le=50_000, description="number of sources")
-    response: DelayKind = Field(
-        default="fixed", description="distribution of the time from request to answer"
     )
-    response_mean: Seconds = Field(default=0.0, description="mean response time (s)")
-    response_spread: Seconds = Field(
+    order: Annotated[
+        Literal["by-port", "shuffled"], When("network.technology", ("infiniband",))
+    ] = Field(
+        default="by-port",
+        description="order of the units' slots: leaf after leaf by port, or random",
+    )
+    message_cost: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
         default=0.0,
-        description=(
-            "spread of the response time: standard deviation (gaussian; a negative time counts as "
-            "zero) or half width (uniform); fixed and exponential do not use it (s)"
-        ),
+        description="CPU time per message, sent or received, one message at a time (s)",
     )
-    cost_per_message: Seconds = Field(
+    polling_delay: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
         default=0.0,
-        description="processor time per message, sent or received, one message at a time (s)",
+        description="delay until the completion of a transfer is noticed by polling (s)",
     )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _check_spread(self.response, self.response_mean, self.response_spread, "response_")
-        return self
-
-
-class Stage(Part):
-    """One delay of the processing chain of a built event."""
-
-    kind: DelayKind = Field(default="fixed", description="distribution of the delay")
-    mean: Seconds = Field(default=0.0, description="mean delay (s)")
-    spread: Seconds = Field(
-        default=0.0, description="standard deviation (gaussian) or half width (uniform) (s)"
+    latency: Annotated[Distribution, When("transport.kind", ("rdma",))] = Field(
+        default_factory=Distribution,
+        description="host latency, from a post to its first packet",
     )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _check_spread(self.kind, self.mean, self.spread)
-        return self
-
-
-class Builders(Part):
-    """[builders]: the builder units (EF nodes, DCMs) that collect whole events."""
-
-    count: int = Field(default=32, ge=1, le=10_000, description="number of builders")
-    assignment: Literal["round-robin", "least-busy", "random"] = Field(
-        default="round-robin", description="which builder the event manager gives an event to"
-    )
-    concurrent_events: int = Field(
-        default=32,
-        ge=1,
-        le=10_000,
-        description="events that one builder collects and processes at a time",
-    )
-    outstanding_fragments: int = Field(
+    pcie_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
         default=0,
-        ge=0,
-        le=1_000_000_000,
         description=(
-            "fragments that one builder may have requested and not yet received: the "
-            "application's traffic shaping; 0 = no limit"
+            'PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)'
         ),
     )
-    request_size: PositiveBytes = Field(
-        default=100, description="payload of one fragment request (B)"
+    memory_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
+        default=0,
+        description='memory rate of a host, all traffic together; "0 b/s": no limit (b/s)',
     )
-    processing: tuple[Stage, ...] = Field(
-        default=(),
-        strict=False,
-        max_length=64,
+    memory_passes: Annotated[int, When(".memory_rate"), ASSUMED] = Field(
+        default=2,
+        ge=1,
+        le=64,
         description=(
-            'delays that follow one another once an event is built, such as [{kind = "exponential",'
-            ' mean = "1 ms"}]; the event keeps its place among concurrent_events meanwhile'
+            "how often data crosses memory when sent (written by its source, fetched) and when "
+            "received (delivered, read by its consumer)"
         ),
     )
-    cost_per_message: Seconds = Field(
-        default=0.0,
-        description="processor time per message, sent or received, one message at a time (s)",
+    local_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
+        default=0, description='rate of copies within a host; "0 b/s": infinitely fast (b/s)'
+    )
+    clock_offset: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
+        default=0.0, description=_CLOCKED + "clocks (s)"
+    )
+    clock_drift: Annotated[Number, When("transport.kind", ("rdma",))] = Field(
+        default=0.0, le=0.01, description=_CLOCKED + "rates (s/s)"
     )

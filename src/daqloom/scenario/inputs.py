@@ -1,16 +1,19 @@
-"""Files that a scenario refers to: size histograms, arrival traces, filling schemes, latencies.
+"""Reads files that a scenario names: size histograms, arrival traces, filling schemes, latencies.
 
-They come from anywhere, so their length is bounded and every line is checked.
+Such files are not trusted: their length is bounded and each line is checked.
 Errors are ValueErrors that name the file and the line.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from array import array
 from pathlib import Path
 from typing import Any
+
+from daqloom.scenario.files import read_text
 
 LARGEST_FILE_BYTES = 64 << 20
 MOST_HISTOGRAM_LINES = 1_000_000
@@ -24,19 +27,27 @@ LONGEST_LATENCY_US = 1e6
 
 
 def folder_of(info: Any) -> Path:
-    """The folder that relative paths start from: the scenario file's, else the working folder."""
+    """Return the folder of relative paths: the scenario file's, else the working folder."""
     context = info.context or {}
     folder: Path = context.get("folder") or Path.cwd()
     return folder
 
 
 def resolve(name: str, folder: Path) -> Path:
-    """The absolute path of a file that a scenario in `folder` names."""
+    """Return the absolute path of a file that a scenario in `folder` names."""
     return (folder / name).absolute()
 
 
+def digest(*content: array[Any] | bytes) -> str:
+    """Return the SHA-256 of what was read; empty where nothing was."""
+    found = hashlib.sha256()
+    for part in content:
+        found.update(bytes(part))
+    return found.hexdigest() if content else ""
+
+
 def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
-    """Sizes (B) and weights of a file with one `bytes weight` pair a line."""
+    """Read sizes (B) and weights from a file with one `bytes weight` pair a line."""
     sizes, weights = array("q"), array("d")
     path = resolve(name, folder)
     for number, line in _lines(path):
@@ -54,14 +65,14 @@ def histogram(name: str, folder: Path) -> tuple[array[int], array[float]]:
         sizes.append(round(size))
         weights.append(weight)
     if not sizes:
-        raise ValueError(f"{path} holds no sizes; expected one `bytes weight` pair a line")
+        raise ValueError(f"{path} has no sizes; expected one `bytes weight` pair a line")
     if sum(weights) == 0:
         raise ValueError(f"{path} has only zero weights")
     return sizes, weights
 
 
 def trace(name: str, folder: Path) -> array[float]:
-    """Arrival times (s) of a file with one a line, not decreasing."""
+    """Read arrival times (s) from a file with one a line, not decreasing."""
     times = array("d")
     path = resolve(name, folder)
     for number, line in _lines(path):
@@ -77,7 +88,7 @@ def trace(name: str, folder: Path) -> array[float]:
             raise ValueError(_at(path, number, line, "times must not decrease"))
         times.append(time)
     if not times:
-        raise ValueError(f"{path} holds no times; expected one arrival time in seconds a line")
+        raise ValueError(f"{path} has no times; expected one arrival time in seconds a line")
     if times[-1] == 0:
         raise ValueError(f"{path} has only arrivals at 0 s; expected times that advance")
     return times
@@ -88,10 +99,10 @@ _PERFTEST_SAMPLE = re.compile(r"\s*(\d{1,9}), *(\S+)\s*")
 
 
 def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
-    """Latencies (s), rising, and how often each was measured, of a file in microseconds.
+    """Read latencies (s), ascending, with the count of each, from a file in microseconds.
 
-    One latency a line, or a latency and a count; or what `ib_write_lat` of perftest prints with -U
-    or -H, of which everything but the samples is passed over.
+    The file has one latency a line, or a latency and a count; or it is the output of
+    `ib_write_lat` of perftest with -U or -H, of which only the samples are read.
     """
     path = resolve(name, folder)
     lines = list(enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1))
@@ -112,7 +123,7 @@ def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
             raise ValueError(_at(path, number, line, "the count must be 0 to 1e18"))
         counts[latency_us] = counts.get(latency_us, 0.0) + count
     if not rows:
-        raise ValueError(f"{path} holds no latencies; expected one in us a line")
+        raise ValueError(f"{path} has no latencies; expected one in us a line")
     if sum(counts.values()) == 0:
         raise ValueError(f"{path} has only zero counts")
     rising = sorted(counts)
@@ -120,7 +131,7 @@ def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
 
 
 def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, str, str, str]]:
-    """Line, latency and count of the samples below the one line `#, usec`, if there is one."""
+    """Return line, latency and count of the samples below the line `#, usec`, if there is one."""
     headers = [(n, match) for n, line in lines if (match := _PERFTEST_HEADER.fullmatch(line))]
     for number, match in headers:
         if match[1] != "usec":
@@ -130,7 +141,12 @@ def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[in
     if len(headers) > 1:
         number, match = headers[1]
         raise ValueError(
-            _at(path, number, match[0], "a second list; give one message size and one of -U, -H")
+            _at(
+                path,
+                number,
+                match[0],
+                "only one list of samples; measure one message size, with one of -U, -H",
+            )
         )
     rows: list[tuple[int, str, str, str]] = []
     for number, line in lines[headers[0][0] :] if headers else []:
@@ -141,12 +157,12 @@ def _perftest_samples(path: Path, lines: list[tuple[int, str]]) -> list[tuple[in
             raise ValueError(_at(path, number, line, f"expected sample {len(rows) + 1}"))
         rows.append((number, line, sample[2], "1"))
     if headers and not rows:
-        raise ValueError(_at(path, headers[0][0], headers[0][1][0], "no sample follows"))
+        raise ValueError(_at(path, headers[0][0], headers[0][1][0], "samples below this line"))
     return rows
 
 
 def _latency_rows(path: Path, lines: list[tuple[int, str]]) -> list[tuple[int, str, str, str]]:
-    """Line, latency and count; all lines have a count, or none."""
+    """Return line, latency and count; all lines have a count, or none."""
     rows: list[tuple[int, str, str, str]] = []
     columns = 0
     for number, line in lines:
@@ -165,7 +181,8 @@ _RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
 
 
 def filling(text: str, folder: Path) -> bytes:
-    """One byte per bunch crossing, 1 filled or 0 empty, from run lengths or a file of them."""
+    """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or a file of
+    them."""
     where = "lhc.filling"
     if not is_scheme(text):
         path = resolve(text, folder)
@@ -178,7 +195,7 @@ def filling(text: str, folder: Path) -> bytes:
 
 
 def is_scheme(text: str) -> bool:
-    """Whether `text` is a filling scheme itself, not the name of a file that holds one."""
+    """Return whether `text` is a filling scheme itself, not the name of a file with one."""
     return re.fullmatch(r"[0-9be()\s]+", text) is not None
 
 
@@ -196,7 +213,7 @@ def _expand(text: str, where: str) -> bytes:
         run, kind, repeat, closing = match.groups()
         if closing:
             if len(stack) == 1:
-                raise ValueError(f"{where} closes a bracket that it never opened")
+                raise ValueError(f"{where} closes a bracket that is not open")
             times, group = stack.pop()
             _check_length(len(stack[-1][1]) + times * len(group), where)
             stack[-1][1].extend(bytes(group) * times)
@@ -218,32 +235,8 @@ def _check_length(crossings: int, where: str) -> None:
         raise ValueError(f"{where} is longer than {MOST_CROSSINGS} bunch crossings")
 
 
-def read_text(path: Path, largest_bytes: int) -> str:
-    """The text of a regular file; ValueError where it cannot be one."""
-    try:
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder; expected a file")
-        with path.open("rb") as file:
-            content = file.read(largest_bytes + 1)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {_reason(error)}") from None
-    except ValueError as error:
-        if "null" in str(error):
-            raise ValueError("a file name cannot hold a null character") from None
-        raise
-    if len(content) > largest_bytes:
-        raise ValueError(f"{path} is larger than the {largest_bytes >> 10} KiB that are allowed")
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise ValueError(f"{path} is a binary file; expected text")
-    return text
-
-
 def _lines(path: Path) -> list[tuple[int, str]]:
-    """Numbered lines without comments (from # on) and blanks."""
+    """Return numbered lines without comments (from # on) and blanks."""
     lines = enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1)
     return [(number, text) for number, line in lines if (text := line.split("#")[0].strip())]
 
@@ -257,7 +250,3 @@ def _finite(text: str) -> float:
 
 def _at(path: Path, number: int, line: str, expected: str) -> str:
     return f'{path}, line {number} has "{line[:40]}": {expected}'
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

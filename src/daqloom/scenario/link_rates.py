@@ -23,18 +23,18 @@ LANE_BPS: dict[str, Fraction] = {
 WIDTHS = ("1", "2", "4", "8", "12")
 
 NEWER_THAN_KNOWN = "HDR"
-"""What a speed is taken for that the tool had no name for: the tools that lack one stop at EDR."""
+"""The speed assumed where the tool had no name for it: the tools that lack one stop at EDR."""
 
 
 def data_rate(width: str, speed: str) -> int | None:
-    """The rate (b/s) of a link such as 4x EDR; None where width or speed has no known name."""
+    """Return the rate (b/s) of a link such as 4x EDR; None where width or speed is unknown."""
     if width not in WIDTHS or speed not in LANE_BPS:
         return None
     return int(int(width) * LANE_BPS[speed])
 
 
 class _PortRate(Dimension):
-    """A rate, or the name of a speed, such as EDR, for a port of four lanes."""
+    """A rate, or the name of a speed such as EDR for a port of four lanes."""
 
     @property
     def _expected(self) -> str:
@@ -47,4 +47,4 @@ class _PortRate(Dimension):
 
 PORT_RATE = _PortRate(**vars(RATE))
 PortRate = Annotated[int, *reading(PORT_RATE)]
-"""b/s; 0 where cables have rates of their own."""
+"""Rate of a port (b/s); 0: that of each imported cable."""

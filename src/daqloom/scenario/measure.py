@@ -1,4 +1,4 @@
-"""[measure]: how a scenario is built for real."""
+"""[measure]: how a scenario is measured, with real processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEARTBEATS_PER_TIMEOUT = 3
 WHEREABOUTS = frozenset(
     {"hosts", "bind", "network", "port", "certificates", "sink_files", "prometheus_port"}
 )
-"""Keys that say where, and change nothing of what is measured."""
+"""Keys of places, which do not change what is measured."""
 
 
 def _address(value: object) -> str:
@@ -29,11 +29,12 @@ def _address(value: object) -> str:
 
 
 def _no_address() -> str:
-    raise ValueError('is no IP address; expected one of this machine, such as "127.0.0.1"')
+    raise ValueError('is not an IP address; expected one of this machine, such as "127.0.0.1"')
 
 
 def _text(form: str, sentence: str) -> BeforeValidator:
-    """Of that form, a regular expression; `sentence` is said of any other."""
+    """Return a type of text with the form of a regular expression; others are refused with
+    `sentence`."""
 
     def check(value: object) -> str:
         if isinstance(value, str) and re.fullmatch(form, value):
@@ -47,7 +48,7 @@ TransportName = Annotated[
     str,
     _text(
         r"shm|libfabric:[A-Za-z0-9_;-]{1,40}",
-        'is no transport; expected "shm", or "libfabric:" and a provider that `fi_info` lists, '
+        'is not a transport; expected "shm", or "libfabric:" and a provider that `fi_info` lists, '
         'such as "libfabric:tcp"',
     ),
 ]
@@ -55,7 +56,7 @@ Congestion = Annotated[
     str,
     _text(
         r"[a-z0-9_-]{0,15}",
-        "is no congestion control of TCP; expected a name that "
+        "is not a congestion control of TCP; expected a name that "
         '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"',
     ),
 ]
@@ -67,17 +68,19 @@ def _network(value: object) -> str:
             return str(ipaddress.ip_network(value)) if value else ""
     except ValueError:
         pass
-    raise ValueError('is no network; expected one such as "10.1.0.0/16"')
+    raise ValueError('is not a network; expected one such as "10.1.0.0/16"')
 
 
 def _cores(value: object) -> str:
     if isinstance(value, str) and (value in ("", "auto") or cores(value)):
         return value
-    raise ValueError('are no cores; expected "auto", or numbers and ranges such as "0-3,8"')
+    raise ValueError(
+        'is not a list of cores; expected "auto", or numbers and ranges such as "0-3,8"'
+    )
 
 
 def cores(text: str) -> list[int]:
-    """The processor cores of "0-3,8", in that order; none where the text is no such list."""
+    """Return the processor cores of "0-3,8", in that order; none where the text is no such list."""
     found: list[int] = []
     for part in text[:1000].split(","):
         match = re.fullmatch(r"\s*([0-9]{1,4})(?:-([0-9]{1,4}))?\s*", part)
@@ -91,11 +94,12 @@ def cores(text: str) -> list[int]:
 
 
 Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$", max_length=253)]
-"""Never an option of ssh: it begins with a letter, a digit or an underscore."""
+"""Name of a host, which ssh cannot take for an option: it begins with a letter, digit or
+underscore."""
 
 
 class Measure(Part):
-    """[measure]: what a real run needs to know and no other method does."""
+    """[measure]: keys of a measurement alone."""
 
     transport: TransportName = Field(
         default="shm",
@@ -104,128 +108,141 @@ class Measure(Part):
     )
     network: Annotated[str, BeforeValidator(_network)] = Field(
         default="",
-        description="libfabric: network of the addresses under which units reach each other, such "
-        'as "10.1.0.0/16"; else each takes the address with which it reaches the run control',
+        description="libfabric: network of the addresses of units for their data, such as "
+        '"10.1.0.0/16"; else each uses the address with which it reaches the run control',
     )
     congestion: Congestion = Field(
         default="",
         description='libfabric over TCP: congestion control of the connections, such as "cubic"; '
-        "else that of the route or the system",
+        "else that of the route or the system applies",
     )
     waiting: Literal["adaptive", "blocking", "spinning"] = Field(
         default="adaptive",
-        description="how a data thread waits: it polls a little and then sleeps, sleeps at once, "
-        "or never sleeps, which needs a core of its own",
+        description="how a data thread waits: it polls briefly and then sleeps (adaptive), sleeps "
+        "at once, or polls for ever, which needs a core of its own",
     )
     launch: Literal["local", "ssh", "slurm", "by-hand"] = Field(
         default="local",
         description="how units start: as children of the command, on `hosts` by ssh, with srun in "
-        "this Slurm allocation, or by somebody else, who runs `daqloom unit`",
+        "this Slurm allocation, or by hand with `daqloom unit`, of which `daqloom control` prints "
+        "the command",
     )
     hosts: tuple[Host, ...] = Field(
         default=(),
         strict=False,
         max_length=MOST_HOSTS,
-        description="ssh: machines that units are dealt out to, one after the other; daqloom has "
-        "to be at the same path on each",
+        description="ssh: machines on which units are started in turn; daqloom has to be at the "
+        "same path on each",
     )
     bind: Annotated[str, BeforeValidator(_address)] = Field(
         default="127.0.0.1",
         description="address of this machine where the run control listens for units and "
-        'operators ("0.0.0.0": all); another one than loopback needs `certificates`',
+        'operators ("0.0.0.0": all); one other than loopback requires `certificates`',
     )
     port: int = Field(
-        default=0, ge=0, le=65535, description="that it listens on; 0: a free one, which it prints"
+        default=0,
+        ge=0,
+        le=65535,
+        description="port on which the run control listens; 0: a free one, which it prints",
     )
     certificates: str = Field(
         default="",
         max_length=4096,
-        description="folder that `daqloom control certificates` made; run control and units prove "
-        "with it who they are, and nobody else can listen or steer",
+        description="folder with certificates from `daqloom control certificates`, by which run "
+        "control, units and operators authenticate each other with TLS",
     )
     cores: Annotated[str, BeforeValidator(_cores)] = Field(
         default="",
-        description='processor cores of a machine that its units share out among them: "0-3,8", '
-        '"auto" for all; else the system decides. Memory is on the NUMA node of the core that '
-        "first touches it",
+        description="processor cores of a machine to which its units are pinned, shared equally: "
+        '"0-3,8", "auto" for all; else the system decides. Memory is on the NUMA node of the core '
+        "that first touches it",
     )
     heartbeat: PositiveSeconds = Field(
-        default=0.2, le=60, description="from one sign of life of a unit to the next (s)"
+        default=0.2, le=60, description="interval of a unit's heartbeats (s)"
     )
     fault_timeout: PositiveSeconds = Field(
         default=1.0,
         le=600,
-        description="so long may a unit be silent, stand still or be out of reach before the "
-        "others go on without it; at least three heartbeats (s)",
+        description="fault timeout: how long a unit may be silent, stuck or unreachable before "
+        "the others continue without it; at least three heartbeats (s)",
     )
     incomplete: Literal["deliver", "drop"] = Field(
         default="deliver",
-        description="events that miss fragments of a lost unit: delivered with a mask that says "
-        "which, or dropped; counted either way",
+        description="events without the fragments of a lost unit: delivered with a mask of the "
+        "missing fragments, or dropped; counted either way",
     )
     restart: bool = Field(
         default=True,
-        description="whether lost units are brought back without being asked: ended processes "
-        "started again, others reset; else `daqloom control reset N` does it",
+        description="whether lost units are brought back automatically: ended processes are "
+        "restarted, others reset; else `daqloom control reset N` brings them back",
     )
     minimum: int = Field(
         default=1,
         ge=1,
         le=8192,
-        description="units that have to be left for a run to go on; it is in error with fewer",
+        description="smallest number of units with which a run continues; with fewer it is in "
+        "error",
     )
     source: Literal["generator", "replay", "user"] = Field(
         default="generator",
-        description="where multi-fragment packets come from: made up with checkable content, read "
-        "from `source_files`, or from a process of yours through shared memory",
+        description="source of multi-fragment packets (MFPs): generated with checkable content, "
+        "replayed from `source_files`, or a process of yours through shared memory",
     )
     source_files: str = Field(
         default="",
         max_length=4096,
-        description="replay: folder or file that `daqloom data generate` or a run has written",
+        description="replay: folder or file written by `daqloom data generate` or a run",
     )
     content: Literal["every", "once"] = Field(
         default="every",
-        description="generator: whether it fills each packet anew, or its buffer once, so that "
-        "filling costs the measurement nothing",
+        description="generator: whether it fills each packet anew, or its buffer only once, so "
+        "that filling costs no time in the measurement",
     )
     sink: Literal["check", "discard", "file", "user"] = Field(
         default="check",
-        description="where built events go: checked byte for byte and discarded, discarded "
-        "unread, written to `sink_files`, or to a process of yours through shared memory",
+        description="sink of built events: checked byte for byte and discarded, discarded unread, "
+        "written to `sink_files`, or passed to a process of yours through shared memory",
     )
     sink_files: str = Field(
-        default="", max_length=4096, description="file: folder of the files, for a later replay"
+        default="",
+        max_length=4096,
+        description="file: folder of the files, which can be replayed later",
+    )
+    when_unwritable: Literal["count", "stop"] = Field(
+        default="count",
+        description="file: a unit that cannot write events (to a full disk, for example) counts "
+        "them as not written and tries again while the others continue; or the run stops. Either "
+        "way `daqloom measure` has exit code 1",
     )
     when_full: Literal["discard", "wait"] = Field(
         default="discard",
-        description="a builder unit whose output buffer is full discards events, which are "
-        "counted, or waits for room, and everybody with it",
+        description="a builder unit with a full output buffer discards events, which are counted, "
+        "or waits for free space, which stops the whole event builder (backpressure)",
     )
     stream_buffer: PositiveBytes = Field(
         default=64_000_000,
         le=1 << 40,
-        description="memory between the source of a stream and its readout unit (B)",
+        description="buffer between the source of a stream and its readout unit (B)",
     )
     output_buffer: PositiveBytes = Field(
         default=256_000_000,
         le=1 << 40,
-        description="memory of a builder unit, in which events are built and read (B)",
+        description="buffer of a builder unit, in which events are built and read (B)",
     )
     duration: PositiveSeconds = Field(
         default=5.0,
-        description="real time of `daqloom measure`, warm-up included; other than run.duration, "
-        "which is virtual (s)",
+        description="wall-clock time of `daqloom measure`, warm-up included; run.duration is "
+        "virtual time and does not apply (s)",
     )
     warmup: Seconds = Field(
-        default=0.5, description="real time at the start that no metric counts (s)"
+        default=0.5, description="wall-clock time at the start that no metric counts (s)"
     )
     events: int = Field(
         default=0,
         ge=0,
         le=1 << 53,
-        description="ends `daqloom measure` after so many events, if `duration` is not over "
-        "before; 0: only by time",
+        description="ends `daqloom measure` after this number of events, if `duration` is not over "
+        "before; 0: `duration` alone ends it",
     )
     prometheus_port: int = Field(
         default=0,
@@ -236,17 +253,17 @@ class Measure(Part):
 
     @property
     def over_tcp(self) -> bool:
-        """Whether data goes through the kernel's TCP."""
+        """Return whether data goes through the kernel's TCP."""
         return re.match(r"libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
     def spans_machines(self) -> bool:
-        """Whether units of other machines may have to reach each other's."""
+        """Return whether units may be on several machines."""
         local = self.launch == "local" or ipaddress.ip_address(self.bind).is_loopback
         return self.transport != "shm" and not local
 
     def bearing(self) -> dict[str, Any]:
-        """What of it bears on a result and is not as usual, as JSON has it."""
+        """Return the keys that affect a result and differ from their defaults, as JSON."""
         usual = Measure().model_dump(mode="json")
         mine = self.model_dump(mode="json", exclude=set(WHEREABOUTS))
         return {key: value for key, value in mine.items() if value != usual[key]}
@@ -256,25 +273,25 @@ class Measure(Part):
         if self.fault_timeout < HEARTBEATS_PER_TIMEOUT * self.heartbeat:
             raise ValueError(
                 f"fault_timeout = {TIME.format(self.fault_timeout)} is less than "
-                f"{HEARTBEATS_PER_TIMEOUT} × heartbeat = {TIME.format(self.heartbeat)}; one late "
-                "heartbeat would expel a unit"
+                f"{HEARTBEATS_PER_TIMEOUT} × heartbeat = {TIME.format(self.heartbeat)}; a unit "
+                "would be lost for one late heartbeat"
             )
         if self.warmup >= self.duration:
             raise ValueError(
-                f"warmup = {TIME.format(self.warmup)} leaves nothing of duration = "
-                f"{TIME.format(self.duration)} to measure; shorten the one or lengthen the other"
+                f"warmup = {TIME.format(self.warmup)} leaves no time to measure of duration = "
+                f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
         if self.launch == "ssh" and not self.hosts:
-            raise ValueError('launch = "ssh" needs hosts, such as hosts = ["node1", "node2"]')
+            raise ValueError('launch = "ssh" requires hosts, such as hosts = ["node1", "node2"]')
         if not ipaddress.ip_address(self.bind).is_loopback and not self.certificates:
             raise ValueError(
-                f"bind = {self.bind} can be reached from other machines and needs certificates; "
+                f"bind = {self.bind} is reachable from other machines and requires certificates; "
                 "`daqloom control certificates DIR` makes them, certificates = DIR uses them"
             )
         for kind, needed in (("source", "replay"), ("sink", "file")):
             files = getattr(self, f"{kind}_files")
             if getattr(self, kind) == needed and not files:
-                raise ValueError(f'{kind} = "{needed}" needs {kind}_files, a folder')
+                raise ValueError(f'{kind} = "{needed}" requires {kind}_files, a folder')
         folder = inputs.folder_of(info)
         for key in ("certificates", "source_files", "sink_files"):
             if given := getattr(self, key):

@@ -1,59 +1,175 @@
-"""The scenario of a rack, described once for every method."""
+"""The scenario: a system, described once for every method."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
+from daqloom.scenario import inputs
+from daqloom.scenario.assumed import assumptions
+from daqloom.scenario.building import Building
+from daqloom.scenario.check import check
+from daqloom.scenario.choices import Choices
+from daqloom.scenario.document import forget, given, put, without_empty_tables
 from daqloom.scenario.event import Event
-from daqloom.scenario.hosts import Builders, Sources
-from daqloom.scenario.network import FRAME_OVERHEAD_BYTES, Links, Network
-from daqloom.scenario.quantities import SIZE
-from daqloom.scenario.switches import Switch, Switches
-from daqloom.scenario.system import System
+from daqloom.scenario.flows import Flows
+from daqloom.scenario.hosts import Hosts
+from daqloom.scenario.measure import Measure
+from daqloom.scenario.network import Network
+from daqloom.scenario.part import Part
+from daqloom.scenario.possible import check_possible, impossible
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.run import Run
 from daqloom.scenario.transport import Transport
+from daqloom.scenario.units import Builders, Readout
 
 if TYPE_CHECKING:
     from daqloom.result import Result
 
-MOST_CONNECTIONS = 4_000_000
+EVENTS_TO_SETTLE = 400
+"""Events of each builder in the default warm-up."""
+EVENTS_COUNTED = 1600
+"""Events of each builder counted after the default warm-up."""
+NOT_POSSIBLE_YET = (2e-3, 8e-3)
+"""Of a system that no method takes so far."""
+MOST_PACKETS = 2e8
+"""Most bytes that cross the rack in a run of default length: 600 million packet hops, about a
+minute of CPU time."""
+MOST_TIME_S = 1000.0
+"""Share of the warm-up in such a run."""
 
 
-class Scenario(System):
-    """One rack of builders behind Ethernet switches; a farm is many such racks."""
+FILES: dict[str, Callable[[Scenario], str]] = {
+    "event.size_histogram": lambda s: inputs.digest(*(s.event.histogram or ())),
+    "event.trace": lambda s: inputs.digest(s.event.arrival_times or b""),
+    "event.lhc.filling": lambda s: inputs.digest(s.event.lhc.pattern),
+    "network.dumps": lambda s: s.network.digest(),
+    "hosts.latency.file": lambda s: s.hosts.latency.digest(),
+    "readout.response.file": lambda s: s.readout.response.digest(),
+    "readout.card.acknowledge.file": lambda s: s.readout.card.acknowledge.digest(),
+    "readout.card.spike.file": lambda s: s.readout.card.spike.digest(),
+    "building.jitter.file": lambda s: s.building.jitter.digest(),
+}
+"""Keys that name a file that affects a result, and the digest of its content."""
 
-    event: Event = Field(default_factory=Event, description="sizes and arrivals")
-    sources: Sources = Field(default_factory=Sources, description="readout units")
+
+class Scenario(Part):
+    """An event-building system, as a scenario file describes it to all methods: five choices, each
+    of which goes with each as far as the methods can.
+
+    Values are SI numbers: whole bytes, bits per second, seconds, hertz.
+    """
+
+    name: str = Field(
+        default="",
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="short name in results; by default the file's name",
+    )
+    title: str = Field(default="", max_length=200, description="one line for lists")
+    description: str = Field(default="", max_length=10_000, description="description of the system")
+    event: Event = Field(default_factory=Event, description="what there is to build")
+    building: Building = Field(default_factory=Building, description="how it is built")
+    readout: Readout = Field(default_factory=Readout, description="readout units")
     builders: Builders = Field(default_factory=Builders, description="builder units")
-    network: Network = Field(default_factory=Network, description="frames")
-    links: Links = Field(default_factory=Links, description="cables")
-    switch: Switches = Field(default_factory=Switches, description="switches")
-    transport: Transport = Field(default_factory=Transport, description="TCP")
+    hosts: Hosts = Field(default_factory=Hosts, description="hosts of the units")
+    transport: Transport = Field(default_factory=Transport, description="how bytes travel")
+    network: Network = Field(default_factory=Network, description="over what")
+    flows: Flows = Field(default_factory=dict, description="writes of load generators, by name")
+    run: Run = Field(default_factory=Run, description="length and seed of a simulation")
+    measure: Measure = Field(default_factory=Measure, description="how a measurement runs")
 
     @property
     def mss(self) -> int:
-        """Payload of a full segment (B)."""
+        """Payload of a full TCP segment (B)."""
         return self.network.mtu - self.transport.header_bytes
 
+    @property
+    def is_rack(self) -> bool:
+        """Return whether the network is that of one rack on Ethernet."""
+        return self.network.technology == "ethernet" and self.network.shape == "rack"
+
+    @property
+    def nodes(self) -> int:
+        """Number of hosts with a unit; 0: all of the network."""
+        if self.building.protocol == "none":
+            return self.hosts.count
+        if self.builders.folded:
+            return self.readout.units
+        return self.readout.units + (self.builders.units or self.readout.units)
+
+    def readouts(self, nodes: int) -> int:
+        """Return how many of `nodes` hosts have a readout unit."""
+        if self.builders.folded or self.building.protocol == "none":
+            return nodes
+        return -(-nodes // 2)
+
+    def document(self) -> dict[str, Any]:
+        """Return the keys that apply, as JSON and as a file would have them."""
+        document = self.model_dump(mode="json")
+        for name in ("core", "tor"):
+            table = document["network"]["switch"][name]
+            used = getattr(self.network.switch, name).applicable_keys
+            document["network"]["switch"][name] = {k: v for k, v in table.items() if k in used}
+        for path, _ in list(Choices(document, type(self)).without_meaning()):
+            forget(document, path)
+        return without_empty_tables(document)
+
     def content(self) -> dict[str, Any]:
-        """See `System.content`."""
-        content = super().content()
-        event = content["event"]
-        event["size_histogram"] = _digest(*(self.event.histogram or ()))
-        times = self.event.arrival_times  # None if a file is named that the arrivals do not use
-        event["trace"] = _digest(*(() if times is None else (times,)))
-        event["lhc"]["filling"] = _digest(self.event.lhc.pattern)
+        """Return all that affects a result, as JSON: all keys except name, title, description and
+        seed; files by the digest of their content."""
+        content = self.document()
+        for key in ("name", "title", "description"):
+            content.pop(key, None)
+        del content["run"]["seed"]
+        for path in set(given(content)) & FILES.keys():
+            put(content, path, FILES[path](self))
+        if not (measure := self.measure.bearing()):
+            del content["measure"]  # the same scenario whether measured or not
+        else:
+            content["measure"] = measure
         return content
 
-    def analyse(self) -> Result:
-        """Closed forms; milliseconds. Raises ScenarioError where none applies."""
-        from daqloom.analyse import analyse
+    def hash(self) -> str:
+        """SHA-256 of `content`; results give the seed separately."""
+        canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
 
-        return analyse(self)
+    def assumed(self) -> dict[str, str]:
+        """Return keys that affect a result, were not given and have no neutral default: key → value
+        as text, such as `{"network.links.uplink.rate": "800 Gb/s"}`."""
+        return dict(assumptions(self))
+
+    def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> Scenario:
+        """Return the same system with some keys changed.
+
+        `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
+        """
+        from daqloom.scenario.load import override
+
+        return override(self, overrides)
+
+    def _repr_html_(self) -> str:
+        from daqloom.notebook import system_html
+
+        return system_html(self)
+
+    def analyse(self) -> Result:
+        """Evaluate the closed forms. Raises ScenarioError where none applies."""
+        check_possible(self)
+        if self.is_rack:
+            from daqloom.analyse import analyse
+
+            return analyse(self)
+        from daqloom.analyse.fabric import analyse_fabric
+
+        return analyse_fabric(self)
 
     def simulate(
         self,
@@ -61,84 +177,100 @@ class Scenario(System):
         seed: int | None = None,
         pcap: Mapping[str, Path] | None = None,
         trace: Path | None = None,
+        timeline: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> Result:
-        """Packet-level simulation; see `daqloom.simulate.simulate` for the arguments."""
+        """Simulate packet by packet; see `daqloom.simulate.simulate` for the arguments of racks,
+        `daqloom.simulate.fabric.simulate_fabric` for those of fabrics."""
+        from daqloom.analyse.beyond import with_bound
+
+        check_possible(self)
+        if not self.is_rack:
+            from daqloom.simulate.fabric import simulate_fabric
+
+            result = simulate_fabric(
+                self, seed=seed, trace=trace, timeline=timeline, progress=progress
+            )
+            return with_bound(self, result)
+        from daqloom.analyse.resonance import resonating
         from daqloom.simulate import simulate
 
-        return simulate(self, seed=seed, pcap=pcap, trace=trace, progress=progress)
+        result = simulate(self, seed=seed, pcap=pcap, trace=trace, progress=progress)
+        examined = with_bound(self, result)
+        return replace(examined, warnings=[*examined.warnings, *resonating(self, result)])
+
+    def usual_run(self) -> tuple[float, float]:
+        """Return the default warm-up and the default time counted after it (s).
+
+        On a rack, from a number of events of each builder, or as many as are affordable: windows
+        and queues have settled after some hundred events of each, and retransmission timeouts have
+        occurred. On a fabric, see `daqloom.topology.run_length`.
+        """
+        if impossible(self):
+            return NOT_POSSIBLE_YET
+        if not self.is_rack:
+            from daqloom.topology.run_length import run_length
+
+            return run_length(self)
+        rate, builders = self.event.rate, self.builders.units
+        warmup_s = max(EVENTS_TO_SETTLE * builders / rate, 2 * self.transport.rto_min)
+        counted_s = EVENTS_COUNTED * builders / rate
+        packets_hz = rate * max(self.readout.units, self.event.size / self.mss)
+        longest_s = min(MOST_PACKETS / packets_hz, MOST_TIME_S)
+        if self.event.arrival_times is not None:
+            longest_s = min(longest_s, self.event.arrival_times[-1])
+        share = min(1.0, longest_s / (warmup_s + counted_s))
+        return share * warmup_s, share * counted_s
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_choices(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, dict):
+            return handler(data)
+        choices = Choices(data, cls)
+        for path, condition in choices.without_meaning():
+            raise ValueError(choices.refusal(path, condition))
+        document, filled = choices.with_defaults()
+        scenario = handler(document)
+        # What the choices filled in was not set by the user: others may replace it.
+        for path in filled:
+            _unset(scenario, path, data)
+        return scenario
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self._check_run()
-        self._check_connections()
-        self._check_sizes()
-        uplinks = self.links.uplink.count
-        self._check_switch("switch.core", self.switch.core, self.sources.count + uplinks)
-        self._check_switch("switch.tor", self.switch.tor, uplinks + self.builders.count)
-        if self.transport.congestion == "dctcp" and not (
-            self.switch.core.ecn_threshold or self.switch.tor.ecn_threshold
-        ):
-            raise ValueError(
-                'transport.congestion = "dctcp" needs a switch that marks packets; set '
-                'switch.tor.ecn_threshold, such as "100 kB"'
-            )
+        self._fill_in_run()
+        check(self)
         return self
 
-    def _check_connections(self) -> None:
-        if self.sources.count * self.builders.count > MOST_CONNECTIONS:
-            raise ValueError(
-                f"sources.count × builders.count is more than {MOST_CONNECTIONS} connections; one "
-                "rack can stand for a farm of independent racks"
-            )
-
-    def _check_sizes(self) -> None:
-        if self.event.size < self.sources.count:
-            raise ValueError(
-                f"event.size = {SIZE.format(self.event.size)} is less than a byte for each of "
-                f"sources.count = {self.sources.count} sources"
-            )
-        weights = self.event.share
-        if weights != "equal" and len(weights) != self.sources.count:
-            raise ValueError(
-                f"event.share has {len(weights)} weights; expected one for each of sources.count = "
-                f"{self.sources.count} sources"
-            )
-        windows = {"receive_window": self.transport.receive_window}
-        if self.transport.congestion == "static":
-            windows["static_window"] = self.transport.static_window
-        if self.transport.tso_burst:
-            windows["tso_burst"] = self.transport.tso_burst
-        for key, window in windows.items():
-            if window < self.mss:
-                raise ValueError(
-                    f"transport.{key} = {SIZE.format(window)} is smaller than one segment of "
-                    f"{SIZE.format(self.mss)} (network.mtu less headers)"
-                )
-
-    def _check_switch(self, name: str, switch: Switch, connected: int) -> None:
-        frame = self.network.mtu + FRAME_OVERHEAD_BYTES
-        limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
-        for key, limit in limits.items():
-            if 0 < limit < frame:
-                raise ValueError(
-                    f"{name}.{key} = {SIZE.format(limit)} is smaller than one frame of "
-                    f"{SIZE.format(frame)}; no full packet would ever pass"
-                )
-        if 0 < switch.ports < connected:
-            raise ValueError(
-                f"{name}.ports = {switch.ports} is less than the {connected} ports that the "
-                "scenario connects to that switch; set it to as many, or to 0 for just those"
-            )
-        if switch.architecture == "shared-memory" and not switch.holds(frame, connected):
-            raise ValueError(
-                f"{name} holds no full frame of {SIZE.format(frame)} at one output, in whole cells "
-                "and with the shared pool all free; enlarge buffer, dedicated or port_limit"
-            )
+    def _fill_in_run(self) -> None:
+        """Fill in the lengths that the file leaves out; they do not count as set by the user, as
+        they change with other keys."""
+        given = self.run.model_fields_set
+        if {"duration", "warmup"} <= given:
+            return
+        warmup_s, counted_s = self.usual_run()
+        warmup_s = self.run.warmup if "warmup" in given else _told(warmup_s)
+        duration_s = _told(warmup_s + counted_s, digits=6)
+        if "duration" in given:
+            warmup_s = _told(warmup_s * min(1.0, self.run.duration / duration_s))
+            duration_s = self.run.duration
+        run = self.run.model_copy()
+        run.__dict__.update(duration=duration_s, warmup=warmup_s)
+        self.__dict__["run"] = run
 
 
-def _digest(*content: Any) -> str:
-    digest = hashlib.sha256()
-    for part in content:
-        digest.update(bytes(part))
-    return digest.hexdigest() if content else ""
+def _told(time_s: float, digits: int = 3) -> float:
+    """Return a time as a scenario file writes it, with this number of digits."""
+    return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))
+
+
+def _unset(scenario: Scenario, path: str, document: Mapping[str, Any]) -> None:
+    """Let a key, and tables around it that `document` does not have, count as not given."""
+    part: Any = scenario
+    table: Any = document
+    for name in path.split("."):
+        table = table.get(name) if isinstance(table, Mapping) else None
+        if table is None:
+            part.model_fields_set.discard(name)
+        part = getattr(part, name)

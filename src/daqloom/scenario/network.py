@@ -1,24 +1,84 @@
-"""[network] and [links]: frames and the cables between source, core, ToR and builder."""
+"""[network]: over what: technology, shape, and what both have of switches and cables."""
 
 from __future__ import annotations
 
-from pydantic import Field
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from daqloom.scenario.part import Part
-from daqloom.scenario.quantities import BitRate, BitRateOrNone, PositiveBytes, Seconds
+from pydantic import Field, ValidationInfo, model_validator
 
-FRAME_OVERHEAD_BYTES = 18
-"""Ethernet header and FCS: buffered with the frame."""
-WIRE_OVERHEAD_BYTES = 20
-"""Preamble and inter-frame gap: on the wire, never buffered."""
+from daqloom.scenario import inputs
+from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
+from daqloom.scenario.files import open_regular
+from daqloom.scenario.lanes import Lanes
+from daqloom.scenario.links import Links
+from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
+from daqloom.scenario.quantities import PositiveBytes
+from daqloom.scenario.switches import Switches
+
 SMALLEST_MTU_BYTES = 576
 LARGEST_MTU_BYTES = 65_000
+MOST_HOSTS = 8192
+
+_ETHERNET = When(".technology", ("ethernet",))
+_INFINIBAND = When(".technology", ("infiniband",))
+_FAT_TREE = When(".shape", ("fat-tree",))
+_IMPORTED = When(".shape", ("imported",))
 
 
-class Network(Part):
-    """[network]: what all links have in common."""
+class Shape(Part):
+    """Which technology and shape, on which the other keys depend."""
 
-    mtu: PositiveBytes = Field(
+    technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = Field(
+        default="ethernet", description="of links and switches"
+    )
+    shape: Annotated[
+        Literal["rack", "farm", "fat-tree", "imported"],
+        DefaultWith(".technology", {"infiniband": "fat-tree"}),
+    ] = Field(
+        default="rack",
+        description="one rack behind a core switch, racks behind core routers (farm), a regular "
+        "tree, or the dumps of a real network",
+    )
+
+
+class FatTree(Part):
+    """A regular tree."""
+
+    leaves: Annotated[int, _FAT_TREE, ASSUMED] = Field(
+        default=18, ge=1, le=1024, description="leaf switches"
+    )
+    spines: Annotated[int, _FAT_TREE, ASSUMED] = Field(
+        default=10, ge=1, le=1024, description="spine switches"
+    )
+    spine_links: Annotated[int, _FAT_TREE, ASSUMED] = Field(
+        default=2, ge=1, le=64, description="cables between each leaf and each spine"
+    )
+    hosts_per_leaf: Annotated[int, _FAT_TREE, ASSUMED] = Field(
+        default=20, ge=1, le=254, description="host ports of a leaf that are used"
+    )
+    pods: Annotated[int, _FAT_TREE] = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="number of such trees (pods) below a third level; 0: no third level",
+    )
+    cores: Annotated[int, _FAT_TREE] = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="core switches above each spine of every pod",
+    )
+    core_links: Annotated[int, _FAT_TREE] = Field(
+        default=1, ge=1, le=64, description="cables between a spine and each of its cores"
+    )
+
+
+class Network(FatTree, Shape):
+    """[network]: hosts, switches and cables."""
+
+    mtu: Annotated[PositiveBytes, _ETHERNET] = Field(
         default=1500,
         ge=SMALLEST_MTU_BYTES,
         le=LARGEST_MTU_BYTES,
@@ -27,47 +87,68 @@ class Network(Part):
             "on the wire (preamble, gap) (B)"
         ),
     )
-
-
-class SourceLink(Part):
-    """[links.source]: each source's cable to the core switch."""
-
-    rate: BitRate = Field(default=100_000_000_000, description="rate of each direction (b/s)")
-    delay: Seconds = Field(default=1e-6, description="propagation delay (s)")
-
-
-class Uplink(Part):
-    """[links.uplink]: core switch to top-of-rack (ToR) switch."""
-
-    rate: BitRate = Field(
-        default=800_000_000_000, description="rate of each uplink, each direction (b/s)"
+    racks: Annotated[int, When(".shape", ("farm",)), ASSUMED] = Field(
+        default=3, ge=1, le=1024, description="racks, each with so many builder units"
     )
-    delay: Seconds = Field(default=1e-6, description="propagation delay (s)")
-    count: int = Field(
-        default=1,
-        ge=1,
-        le=1024,
-        description="number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow",
-    )
-
-
-class AccessLink(Part):
-    """[links.access]: ToR switch to each builder."""
-
-    rate: BitRate = Field(default=25_000_000_000, description="rate of each direction (b/s)")
-    delay: Seconds = Field(default=1e-6, description="propagation delay (s)")
-    rate_limit: BitRateOrNone = Field(
-        default=0,
+    dumps: Annotated[str, _IMPORTED] = Field(
+        default="",
+        max_length=4096,
         description=(
-            "pace at which the ToR serves each builder, below the link's rate, as the software "
-            'switch does; preamble and gap count; "0 b/s" = none (b/s)'
+            "the name of a shipped fabric, or a folder with ibnetdiscover.txt and opensm-lfts.dump"
         ),
     )
+    routing: Annotated[str, _INFINIBAND] = Field(
+        default="",
+        max_length=40,
+        description=(
+            "forwarding tables: imported, d-mod-k, minimal or minimal:TIE; by default those of "
+            "the dumps, else d-mod-k"
+        ),
+    )
+    links: Links = Field(default_factory=Links, description="cables")
+    switch: Switches = Field(default_factory=Switches, description="switches")
+    lanes: Annotated[Lanes, _INFINIBAND] = Field(default_factory=Lanes, description="virtual lanes")
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the dumps."""
+        return shipped_fabrics().get(self.dumps, Path(self.dumps))
 
-class Links(Part):
-    """[links]: source NIC – core – ToR – builder NIC."""
+    def digest(self) -> str:
+        """The digest of the dumps' content; empty where there are none."""
+        if self.shape != "imported":
+            return ""
+        digest = hashlib.sha256()
+        for names in (CABLES, TABLES):
+            if path := first(self.folder, names):
+                with open_regular(path) as file:
+                    while part := file.read(1 << 20):
+                        digest.update(part)
+        return digest.hexdigest()
 
-    source: SourceLink = Field(default_factory=SourceLink, description="source to core")
-    uplink: Uplink = Field(default_factory=Uplink, description="core to ToR")
-    access: AccessLink = Field(default_factory=AccessLink, description="ToR to builder")
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        if self.shape == "imported":
+            self._find_dumps(inputs.folder_of(info))
+        elif self.technology == "infiniband" and self.shape == "fat-tree" and self.links.rate == 0:
+            raise ValueError(
+                'links.rate = "0 b/s" takes the rates of imported dumps; a fat-tree requires a '
+                'rate, such as "200 Gb/s" or HDR'
+            )
+        hosts = self.leaves * self.hosts_per_leaf * max(1, self.pods)
+        if self.shape == "fat-tree" and hosts > MOST_HOSTS:
+            raise ValueError(
+                f"the network has more than {MOST_HOSTS} hosts; reduce leaves or hosts_per_leaf"
+            )
+        return self
+
+    def _find_dumps(self, folder: Path) -> None:
+        if not self.dumps:
+            raise ValueError('shape = "imported" requires dumps, such as "cluster64" or a folder')
+        if not self.folder.is_absolute():
+            self.__dict__["dumps"] = str(inputs.resolve(self.dumps, folder))
+        if not self.folder.is_dir():
+            raise ValueError(
+                f'dumps = "{self.dumps[:200]}" is not a folder; expected one with '
+                "ibnetdiscover.txt, or the name of a fabric that `daqloom topology list` shows"
+            )

@@ -1,66 +1,59 @@
-"""Keys set from outside the file: `event.size=2 MB`."""
+"""Overrides of a scenario's keys, such as `event.size=2 MB`."""
 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
+from daqloom.scenario.choices import Choices, deciding
+from daqloom.scenario.document import forget, given, look, put
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys, knows, named_as, nearest
-from daqloom.scenario.infiniband_switches import USUAL, filled_in
 from daqloom.scenario.inputs import is_scheme
-from daqloom.scenario.switches import COMMON_KEYS, Switches
+from daqloom.scenario.models import FILES, Scenario
+from daqloom.scenario.switches import COMMON_KEYS, OF_A_PRODUCT, USUAL
+from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
-FILE_KEYS = frozenset(
-    {
-        "event.size_histogram",
-        "event.trace",
-        "event.lhc.filling",
-        "fabric.dumps",
-        "nodes.latency_file",
-        "measure.certificates",
-        "measure.source_files",
-        "measure.sink_files",
-    }
-)
+FILE_KEYS = FILES.keys() | {
+    "measure.certificates",
+    "measure.source_files",
+    "measure.sink_files",
+}
 """Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
 
 def option_of(overrides: Overrides) -> str:
-    """How a sentence about one of the keys begins: only texts are typed after --set."""
+    """Return the beginning of a sentence about one of the keys: only text is typed after --set."""
     return "" if isinstance(overrides, Mapping) else "--set "
 
 
-def parse(overrides: Overrides, system: type[BaseModel]) -> dict[str, Any]:
-    """Dotted path → value; raises ScenarioError for a path that is not known."""
+def parse(overrides: Overrides) -> dict[str, Any]:
+    """Return the overrides as dotted path → value; raises ScenarioError for an unknown path."""
     option = option_of(overrides)
     if isinstance(overrides, str):
         overrides = [overrides]
     if not isinstance(overrides, Mapping):
         overrides = dict(_split(text) for text in overrides)
     for path in overrides:
-        if knows(path, system):
+        if knows(path):
             continue
-        known = [named_as(path, key) for key in known_keys(system)]
+        known = [named_as(path, key) for key in known_keys()]
         inside = [name for name in known if name.startswith(path + ".")]
         if inside:
             raise ScenarioError(
                 f'{option}{path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
             )
         shown = path[:80]
-        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path, system)}')
+        raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path)}')
     return {path: _from_here(path, value) for path, value in overrides.items()}
 
 
 def _from_here(path: str, value: Any) -> Any:
-    """A file named in an override is meant from the working folder, not from the scenario's."""
+    """Return the path of a file in an override, relative to the working folder."""
     if path not in FILE_KEYS or not isinstance(value, str) or not value:
         return value
     return value if is_scheme(value) or value in shipped_fabrics() else os.path.abspath(value)
@@ -74,55 +67,42 @@ def _split(text: str) -> tuple[str, Any]:
         )
     value = value.strip()
     try:
-        parsed = tomllib.loads(f"value = {value}")
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        parsed = {}
+        parsed = parse_toml(f"value = {value}")
+    except IntegerError:
+        raise ScenarioError(
+            f"--set {path.strip()[:80]} is a whole number of more than 64 bits"
+        ) from None
+    except TomlError:
+        parsed = {}  # text without quotes
     # More than the one key means that the text smuggled in a line of its own.
     return path.strip(), parsed["value"] if parsed.keys() == {"value"} else value
 
 
 def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Put `changes` (dotted path → value) into a scenario's `document`."""
+    """Put `changes` (dotted path → value) into a scenario's `document`, and remove what means
+    nothing beside choices that they change."""
     _forget_replaced_models(document, changes)
     for path, value in changes.items():
-        _set(document, path, value)
+        put(document, path, value)  # where there is no such table, validation will say so
+    if deciding(Scenario) & changes.keys():
+        for path, _ in list(Choices(document, Scenario).without_meaning()):
+            if path not in changes:
+                forget(document, path)
 
 
 def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Another switch starts from its own numbers, not from those of the one it replaces."""
-    for name in Switches.model_fields:
-        path = ("switch", name)
-        if _is_replaced(document, changes, path, "model", "infinite"):
-            table = document["switch"][name]
-            document["switch"][name] = {key: table[key] for key in table.keys() & COMMON_KEYS}
-    if _is_replaced(document, changes, ("fabric",), "switch", USUAL):
-        for key in filled_in(document["fabric"]).keys() & document["fabric"].keys():
-            del document["fabric"][key]
+    """Remove the numbers of a switch model that an override replaces."""
+    for table in ("network.switch.core", "network.switch.tor"):
+        if _is_replaced(document, changes, f"{table}.model", "infinite"):
+            for key in look(document, table).keys() - COMMON_KEYS:
+                forget(document, f"{table}.{key}")
+    if _is_replaced(document, changes, "network.switch.model", USUAL):
+        for path in OF_A_PRODUCT & set(given(document)):
+            forget(document, path)
 
 
 def _is_replaced(
-    document: dict[str, Any],
-    changes: Mapping[str, Any],
-    path: tuple[str, ...],
-    key: str,
-    usual: str,
+    document: dict[str, Any], changes: Mapping[str, Any], model: str, usual: str
 ) -> bool:
-    table, new = _table(document, *path), changes.get(".".join((*path, key)))
-    return bool(table) and new is not None and new != (table or {}).get(key, usual)
-
-
-def _table(document: dict[str, Any], *path: str) -> dict[str, Any] | None:
-    table: Any = document
-    for name in path:
-        table = table.get(name) if isinstance(table, dict) else None
-    return table if isinstance(table, dict) else None
-
-
-def _set(document: dict[str, Any], path: str, value: Any) -> None:
-    *tables, key = path.split(".")
-    for name in tables:
-        inner = document.setdefault(name, {})
-        if not isinstance(inner, dict):
-            return  # validation will say that this is no table
-        document = inner
-    document[key] = value
+    table, new = look(document, model.rpartition(".")[0]), changes.get(model)
+    return isinstance(table, dict) and new is not None and new != table.get("model", usual)

@@ -1,17 +1,60 @@
-"""What every table of a scenario shares."""
+"""The base of all tables of a scenario."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class Part(BaseModel):
-    """A table of the scenario file: immutable, and no key that it does not know."""
+    """A table of the scenario file: immutable, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
+@dataclass(frozen=True)
+class When:
+    """Marks a key, or a table, that a scenario has only beside some choices.
+
+    `key` is that of the choice, dotted from the root of the file, or with a dot in front that of
+    the same table. The mark holds where its value is one of `among`, or, if that is empty, is
+    neither 0 nor empty, and where the choice itself is a key of the scenario. A key that does not
+    apply is refused, and neither shown nor part of the digest.
+    """
+
+    key: str
+    among: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DefaultWith:
+    """Gives a key another default beside some choices: the value of `key`, as of `When` → text or
+    number as in a file."""
+
+    key: str
+    values: Mapping[str, object]
+    when: When | None = None
+    """A condition on it."""
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """Marks a key whose default is a guess at the user's system, listed as assumed if not given.
+
+    Neutral defaults are not marked: those that switch something off (no cost, no limit), and those
+    of a standard or an operating system.
+    """
+
+    unless_given: str = ""
+    """A key, dotted as in `When`, which determines the value where it is given."""
+    when: tuple[When, ...] = ()
+    """With which choices the default is a guess; the key may apply beside others too."""
+
+
+ASSUMED = Assumed()
+
 Number = Annotated[float, Field(strict=False, ge=0)]
-"""A plain number without unit; whole numbers may be written without a point."""
+"""Number without unit; whole numbers may be written without a point."""

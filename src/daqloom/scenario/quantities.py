@@ -7,6 +7,7 @@ Sizes are whole bytes, rates whole bits per second, times seconds and frequencie
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated, Any
@@ -16,12 +17,12 @@ from pydantic.fields import FieldInfo
 from quantiphy import InvalidNumber, Quantity
 
 LONGEST_QUANTITY = 64
-"""Characters; longer text is no quantity."""
+"""Most characters of a quantity."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One kind of quantity: its SI unit, the units it is read in, and the range that makes sense.
+    """A dimension: its SI unit, the units in which it is read, and its valid range.
 
     The bounds keep every product that the simulator forms inside 64 bits of whole picoseconds.
     """
@@ -40,11 +41,17 @@ class Dimension:
         if isinstance(text, bool) or not isinstance(text, str):
             if isinstance(text, (int, float)) and not isinstance(text, bool):
                 raise ValueError(f"has no unit; write it as a {self._expected}")
-            raise ValueError(f"is no quantity; write it as a {self._expected}")
+            raise ValueError(f"is not a quantity; write it as a {self._expected}")
+        if "," in text:  # quantiphy would pass over it, and read 2,5 MB as 25 MB
+            pointed = text.strip().replace(",", "." if text.count(",") == 1 else "")
+            raise ValueError(
+                "has a comma; write it with a point before decimals and with nothing between "
+                f'thousands, such as "{pointed[:LONGEST_QUANTITY]}"'
+            )
         try:
             value, unit = _read(text)
         except InvalidNumber:
-            raise ValueError(f"is no quantity; write it as a {self._expected}") from None
+            raise ValueError(f"is not a quantity; write it as a {self._expected}") from None
         if unit == "":
             raise ValueError(f"has no unit; write it as a {self._expected}")
         if unit not in self.scale:
@@ -66,7 +73,7 @@ class Dimension:
         return round(value)
 
     def format(self, value: float) -> str:
-        """`value` with this dimension's unit."""
+        """Return `value` with this dimension's unit."""
         return format_quantity(value, self.unit)
 
     @property
@@ -82,12 +89,14 @@ class Dimension:
 
 
 def _read(text: str) -> tuple[float, str]:
-    """Number and unit, with the prefix applied; quantiphy leaves it alone after an exponent.
+    """Return number and unit, with the prefix applied, which quantiphy omits after an exponent.
 
     Raises InvalidNumber.
     """
     if len(text) > LONGEST_QUANTITY:
         raise ValueError("is too long for a quantity")
+    if clock := _CLOCK.fullmatch(text.strip()):  # quantiphy would read "10 min" as 10 milli-inches
+        return float(clock[1]), clock[2]
     quantity = Quantity(text.strip(), binary=True)
     if "e" in text.lower() and quantity.units and quantity.units not in _UNITS:
         prefixed = Quantity(f"1 {quantity.units}", binary=True)
@@ -97,7 +106,8 @@ def _read(text: str) -> tuple[float, str]:
 
 _BYTES = {"B": 1}
 _BITRATE = {"b/s": 1, "bit/s": 1, "bps": 1, "B/s": 8}
-_TIME = {"s": 1}
+_TIME = {"s": 1, "min": 60, "h": 3600}
+_CLOCK = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(min|h)")
 _FREQUENCY = {"Hz": 1}
 _UNITS = _BYTES | _BITRATE | _TIME | _FREQUENCY
 
@@ -106,7 +116,7 @@ _BINARY = {10: "Ki", 20: "Mi", 30: "Gi", 40: "Ti"}
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """The shortest usual notation that reads back as exactly `value`: 5000000, "B" → "5 MB"."""
+    """Return the shortest notation that reads back as exactly `value`: 5000000, "B" → "5 MB"."""
     if value == 0:
         return f"0 {unit}"
     if unit == "B" and value % 1024 == 0 and value % 1000 != 0:
@@ -121,12 +131,12 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def dimension_of(field: FieldInfo) -> Dimension | None:
-    """What kind of quantity a model's field holds, if any."""
+    """Return the dimension of a model's field, if it has one."""
     return next((item for item in field.metadata if isinstance(item, Dimension)), None)
 
 
 def reading(dimension: Dimension) -> Any:
-    """What makes a number of a model's field one of these: `Annotated[int, *reading(SIZE)]`."""
+    """Return the annotations of a quantity: `Annotated[int, *reading(SIZE)]`."""
     return (
         BeforeValidator(dimension.parse),
         PlainSerializer(dimension.format, return_type=str, when_used="json"),

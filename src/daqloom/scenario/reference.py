@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from daqloom.scenario.event import LeakyBucket
-from daqloom.scenario.explain import named_tables
-from daqloom.scenario.fabric import FabricScenario
-from daqloom.scenario.hosts import Stage
+from daqloom.scenario.choices import Key, keys_of, named_tables, table_of
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.event import Group, LeakyBucket
 from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.push import Group
-from daqloom.scenario.quantities import TIME, dimension_of
+from daqloom.scenario.part import Assumed
+from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.switches import ARCHITECTURES, DEFAULTS, Switch
 
 HEAD = """\
@@ -23,96 +22,104 @@ HEAD = """\
 
 <!-- Written by `python -m daqloom.scenario.reference`; edit src/daqloom/scenario instead. -->
 
-A scenario is a TOML file that describes one event-building system; `analyse` and `simulate` take
-the same file. A scenario is given by name ({names}) or by the path of its file. `daqloom show NAME`
-prints one with every default. `--set event.size="2 MB"` overrides any key below.
+A scenario is a TOML file that describes one event-building system by five choices: what there is to
+build (`[event]`), how (`[building]`), who does it (`[readout]`, `[builders]`, `[hosts]`), how bytes
+travel (`[transport]`), and over what (`[network]`). All methods take the same file. A scenario is
+given by name
+({names})
+or by the path of its file. `daqloom show NAME` prints one with every default. `--set
+event.size="2 MB"` overrides any key below.
 
 Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
-(`"25 Gb/s"`), times in seconds (`"170 ns"`), frequencies in hertz (`"12 kHz"`). Prefixes are
-decimal; `Ki`, `Mi`, `Gi` are binary. A quantity without a unit, a negative one and one of another
-dimension are refused, and so is a key that is not listed here. Files are text, relative to the
-scenario's folder (to the working folder in `--set`); `#` starts a comment in them.
-"""
+(`"25 Gb/s"`), times in seconds (`"170 ns"`, also `"2 min"`, `"1 h"`), frequencies in hertz
+(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A quantity without a unit, a
+negative one and one of another dimension are refused, and so is a key that is not listed here.
+Files are text, relative to the scenario's folder (to the working folder in `--set`); `#` starts a
+comment in them.
 
-FABRIC = """
-# Scenario keys of a fabric
+A default with a star is a guess at your system, not a neutral one (which switches something off, or
+is what a standard or Linux has). Where such a key bears on the system and is not given, `daqloom
+show` and the result of each method list it as assumed.
 
-A scenario with any of the tables below is that of an event builder on an InfiniBand fabric, which
-builds events by linear shifting or as DAQPIPE does, or of hosts that just write to each other:
-`simulate` takes it. A key whose meaning begins
-with a value (`count:`, `shift:`) means nothing where another value is chosen. The keys at the top
-of the file and `[run]` are the same; there `duration` is {duration} and `warmup` {warmup} unless
-given.
+A key with an entry in the column *with* means something beside these choices only: elsewhere it is
+refused. `--set` of a choice drops the file's keys that mean nothing beside it.
+
+A **multi-fragment packet (MFP)** has consecutive fragments of one source, `event.packing` of them.
+The MFPs of all sources with the same number are a **multi-event packet (MEP)**: it goes to one
+builder unit, which builds that many events at once. An event builder is **folded** if each host has
+both a readout unit and a builder unit.
 """
 
 SWITCH = """
-`[switch.core]` stands between the sources and the uplinks, `[switch.tor]` before the builders.
-Both have the same keys. What `buffer` and its companions default to depends on `model`; a dash
-means that the key means nothing to that model and is refused there. Overriding `model` drops the
-file's numbers for the model it replaces.
+`[network.switch.core]` is between the readout units and the uplinks, `[network.switch.tor]` in
+front of the builder units. Both have the same keys. The defaults of `buffer` and related keys
+depend on `model`; a dash means that the model does not have the key and refuses it. Overriding
+`model` drops the file's numbers for the model that it replaces.
 """
 
 
 def reference() -> str:
-    """The page's text."""
+    """Return the text of the page."""
     names = ", ".join(f"`{name}`" for name in presets())
-    run = FabricScenario.model_fields["run"].annotation
-    assert isinstance(run, type)
-    given = {key: TIME.format(run.model_fields[key].default) for key in ("duration", "warmup")}
-    of_fabrics = ("fragments", "nodes", "shift", "daqpipe", "flows", "fabric", "measure")
-    return "\n".join(
-        [
-            HEAD.format(names=names),
-            *_sections(Scenario, ""),
-            FABRIC.format(**given),
-            *_sections(FabricScenario, "", of_fabrics),
-            "",
-        ]
-    )
+    return "\n".join([HEAD.format(names=names), *_sections(Scenario, ""), ""])
 
 
-def _sections(
-    model: type[BaseModel], path: str, only: Container[str] | None = None
-) -> Iterator[str]:
+def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     own = {
         key: field
         for key, field in model.model_fields.items()
-        if not _is_table(field) and not named_tables(field)
+        if not table_of(field) and not named_tables(field)
     }
-    if own and only is None:
+    if own:
         yield f"## `[{path}]`" if path else "## At the top of the file"
-        yield from ["", *_rows(own), ""]
+        yield from ["", *_rows(own, path), ""]
     for key, field in model.model_fields.items():
-        if path == "" and key == "switch":
+        inner = f"{path}.{key}" if path else key
+        if inner == "network.switch.core":
             yield from _switch_section()
-        elif _is_table(field) and (only is None or key in only):
-            assert isinstance(field.annotation, type)
-            yield from _sections(field.annotation, f"{path}.{key}" if path else key)
-        elif (named := named_tables(field)) and (only is None or key in only):
+        elif (table := table_of(field)) and table is not Switch:
+            yield from _sections(table, inner)
+        elif named := named_tables(field):
             yield from _sections(named, f"{key}.NAME")
 
 
-def _rows(fields: dict[str, FieldInfo]) -> Iterator[str]:
-    yield "| key | default | values | meaning |"
-    yield "|---|---|---|---|"
-    for key, field in fields.items():
-        yield f"| `{key}` | {_default(field)} | {_values(field)} | {_sentence(field)} |"
+def _rows(fields: dict[str, FieldInfo], path: str) -> Iterator[str]:
+    yield "| key | default | with | values | meaning |"
+    yield "|---|---|---|---|---|"
+    keys = keys_of(Scenario)
+    for name, field in fields.items():
+        key = keys.get(f"{path}.{name}" if path else name)
+        yield (
+            f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
+            f"| {_sentence(field)} |"
+        )
         entries: dict[str, type[BaseModel]] = {
-            "processing": Stage,
+            "processing": Distribution,
             "complex_dead_time": LeakyBucket,
             "groups": Group,
         }
-        inside = entries[key].model_fields if key in entries else {}
+        inside = entries[name].model_fields if name in entries else {}
         for inner, described in inside.items():
             yield (
-                f"| `{key}[].{inner}` | {_default(described)} | {_values(described)} "
+                f"| `{name}[].{inner}` | {_default(described)} | | {_values(described)} "
                 f"| {_sentence(described)} |"
             )
 
 
+def _with(key: Key | None) -> str:
+    """Return the choices beside which a key means something."""
+    if key is None:
+        return ""
+    told = []
+    for condition in key.conditions:
+        name = condition.key.rpartition(".")[2]
+        told.append(f"{name} {', '.join(condition.among)}" if condition.among else name)
+    return "; ".join(told)
+
+
 def _switch_section() -> Iterator[str]:
     fields = Switch.model_fields
-    yield "## `[switch.core]`, `[switch.tor]`"
+    yield "## `[network.switch.core]`, `[network.switch.tor]`"
     yield SWITCH
     yield "| key | values | meaning |"
     yield "|---|---|---|"
@@ -133,22 +140,32 @@ def _switch_section() -> Iterator[str]:
     yield ""
 
 
-def _is_table(field: FieldInfo) -> bool:
-    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-
-
-def _default(field: FieldInfo) -> str:
+def _default(field: FieldInfo, key: Key | None = None) -> str:
     if field.is_required():
         return "required"
+    extra = field.json_schema_extra
+    if isinstance(extra, dict) and "default" in extra:
+        return str(extra["default"])
+    if key and (by := key.default_with):
+        told = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
+        return ", ".join([*told, f"else `{_shown(field)}`"]) + _mark(field)
+    shown = _shown(field)
+    return f"`{shown}`{_mark(field)}" if shown else "none"
+
+
+def _shown(field: FieldInfo) -> str:
     dimension = dimension_of(field)
-    if dimension:
-        return f"`{dimension.format(field.default)}`"
-    value: Any = field.default
+    return dimension.format(field.default) if dimension else _plain(field.default)
+
+
+def _plain(value: Any) -> str:
     if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if value in ("", ()):
-        return "none"
-    return f"`{value}`"
+        return str(value).lower()
+    return "" if value in ("", ()) else str(value)
+
+
+def _mark(field: FieldInfo) -> str:
+    return " *" if any(isinstance(item, Assumed) for item in field.metadata) else ""
 
 
 def _values(field: FieldInfo) -> str:

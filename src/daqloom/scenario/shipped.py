@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def shipped(kind: str) -> dict[str, Path]:
-    """The TOML files of a kind (`scenarios`, `studies`), by name."""
+    """Return the TOML files of a kind (`scenarios`, `studies`), by name."""
     folder = shipped_folder(kind)
     return {path.stem: path for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem)}
 
 
 def shipped_folder(kind: str) -> Path:
-    """Where the files of a kind are."""
+    """Return the folder of the files of a kind."""
     package = Path(__file__).resolve().parent.parent
     installed = package / kind
     # A source tree keeps them at its root; the build copies them into the package.

@@ -1,6 +1,6 @@
-"""A resolved scenario as TOML: every key, every default, units; it reads back as the same system.
+"""A resolved scenario as TOML: all keys with defaults and units; it reads back as the same system.
 
-Switch keys that mean nothing to the switch's model are left out, as in any scenario file.
+Keys that mean nothing beside the choices made are left out, as in any scenario file.
 """
 
 from __future__ import annotations
@@ -10,17 +10,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.system import System
 
 
-def to_toml(scenario: System) -> str:
-    """The text of a scenario file; ends with a newline."""
-    content = scenario.model_dump(mode="json")
-    if isinstance(scenario, Scenario):
-        for name, table in content["switch"].items():
-            used = getattr(scenario.switch, name).applicable_keys
-            content["switch"][name] = {key: value for key, value in table.items() if key in used}
-    return "\n".join(_table(content)).lstrip("\n") + "\n"
+def to_toml(scenario: Scenario) -> str:
+    """Return the text of a scenario file; it ends with a newline."""
+    return "\n".join(_table(scenario.document())).lstrip("\n") + "\n"
+
+
+def assumed_comment(scenario: Scenario) -> str:
+    """Return the assumptions of `scenario` as comment lines for the head of its text, if any."""
+    assumed = scenario.assumed()
+    if not assumed:
+        return ""
+    lines = [
+        "Assumed, as the scenario does not give:",
+        *(f"  {k} = {v}" for k, v in assumed.items()),
+    ]
+    return "".join(f"# {line}\n" for line in lines) + "\n"
 
 
 def _table(table: Mapping[str, Any], path: str = "") -> Iterator[str]:

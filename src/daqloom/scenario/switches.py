@@ -1,17 +1,20 @@
-"""[switch.core] and [switch.tor]: packet buffers.
+"""[network.switch.core] and [network.switch.tor]: packet buffers.
 
-A model is a way of sharing the buffer; the products are such models with their numbers filled in.
+A model is an architecture of the buffer; products are models with their numbers filled in.
 Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
-from daqloom.scenario.part import Number, Part
-from daqloom.scenario.quantities import SIZE, Bytes
+from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
+from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeconds, Seconds
+
+_ETHERNET = When("network.technology", ("ethernet",))
+_INFINIBAND = When("network.technology", ("infiniband",))
 
 Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
 Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail"]
@@ -50,9 +53,22 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold"})
 
+USUAL = "hdr-40"
+OF_A_PRODUCT = frozenset(
+    {
+        "network.switch.radix",
+        "network.switch.latency",
+        "network.switch.buffer",
+        "network.links.rate",
+    }
+)
+"""Keys whose defaults are those of an InfiniBand switch product. Sources: ports and rates by data
+sheet; 64 KiB for each port and virtual lane is what the flit-level study measured on the SB7700,
+and is assumed of the other. Latencies are those of data sheets, from port to port."""
+
 
 class Switch(Part):
-    """[switch.core], [switch.tor]: one output-queued switch."""
+    """[network.switch.core], [network.switch.tor]: one output-queued switch."""
 
     model: Model = Field(
         default="infinite",
@@ -63,58 +79,58 @@ class Switch(Part):
             "shared-memory, acx7100-48l is voq, with their numbers"
         ),
     )
-    buffer: Bytes = Field(
+    buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = Field(
         default=0,
         description=(
-            "whole packet buffer, dedicated part included; the shared pool is what remains. Only "
-            'drop-tail may have "0 B": bounded by its queues alone (B)'
+            "total packet buffer, dedicated part included; the rest is the shared pool. Only "
+            'drop-tail may have "0 B": limited by its queues alone (B)'
         ),
     )
     dedicated: Bytes = Field(
         default=0, description="part of the buffer spread evenly over the ports (B)"
     )
-    alpha: Number = Field(
-        default=1.0,
-        gt=0,
-        le=1e6,
-        description=(
-            "dynamic threshold: an output may hold alpha × the free shared pool, besides its "
-            "dedicated part; 1e6 is in effect no threshold"
-        ),
+    alpha: Annotated[Number, Assumed(when=(When(".model", ("shared-memory", "qfx5120-48y")),))] = (
+        Field(
+            default=1.0,
+            gt=0,
+            le=1e6,
+            description=(
+                "dynamic threshold: an output may hold alpha × the free shared pool, besides its "
+                "dedicated part; 1e6 is in effect no threshold"
+            ),
+        )
     )
     port_limit: Bytes = Field(
         default=0,
         description=(
-            "most that one output (voq: one virtual output queue) may hold in all; "
+            "largest occupancy of one output (voq: of one virtual output queue); "
             '"0 B" = no such limit (B)'
         ),
     )
-    cell_size: Bytes = Field(
+    cell_size: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = Field(
         default=0,
         description='packets occupy whole cells of this size; "0 B" = counted by the byte (B)',
     )
-    cell_metadata: Bytes = Field(
-        default=0, description="taken from the first cell of every packet (B)"
+    cell_metadata: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = Field(
+        default=0, description="metadata in the first cell of each packet (B)"
     )
     ports: int = Field(
         default=0,
         ge=0,
         le=10_000,
-        description=(
-            "ports over which the dedicated part is spread; 0 = those that the scenario connects"
-        ),
+        description=("ports that share the dedicated part; 0 = those that the scenario connects"),
     )
-    queue_packets: int = Field(
+    queue_packets: Annotated[int, Assumed(when=(When(".model", ("drop-tail",)),))] = Field(
         default=0,
         ge=0,
         le=1_000_000_000,
-        description="most packets that one output of drop-tail may hold; 0 = no such limit",
+        description="largest number of packets in one drop-tail queue; 0 = no such limit",
     )
     ecn_threshold: Bytes = Field(
         default=0,
         description=(
-            "a packet that finds more than this queued at its output is marked with congestion "
-            'experienced; "0 B" = never (B)'
+            "ECN threshold: a packet is marked with congestion experienced if more than this is "
+            'queued at its output; "0 B" = never (B)'
         ),
     )
     cost: Number = Field(
@@ -123,16 +139,16 @@ class Switch(Part):
 
     @property
     def architecture(self) -> Architecture:
-        """The way of sharing behind `model`, whether that names a way or a product."""
+        """The buffer architecture of `model`, which may be that of a product."""
         return ARCHITECTURES[self.model]
 
     @property
     def shared(self) -> int:
-        """The shared pool (B)."""
+        """Size of the shared pool (B)."""
         return self.buffer - self.dedicated
 
     def holds(self, frame_bytes: int, connected_ports: int) -> bool:
-        """Whether one output of shared memory, all else empty, has room for a frame."""
+        """Return whether a frame fits at one output of a shared memory that is otherwise empty."""
         cell = self.cell_size or 1
         dedicated = self.dedicated // (self.ports or connected_ports) // cell
         room = dedicated + self.shared // cell
@@ -142,7 +158,7 @@ class Switch(Part):
 
     @property
     def applicable_keys(self) -> frozenset[str]:
-        """The keys that mean something for this model."""
+        """Return the keys that this model has."""
         return COMMON_KEYS | DEFAULTS[self.model].keys()
 
     @model_validator(mode="wrap")
@@ -158,7 +174,7 @@ class Switch(Part):
             if key in cls.model_fields and key not in COMMON_KEYS and key not in known:
                 users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
                 raise ValueError(
-                    f'{key} means nothing to model = "{model}"; leave it out, or choose a model '
+                    f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
                     f"that has it: {users}"
                 )
         switch = handler(known | data)
@@ -170,7 +186,7 @@ class Switch(Part):
     def _check(self) -> Self:
         size = SIZE.format
         if self.architecture in ("shared-memory", "voq") and self.buffer == 0:
-            raise ValueError('buffer is zero; a switch that never drops is model = "infinite"')
+            raise ValueError('buffer is zero; for a switch that never drops use model = "infinite"')
         if self.dedicated > self.buffer:
             raise ValueError(
                 f"dedicated = {size(self.dedicated)} is more than the whole buffer of "
@@ -183,7 +199,7 @@ class Switch(Part):
             )
         if self.cell_metadata and self.cell_metadata >= self.cell_size:
             raise ValueError(
-                f"cell_metadata = {size(self.cell_metadata)} leaves no room in a cell of "
+                f"cell_metadata = {size(self.cell_metadata)} leaves no space for data in a cell of "
                 f"{size(self.cell_size)}"
             )
         if self.architecture == "drop-tail" and not (
@@ -196,8 +212,71 @@ class Switch(Part):
         return self
 
 
-class Switches(Part):
-    """[switch]: the two switches on the way."""
+class InfinibandSwitch(Part):
+    """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
 
-    core: Switch = Field(default_factory=Switch, description="between sources and uplinks")
-    tor: Switch = Field(default_factory=Switch, description="top of rack, before the builders")
+    model: Annotated[Literal["sb7700", "hdr-40"], _INFINIBAND] = Field(
+        default="hdr-40",
+        description=(
+            "switch product, whose radix, links.rate, latency and buffer apply where these keys "
+            "are not given"
+        ),
+    )
+    radix: Annotated[
+        int,
+        When("network.shape", ("fat-tree",)),
+        DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
+        Assumed(unless_given=".model"),
+    ] = Field(default=40, ge=2, le=254, description="ports of a switch")
+    latency: Annotated[
+        PositiveSeconds,
+        _INFINIBAND,
+        DefaultWith(".model", {"sb7700": "90 ns", "hdr-40": "130 ns"}),
+        Assumed(unless_given=".model"),
+    ] = Field(
+        default=130e-9, description="delay from a flit's arrival at a switch until it can leave (s)"
+    )
+    buffer: Annotated[PositiveBytes, _INFINIBAND, Assumed(unless_given=".model")] = Field(
+        default=64 * 1024, description="input buffer of a port for each virtual lane (B)"
+    )
+    input_queue: Annotated[Literal["virtual-output", "fifo"], _INFINIBAND] = Field(
+        default="virtual-output",
+        description="queues at an input: one per output, or one for all outputs",
+    )
+    crossbar_speedup: Annotated[int, _INFINIBAND, ASSUMED] = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description=(
+            "packets that one input may send at a time; with 1, a small message can wait for the "
+            "end of a data stream"
+        ),
+    )
+    credit_release: Annotated[Literal["at-tail", "per-block"], _INFINIBAND] = Field(
+        default="at-tail",
+        description="how a packet's buffer is freed: with its last byte, or block by block",
+    )
+    credit_update_interval: Annotated[Seconds, _INFINIBAND] = Field(
+        default=0.0, description="least time between two credit updates of a lane (s)"
+    )
+    credit_update_size: Annotated[PositiveBytes, _INFINIBAND] = Field(
+        default=8, le=64, description="size of a credit update on the wire (B)"
+    )
+    head_of_queue_lifetime: Annotated[Seconds, _INFINIBAND] = Field(
+        default=0.0,
+        description=(
+            "head-of-queue lifetime: a packet that has been first in its queue in a switch for "
+            'this time is discarded; "0 s": never (s)'
+        ),
+    )
+
+
+class Switches(InfinibandSwitch):
+    """[network.switch]: the switches."""
+
+    core: Annotated[Switch, _ETHERNET] = Field(
+        default_factory=Switch, description="between readout units and uplinks"
+    )
+    tor: Annotated[Switch, _ETHERNET] = Field(
+        default_factory=Switch, description="top of rack, before the builder units"
+    )

@@ -1,4 +1,4 @@
-"""[transport]: TCP."""
+"""[transport]: how bytes travel: TCP, or RDMA over reliable connections."""
 
 from __future__ import annotations
 
@@ -6,106 +6,137 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.part import Part
+from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 
 IP_TCP_HEADER_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
+BLOCK_BYTES = 64
+"""Size (bytes) of the blocks in which flow control counts buffers."""
+LARGEST_MTU_BYTES = 4096
+HEADER_BYTES = 8 + 12 + 4 + 2
+"""Header bytes of each packet: local route header, base transport header, two CRCs."""
+ADDRESS_BYTES = 16
+"""Further header bytes of the first packet of an RDMA write."""
+IMMEDIATE_BYTES = 4
+"""Further header bytes of its last packet."""
+WRITE_BYTES = ADDRESS_BYTES + IMMEDIATE_BYTES
+"""Further header bytes of an RDMA write."""
+ACKNOWLEDGE_BYTES = HEADER_BYTES + 4
+"""Size of the packet that acknowledges a message."""
+LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
+"""Header bytes of the packet of a single-packet RDMA write with immediate data."""
+
+_TCP = When(".kind", ("tcp",))
+_RDMA = When(".kind", ("rdma",))
+_RETRIED = When(".connection", ("reliable",))
 
 
-class Transport(Part):
-    """[transport]: one persistent connection between every source and every builder."""
+class Kind(Part):
+    """Which transport, on which the other keys depend."""
 
-    congestion: Literal["newreno", "cubic", "dctcp", "static"] = Field(
+    kind: Annotated[
+        Literal["tcp", "rdma"], DefaultWith("network.technology", {"infiniband": "rdma"})
+    ] = Field(default="tcp", description="TCP, or RDMA over reliable connections with go-back-N")
+
+
+class Tcp(Part):
+    """TCP: one persistent connection between every readout unit and every builder unit."""
+
+    congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = Field(
         default="cubic",
         description="congestion control; static = none, the window is always static_window",
     )
-    static_window: PositiveBytes = Field(
+    static_window: Annotated[PositiveBytes, When(".congestion", ("static",)), ASSUMED] = Field(
         default=65_536, description="window per connection for congestion = static (B)"
     )
-    initial_window: int = Field(
+    initial_window: Annotated[int, _TCP] = Field(
         default=10,
         ge=1,
         le=65_535,
         description="window of a new or restarted connection (segments)",
     )
-    receive_window: PositiveBytes = Field(
+    receive_window: Annotated[PositiveBytes, _TCP] = Field(
         default=6 << 20,
         le=1 << 30,
-        description="largest window that a receiver offers; it is not tuned (B)",
+        description="largest receive window; it is not tuned automatically (B)",
     )
-    timestamps: bool = Field(
+    timestamps: Annotated[bool, _TCP] = Field(
         default=True,
-        description="12 B of TCP option in every segment: MSS = MTU - 52 B instead of MTU - 40 B",
+        description="TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B",
     )
-    overhead: bool = Field(
+    overhead: Annotated[bool, _TCP] = Field(
         default=True,
         description=(
             "count headers in the closed forms; false = payload only, as the paper's example does. "
             "Simulated frames have headers in any case"
         ),
     )
-    rto_min: PositiveSeconds = Field(
-        default=0.2, description="least retransmission time-out beyond the round trip (s)"
+    rto_min: Annotated[PositiveSeconds, _TCP] = Field(
+        default=0.2,
+        description="smallest retransmission timeout (RTO) beyond the round-trip time (s)",
     )
-    rto_max: PositiveSeconds = Field(
-        default=120.0, description="bound of the doubling on repeated time-outs (s)"
+    rto_max: Annotated[PositiveSeconds, _TCP] = Field(
+        default=120.0,
+        description="largest retransmission timeout, after doubling at repeated timeouts (s)",
     )
-    timer_tick: Seconds = Field(
+    timer_tick: Annotated[Seconds, _TCP] = Field(
         default=0.0,
         description=(
-            "tick of the hosts' clocks, on which timers strike, one late on average; "
-            '"0 s" = exactly, "4 ms" = Linux at 250 Hz (s)'
+            "tick of the hosts' timers, which expire one tick late on average; "
+            '"0 s" = exact timers, "4 ms" = Linux at 250 Hz (s)'
         ),
     )
-    delayed_ack: Seconds = Field(
-        default=0.04, description='longest delay of an acknowledgement; "0 s" = at once (s)'
+    delayed_ack: Annotated[Seconds, _TCP] = Field(
+        default=0.04,
+        description='longest delay of an acknowledgement (delayed ACK); "0 s" = at once (s)',
     )
-    ack_every: int = Field(
+    ack_every: Annotated[int, _TCP] = Field(
         default=2,
         ge=1,
         le=1000,
         description="full-sized segments after which an acknowledgement is due",
     )
-    quick_acks: bool = Field(
+    quick_acks: Annotated[bool, _TCP] = Field(
         default=True,
         description=(
-            "acknowledge without delay where no answer is expected to carry it: the end of a "
-            "message, and 16 segments after a pause or a duplicate, as Linux"
+            "acknowledge without delay where no answer is expected to carry the ACK: at the end "
+            "of a message, and for 16 segments after a pause or a duplicate, as Linux does (quick "
+            "ACK)"
         ),
     )
-    rack: bool = Field(
+    rack: Annotated[bool, _TCP] = Field(
         default=True,
         description=(
-            "detect losses by time (RACK, RFC 8985); without it three selectively acknowledged "
-            "segments beyond a hole tell a loss (RFC 6675)"
+            "detect losses by time (RACK, RFC 8985); without it, three selectively acknowledged "
+            "segments beyond a hole signal a loss (RFC 6675)"
         ),
     )
-    tail_loss_probe: bool = Field(
-        default=True, description="probe for a lost tail before the time-out (RFC 8985)"
+    tail_loss_probe: Annotated[bool, _TCP] = Field(
+        default=True, description="tail-loss probe (TLP) before the timeout (RFC 8985)"
     )
-    hystart: bool = Field(
+    hystart: Annotated[bool, _TCP] = Field(
         default=True,
-        description="CUBIC leaves slow start when delays rise, before it loses (HyStart)",
+        description="CUBIC leaves slow start when delays rise, before losses (HyStart)",
     )
-    tso_burst: Bytes = Field(
+    tso_burst: Annotated[Bytes, _TCP] = Field(
         default=0,
         le=1 << 20,
         description=(
-            "least to send at once while acknowledgements are due, or a third of the window if "
-            "that is less, as with segmentation offload; no cap: all that the windows allow "
-            'leaves together; "0 B" = no waiting (B)'
+            "smallest burst to send at once while acknowledgements are due, or a third of the "
+            "window if that is less, as with segmentation offload (TSO); it is no upper limit: "
+            'all that the windows allow is sent together; "0 B" = no waiting (B)'
         ),
     )
-    restart_after_idle: bool = Field(
+    restart_after_idle: Annotated[bool, _TCP] = Field(
         default=True,
         description=(
-            "the window halves for every retransmission time-out that the connection is idle, down "
-            "to the initial window (RFC 2861), not for static"
+            "halve the window for each retransmission timeout in which the connection is idle, "
+            "down to the initial window (RFC 2861); not for static"
         ),
     )
     dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1)] = Field(
-        default=0.0625, description="weight of a new sample in DCTCP's estimate of marks"
+        default=0.0625, description="weight of a new sample in DCTCP's estimate of marked packets"
     )
 
     @property
@@ -118,3 +149,42 @@ class Transport(Part):
         if not self.rto_min <= self.rto_max:
             raise ValueError("rto_min is larger than rto_max")
         return self
+
+
+class Rdma(Part):
+    """RDMA: writes over connections between hosts."""
+
+    mtu: Annotated[PositiveBytes, _RDMA] = Field(
+        default=4096, ge=256, le=LARGEST_MTU_BYTES, description="payload of a full packet (B)"
+    )
+    connection: Annotated[Literal["reliable", "unreliable"], _RDMA] = Field(
+        default="reliable",
+        description="unreliable: no acknowledges are sent; a write is complete when it has arrived",
+    )
+    retry_timeout: Annotated[Seconds, _RETRIED] = Field(
+        default=0.0,
+        description=(
+            "retransmission timeout, from the departure of a message's last "
+            'packet; "0 s": no retransmission (s)'
+        ),
+    )
+    retry_count: Annotated[int, _RETRIED] = Field(
+        default=7, ge=0, le=7, description="timeouts in a row after which a connection fails"
+    )
+    data_service_level: Annotated[int, _RDMA] = Field(
+        default=0, ge=0, le=15, description="service level of multi-fragment packets and fragments"
+    )
+    control_service_level: Annotated[int, _RDMA] = Field(
+        default=0, ge=0, le=15, description="service level of all other messages, barriers included"
+    )
+
+    def wire_bytes(self, size: int) -> int:
+        """Return the bytes on the wire of an RDMA write of `size` bytes; payloads fill whole
+        words."""
+        full, rest = divmod(size, self.mtu)
+        payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
+        return payload + (full + (rest > 0)) * HEADER_BYTES + WRITE_BYTES
+
+
+class Transport(Rdma, Tcp, Kind):
+    """[transport]: its kind, and the keys of each."""

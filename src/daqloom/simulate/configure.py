@@ -1,30 +1,32 @@
-"""A scenario in the engine's own terms."""
+"""Translates a rack scenario into the engine's configuration."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from daqloom import _engine
+from daqloom.enumerations import named
+from daqloom.simulate.delay import delay_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.event import Event
+    from daqloom.scenario.links import AccessLink, SourceLink, Uplink
     from daqloom.scenario.models import Scenario
-    from daqloom.scenario.network import AccessLink, SourceLink, Uplink
     from daqloom.scenario.switches import Switch
 
 
 def rack_config(scenario: Scenario, seed: int) -> _engine.RackConfig:
-    """The configuration of the simulated rack. Attributes carry their unit in their name."""
+    """Return the configuration of the simulated rack; its attributes have units in their names."""
     rack = _engine.RackConfig()
     _set_event(rack, scenario.event)
     _set_hosts(rack, scenario)
-    _set_link(rack.source_link, scenario.links.source)
-    _set_link(rack.uplink, scenario.links.uplink)
-    _set_link(rack.access_link, scenario.links.access)
-    rack.access_link.rate_limit_bps = scenario.links.access.rate_limit
-    rack.uplinks = scenario.links.uplink.count
-    _set_switch(rack.core, scenario.switch.core)
-    _set_switch(rack.tor, scenario.switch.tor)
+    _set_link(rack.source_link, scenario.network.links.source)
+    _set_link(rack.uplink, scenario.network.links.uplink)
+    _set_link(rack.access_link, scenario.network.links.access)
+    rack.access_link.rate_limit_bps = scenario.network.links.access.rate_limit
+    rack.uplinks = scenario.network.links.uplink.count
+    _set_switch(rack.core, scenario.network.switch.core)
+    _set_switch(rack.tor, scenario.network.switch.tor)
     _set_transport(rack.tcp, scenario)
     rack.duration_s = scenario.run.duration
     rack.warmup_s = scenario.run.warmup
@@ -34,7 +36,7 @@ def rack_config(scenario: Scenario, seed: int) -> _engine.RackConfig:
 
 def _set_event(rack: _engine.RackConfig, event: Event) -> None:
     arrivals = rack.arrivals
-    arrivals.kind = getattr(_engine.ArrivalKind, event.arrivals)
+    arrivals.kind = named(_engine.ArrivalKind, event.arrivals)
     arrivals.rate_hz = event.rate
     if event.arrivals == "lhc":
         arrivals.bunch_spacing_s = event.lhc.bunch_spacing
@@ -47,7 +49,7 @@ def _set_event(rack: _engine.RackConfig, event: Event) -> None:
         arrivals.trace_times_s = list(event.arrival_times)
 
     size = rack.event_size
-    size.kind = getattr(_engine.SizeKind, event.size_distribution)
+    size.kind = named(_engine.SizeKind, event.size_distribution)
     size.mean_bytes = event.size
     size.spread_bytes = event.size_spread * event.size
     size.quantum_bytes = event.size_quantum
@@ -58,27 +60,17 @@ def _set_event(rack: _engine.RackConfig, event: Event) -> None:
 
 
 def _set_hosts(rack: _engine.RackConfig, scenario: Scenario) -> None:
-    sources, builders = scenario.sources, scenario.builders
-    rack.sources = sources.count
-    rack.source_cost_per_message_s = sources.cost_per_message
-    rack.response = _delay(sources.response, sources.response_mean, sources.response_spread)
-    rack.builders = builders.count
-    rack.builder_cost_per_message_s = builders.cost_per_message
-    rack.assignment = getattr(_engine.Assignment, builders.assignment.replace("-", "_"))
-    rack.concurrent_events = builders.concurrent_events
-    rack.outstanding_fragments = builders.outstanding_fragments
-    rack.request_bytes = builders.request_size
-    rack.processing = [
-        _delay(stage.kind, stage.mean, stage.spread) for stage in builders.processing
-    ]
-
-
-def _delay(kind: str, mean_s: float, spread_s: float) -> _engine.Delay:
-    delay = _engine.Delay()
-    delay.kind = getattr(_engine.DelayKind, kind)
-    delay.mean_s = mean_s
-    delay.spread_s = spread_s
-    return delay
+    readout, builders, building = scenario.readout, scenario.builders, scenario.building
+    rack.sources = readout.units
+    rack.source_cost_per_message_s = readout.message_cost
+    rack.response = delay_of(readout.response)
+    rack.builders = builders.units
+    rack.builder_cost_per_message_s = builders.message_cost
+    rack.assignment = named(_engine.Assignment, building.assignment)
+    rack.concurrent_events = building.concurrent_events
+    rack.outstanding_fragments = building.outstanding_fragments
+    rack.request_bytes = building.request_size
+    rack.processing = [delay_of(stage) for stage in builders.processing]
 
 
 def _set_link(link: _engine.LinkConfig, of: SourceLink | Uplink | AccessLink) -> None:
@@ -87,7 +79,7 @@ def _set_link(link: _engine.LinkConfig, of: SourceLink | Uplink | AccessLink) ->
 
 
 def _set_switch(switch: _engine.SwitchConfig, of: Switch) -> None:
-    switch.model = getattr(_engine.BufferModel, of.architecture.replace("-", "_"))
+    switch.model = named(_engine.BufferModel, of.architecture)
     switch.buffer_bytes = of.buffer
     switch.dedicated_bytes = of.dedicated
     switch.dedicated_ports = of.ports
@@ -101,7 +93,7 @@ def _set_switch(switch: _engine.SwitchConfig, of: Switch) -> None:
 
 def _set_transport(tcp: _engine.TcpConfig, scenario: Scenario) -> None:
     transport = scenario.transport
-    tcp.congestion = getattr(_engine.CongestionControl, transport.congestion)
+    tcp.congestion = named(_engine.CongestionControl, transport.congestion)
     tcp.mss_bytes = scenario.mss
     tcp.static_window_bytes = transport.static_window
     tcp.initial_window = transport.initial_window

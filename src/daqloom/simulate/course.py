@@ -1,32 +1,44 @@
-"""How the metrics of a run went in the course of it: the same numbers, slice by slice."""
+"""Metrics of a run as a function of time: the same numbers for each slice of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from daqloom._engine import RackReport
 
 SLICES = 80
-"""Equal parts of the time after the warm-up; the engine's bins of the occupancy divide by it."""
+"""Number of equal slices of the time after the warm-up; it divides the engine's bins of the
+occupancy."""
 
-COURSES = ("buffer_peak_bytes.tor", "event_rate_hz", "collection_latency_s.mean")
-"""The metrics that have a course."""
+COURSES = (
+    "buffer_peak_bytes.tor",
+    "buffer_needed_bytes.tor",
+    "event_rate_hz",
+    "collection_latency_s.mean",
+)
+"""Metrics that are given for each slice."""
 
 
-def course(counted: Mapping[str, Any]) -> dict[str, list[float]]:
-    """`time_s`, where each slice begins, and every one of `COURSES` over that slice alone.
+def course(counted: RackReport) -> dict[str, list[float]]:
+    """Return `time_s`, the start of each slice, and each metric of `COURSES` over that slice alone.
 
-    A metric that some slice does not give, as the mean latency where no event was built, is left
+    A metric that a slice lacks, such as the mean latency where no event was built, is left
     out. `counted` is the engine's report.
     """
-    times: Sequence[float] = counted["tor_occupancy"]["time_s"]
-    slice_s = counted["window_s"] / SLICES
-    built = [sum(part) for part in _slices(counted["built"]["events"])]
-    latency_s = [sum(part) for part in _slices(counted["built"]["latency_s"])]
+    occupancy = counted.tor_occupancy
+    slice_s = counted.window_s / SLICES
+    built = [sum(part) for part in _slices(counted.built.events.tolist())]
+    latency_s = [sum(part) for part in _slices(counted.built.latency_s.tolist())]
     columns = {
-        "time_s": [part[0] for part in _slices(times)],
-        "buffer_peak_bytes.tor": [max(p) for p in _slices(counted["tor_occupancy"]["max_bytes"])],
+        "time_s": [part[0] for part in _slices(occupancy.time_s.tolist())],
+        "buffer_peak_bytes.tor": [max(part) for part in _slices(occupancy.max_bytes.tolist())],
         "event_rate_hz": [events / slice_s for events in built],
     }
+    if counted.tor_needed is not None:
+        needed = _slices(counted.tor_needed.max_bytes.tolist())
+        columns["buffer_needed_bytes.tor"] = [max(part) for part in needed]
     if all(built):
         columns["collection_latency_s.mean"] = [
             total / events for total, events in zip(latency_s, built, strict=True)

@@ -1,4 +1,4 @@
-"""An event builder on an InfiniBand fabric: from a scenario through the engine to the result."""
+"""Simulates an event builder on an InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -8,46 +8,65 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daqloom.result import Result
-from daqloom.simulate.run import Counted, SimulationError, check_books, cost
+from daqloom.scenario.errors import ScenarioError
+from daqloom.simulate import latency
+from daqloom.simulate.run import Engine, Ran, SimulationError, check_books, cost, run_engine
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom._engine import FabricReport
+    from daqloom.scenario.models import Scenario
     from daqloom.topology.system import FabricSystem
 
 
-class ProtocolRun(Protocol):
-    """An event builder in the engine, by whatever protocol; raises ValueError as it is made."""
+class FabricEngine(Engine, Protocol):
+    """A system on a fabric in the engine."""
 
-    engine: Any
+    def deadlock(self) -> list[tuple[int, int]]:
+        """Return the outputs (node, port) that wait for one another in a circle."""
+
+
+class ProtocolRun(Protocol):
+    """An event builder in the engine, of any protocol. Its constructor raises ValueError."""
+
+    end_s: float
+    """Virtual time at which the run ended (s)."""
+
+    @property
+    def engine(self) -> FabricEngine:
+        """The system that is simulated."""
+
+    @property
+    def counted(self) -> FabricReport:
+        """The report at the end of the run."""
 
     def record(self) -> None:
-        """Keeps what the timeline needs, from now on."""
+        """Record from now on what the timeline needs."""
 
     def write_timeline(self, path: Path) -> None:
-        """For Perfetto; raises OutputError where the file cannot be written."""
+        """Write the timeline for Perfetto. Raises OutputError where the file cannot be written."""
 
     def timeline(self) -> dict[str, Any]:
-        """The same as series."""
+        """Return the timeline as series."""
 
-    def metrics(self, counted: Counted) -> dict[str, Any]:
-        """Those of the protocol."""
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the protocol."""
 
-    def warnings(self, counted: Counted) -> list[str]:
-        """Sentences that a reader of the metrics should know."""
+    def warnings(self) -> list[str]:
+        """Return warnings about the metrics."""
 
 
 def simulate_fabric(
-    scenario: FabricScenario,
+    scenario: Scenario,
     *,
     seed: int | None = None,
     trace: Path | None = None,
     timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Simulates `scenario` credit by credit for `run.duration` virtual seconds.
+    """Simulate `scenario` with credits and packets for `run.duration` virtual seconds.
 
-    `seed` replaces `run.seed`. `trace` is a timeline for Perfetto: what every node does in which
-    phase, which events it collects, or which messages it has under way. `progress` is called with
+    `seed` replaces `run.seed`. `trace` is a timeline for Perfetto: what each node does in which
+    phase, which events it collects, or which messages it has in flight. `progress` is called with
     the fraction done, 0 to 1, some ten times a second.
 
     The result carries `series.ports`: of every output the name, bytes sent and seconds it waited
@@ -56,61 +75,67 @@ def simulate_fabric(
     after the warm-up. With `timeline` it carries what figures draw of it, `series.phases` of linear
     shifting and `series.events` of DAQPIPE; see `daqloom.timeline`.
 
-    Raises ScenarioError where fabric, nodes and routes do not fit together, SimulationError for
-    what the engine refuses, a deadlock among it. Losses that leave the event builder waiting for
-    ever are a warning.
+    Raises ScenarioError where fabric, nodes, routes and buffers do not fit together,
+    SimulationError for a deadlock; after Ctrl-C `StoppedError`, with the result of
+    the time simulated until then. Losses that block the event builder for good are
+    a warning.
     """
     from daqloom.topology.system import fabric_system
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
-    duration_s = scenario.run.duration
     system = fabric_system(scenario)
     _check_paths(scenario, system)
     try:
         run = _protocol_run(scenario, system, seed)
     except ValueError as error:
-        raise SimulationError(str(error)) from None
+        raise ScenarioError(f"this scenario cannot be simulated: {error}") from None
     if trace is not None or timeline:
         run.record()
-    cpu_s = run.engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
-    counted = run.engine.report()
-    if counted["stalled"] and ((circle := run.engine.deadlock()) or not _lost(counted)):
+    ran = run_engine(run.engine, scenario.run.duration, progress)
+    run.end_s = ran.end_s
+    counted = run.counted
+    if counted.stalled and ((circle := run.engine.deadlock()) or not _lost(counted)):
         raise SimulationError(_stall(system, circle))
     check_books(run.engine)
     if trace is not None:
         run.write_timeline(trace)
-    return Result(
+    ran.check_warm(scenario.run.warmup)
+    result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
         method="simulate",
         seed=seed,
-        metrics=run.metrics(counted) | _metrics(scenario, system, counted),
-        engine=cost(started_s, cpu_s, duration_s, counted),
-        warnings=system.warnings + run.warnings(counted) + _warnings(scenario, counted),
+        fingerprint=f"{counted.fingerprint:016x}",
+        metrics=run.metrics() | _metrics(scenario, system, ran, counted),
+        interrupted=ran.interrupted,
+        engine=cost(started_s, ran, counted),
+        warnings=ran.warnings() + system.warnings + run.warnings() + _warnings(scenario, counted),
         series={
             "ports": _ports(system, counted),
-            "write_latency": counted["write_latency_histogram"],
+            "write_latency": latency.columns(counted.write_latency),
         }
         | (run.timeline() if timeline else {}),
     )
+    return ran.whole(result)
 
 
-def _check_paths(scenario: FabricScenario, system: FabricSystem) -> None:
-    """Raises ScenarioError where a node cannot reach another; flows look for themselves."""
+def _check_paths(scenario: Scenario, system: FabricSystem) -> None:
+    """Raise ScenarioError where a node cannot reach another; flows check this themselves."""
     from daqloom.topology.load import with_lines
     from daqloom.topology.routes import trace
     from daqloom.topology.routing import IMPORTED
     from daqloom.topology.system import check_paths
 
-    if scenario.nodes.protocol != "flows":
+    if scenario.building.protocol != "none":
         paths = trace(system.fabric, system.routes)
-        if scenario.fabric.shape == "imported" and scenario.fabric.routing in ("", IMPORTED):
-            paths = with_lines(scenario.fabric.folder, system.fabric, paths)
+        if scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
+            paths = with_lines(scenario.network.folder, system.fabric, paths)
         check_paths(scenario.name, paths, system.hosts, system.hosts)
 
 
-def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> ProtocolRun:
+def _protocol_run(scenario: Scenario, system: FabricSystem, seed: int) -> ProtocolRun:
     from daqloom.simulate.daqpipe import DaqpipeRun
     from daqloom.simulate.flows import FlowsRun
     from daqloom.simulate.shift import ShiftRun
@@ -118,103 +143,107 @@ def _protocol_run(scenario: FabricScenario, system: FabricSystem, seed: int) -> 
     kinds: dict[str, type[ShiftRun | DaqpipeRun | FlowsRun]] = {
         "shift": ShiftRun,
         "daqpipe": DaqpipeRun,
-        "flows": FlowsRun,
+        "none": FlowsRun,
     }
-    return kinds[scenario.nodes.protocol](scenario, system, seed)
+    return kinds[scenario.building.protocol](scenario, system, seed)
 
 
-def _metrics(scenario: FabricScenario, system: FabricSystem, counted: Counted) -> dict[str, Any]:
-    """Those of the fabric."""
+def _metrics(
+    scenario: Scenario, system: FabricSystem, ran: Ran, counted: FabricReport
+) -> dict[str, Any]:
+    """Return the metrics of the fabric."""
     metrics: dict[str, Any] = {
         "xmit_wait_s": {
-            "credits": sum(port["wait_credits_s"] for port in counted["ports"]),
-            "crossbar": sum(port["wait_crossbar_s"] for port in counted["ports"]),
+            "credits": sum(counted.ports.wait_credits_s.tolist()),
+            "crossbar": sum(counted.ports.wait_crossbar_s.tolist()),
         },
-        "link_utilisation": _utilisation(scenario, system, counted),
-        "packet_hops": counted["packet_hops"],
+        "link_utilisation": _utilisation(system, ran, counted),
+        "packet_hops": counted.packet_hops,
     }
-    if counted["write_latency_s"]:
-        metrics["write_latency_s"] = counted["write_latency_s"]
-    if scenario.fabric.head_of_queue_lifetime or scenario.nodes.retry_timeout:
+    if latencies := latency.summary(counted.write_latency):
+        metrics["write_latency_s"] = latencies
+    if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
         metrics |= {
             "packets_discarded": _discarded(counted),
             "retransmissions": {
-                "nak": counted["resent_for_nak"],
-                "timeout": counted["resent_for_timeout"],
+                "nak": counted.retries.resent_for_nak,
+                "timeout": counted.retries.resent_for_timeout,
             },
-            "retransmission_timeouts": counted["retry_timeouts"],
-            "writes_failed": counted["writes_failed"],
+            "retransmission_timeouts": counted.retries.timeouts,
+            "writes_failed": counted.retries.writes_failed,
         }
     return metrics
 
 
-def _discarded(counted: Counted) -> int:
-    """Packets that were first of their queue for too long."""
-    return sum(port["discards"] for port in counted["ports"])
+def _discarded(counted: FabricReport) -> int:
+    """Return the number of packets discarded after the head-of-queue lifetime."""
+    return sum(counted.ports.discards.tolist())
 
 
-def _lost(counted: Counted) -> bool:
-    """Whether somebody may wait for what will never come."""
-    return bool(_discarded(counted) or counted["writes_failed"])
+def _lost(counted: FabricReport) -> bool:
+    """Return whether a node may wait for a packet that is lost for good."""
+    return bool(_discarded(counted) or counted.retries.writes_failed)
 
 
-def _warnings(scenario: FabricScenario, counted: Counted) -> list[str]:
-    """What was lost, and what came of it."""
+def _warnings(scenario: Scenario, counted: FabricReport) -> list[str]:
+    """Return warnings about losses and their consequences."""
     warnings = []
-    if (discarded := _discarded(counted)) and not scenario.nodes.retry_timeout:
+    if (discarded := _discarded(counted)) and not scenario.transport.retry_timeout:
         warnings.append(
-            f"{discarded} packets were discarded and nothing is sent again: a connection that has "
-            "lost a packet delivers nothing more; set nodes.retry_timeout"
+            f"{discarded} packets were discarded and none is retransmitted: a connection that has "
+            "lost a packet delivers nothing more; set transport.retry_timeout"
         )
-    if counted["writes_failed"]:
+    if counted.retries.writes_failed:
         warnings.append(
-            f"{counted['writes_failed']} writes failed: their connections gave up after "
-            f"{scenario.nodes.retry_count + 1} timeouts in a row"
+            f"{counted.retries.writes_failed} writes failed: their connections gave up after "
+            f"{scenario.transport.retry_count + 1} timeouts in a row"
         )
-    if counted["stalled"]:
-        warnings.append("the event builder stands still in the end: what it waits for is lost")
+    if counted.stalled:
+        warnings.append(
+            "the event builder has stalled at the end: it waits for packets that are lost"
+        )
     return warnings
 
 
-def _utilisation(
-    scenario: FabricScenario, system: FabricSystem, counted: Counted
-) -> dict[str, float]:
-    """Of all links of one kind together, over the whole run; hosts that are no nodes count."""
+def _utilisation(system: FabricSystem, ran: Ran, counted: FabricReport) -> dict[str, float]:
+    """Return the utilisation of links by kind over the whole run, hosts that are no nodes
+    included."""
     hosts = len(system.fabric.hosts)
     busy: dict[str, list[float]] = {}
-    for index, port in enumerate(counted["ports"]):
+    ports = zip(counted.ports.node.tolist(), counted.ports.bytes.tolist(), strict=True)
+    for index, (node, nbytes) in enumerate(ports):
         cable = system.fabric.cables[index // 2]
-        share = 8 * port["bytes"] / (cable.rate_bps * scenario.run.duration)
-        kind = "host.up" if port["node"] < hosts else "fabric"
-        if port["node"] >= hosts and min(cable.a.node, cable.b.node) < hosts:
+        share = 8 * nbytes / (cable.rate_bps * ran.end_s)
+        kind = "host.up" if node < hosts else "fabric"
+        if node >= hosts and min(cable.a.node, cable.b.node) < hosts:
             kind = "host.down"
         busy.setdefault(kind, []).append(share)
     return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
 
 
-def _ports(system: FabricSystem, counted: Counted) -> dict[str, list[Any]]:
+def _ports(system: FabricSystem, counted: FabricReport) -> dict[str, list[Any]]:
     from daqloom.topology.fabric import End
 
-    ports = counted["ports"]
-    names = [system.fabric.end_name(End(port["node"], port["port"])) for port in ports]
-    keys = (
-        "bytes",
-        "wait_credits_s",
-        "wait_crossbar_s",
-        "discards",
-        "lane_bytes",
-        "lane_wait_s",
-    )
-    return {"name": names} | {key: [port[key] for port in ports] for key in keys}
+    ports, lanes = counted.ports, counted.lanes
+    ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)
+    return {
+        "name": [system.fabric.end_name(End(*end)) for end in ends],
+        "bytes": ports.bytes.tolist(),
+        "wait_credits_s": ports.wait_credits_s.tolist(),
+        "wait_crossbar_s": ports.wait_crossbar_s.tolist(),
+        "discards": ports.discards.tolist(),
+        "lane_bytes": lanes.bytes.tolist(),
+        "lane_wait_s": lanes.wait_s.tolist(),
+    }
 
 
 def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
     from daqloom.topology.fabric import End
 
     if not circle:
-        return "the event builder stands still: nothing can happen any more; please report this"
+        return "the event builder has stalled: no event is left to simulate; please report this"
     names = " → ".join(system.fabric.end_name(End(*end)) for end in [*circle, circle[0]])
     return (
-        "deadlock: each of these outputs waits for a buffer that only the next one can empty: "
-        f"{names}; route without circles, or give each direction a virtual lane of its own"
+        "deadlock: each of these outputs waits for a buffer that only the next one can drain: "
+        f"{names}; use routes without cycles, or a virtual lane for each direction"
     )

@@ -16,37 +16,37 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daqloom.scenario.infiniband import BLOCK_BYTES
+from daqloom.scenario.transport import BLOCK_BYTES
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
+    from daqloom.scenario.models import Scenario
 
 ROUNDING = 1e-3
-"""Of a packet: times are whole picoseconds."""
+"""Rounding error of a packet's time (s): the engine counts whole picoseconds."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What whoever measures knows. Bytes are those on the wire, headers included."""
+    """A measurement of PortXmitWait. Bytes are those on the wire, headers included."""
 
     rate_bps: float
     packet_bytes: int
-    """Of each packet of the stream."""
+    """Bytes of each packet of the stream."""
     burst_bytes: int
-    """All packets of the burst together."""
+    """Bytes of all packets of the burst together."""
     loop_s: float
-    """From the start of a packet until its credits are back, where nothing is in its way."""
+    """Time from the start of a packet until its credits are back, without contention."""
     outstanding: int
-    """Packets that the stream's source may have under way; it has to fill the buffer."""
+    """Packets that the stream's source may have in flight; they have to fill the buffer."""
     error_s: float = 0.0
-    """By which `loop_s` and what was waited may be off, either way."""
+    """Error of `loop_s` and of the waiting time, either way."""
 
     def holds(self, waited_s: float) -> tuple[int, int | None] | None:
-        """The least and the most that the buffer holds (B), if the port waited so long in all.
+        """Return the lower and upper bound of the buffer (B), from the port's total waiting time.
 
-        A buffer is whole blocks, and what holds no further packet of the stream cannot be told
-        from less. Without any waiting there is no most. None where the port waits without a burst
-        too, because the buffer does not cover the loop, or if the source may have run dry.
+        A buffer is whole blocks, and a remainder that holds no further packet of the stream cannot
+        be measured. Without any waiting there is no upper bound. None where the port waits without
+        a burst too, because the buffer does not cover the loop, or if the source may have run dry.
         """
         packet_s = 8 * self.packet_bytes / self.rate_bps
         loop = self.loop_s / packet_s
@@ -62,32 +62,38 @@ class Probe:
         return least * blocks * BLOCK_BYTES, ((most + 1) * blocks - 1) * BLOCK_BYTES
 
 
-def probe_of(scenario: FabricScenario) -> tuple[str, str, Probe] | None:
-    """The names of stream and burst, and what is known of them, if these are the two flows.
+def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
+    """Return the names of stream and burst and their probe, if the flows are such a pair.
 
-    The stream is without end, as fast as it goes, and each message a packet; the burst goes to the
-    same host on the same lane, all at once. None where acknowledges come in their way, or for any
-    other flows. That both share the one switch behind their links is for the caller to see to.
+    The stream is endless, at full speed, and each message is one packet; the burst goes to the
+    same host on the same lane, all at once. None where acknowledges interfere, or for any other
+    flows. The caller has to ensure that both share the one switch behind their links.
     """
-    fabric, flows = scenario.fabric, scenario.flows
+    network, transport, flows = scenario.network, scenario.transport, scenario.flows
     endless = [name for name, flow in flows.items() if flow.messages == 0]
     counted = [name for name, flow in flows.items() if flow.messages > 0]
-    if len(endless) != 1 or len(counted) != 1 or scenario.nodes.connection == "reliable":
+    if len(endless) != 1 or len(counted) != 1 or transport.connection == "reliable":
         return None
     stream, burst = flows[endless[0]], flows[counted[0]]
-    lanes = {fabric.lanes.of(flow.service_level) for flow in (stream, burst)}
+    lanes = {network.lanes.of(flow.service_level) for flow in (stream, burst)}
     if stream.destination != burst.destination or len(lanes) > 1:
         return None
-    if stream.interval or stream.load or burst.interval or burst.load or stream.size > fabric.mtu:
+    if (
+        stream.interval
+        or stream.load
+        or burst.interval
+        or burst.load
+        or stream.size > transport.mtu
+    ):
         return None
-    packet = fabric.wire_bytes(stream.size)
-    on_wire = min(packet, BLOCK_BYTES) + packet + fabric.credit_update_size
+    packet = transport.wire_bytes(stream.size)
+    on_wire = min(packet, BLOCK_BYTES) + packet + network.switch.credit_update_size
     probe = Probe(
-        rate_bps=fabric.rate,
+        rate_bps=network.links.rate,
         packet_bytes=packet,
-        burst_bytes=burst.messages * fabric.wire_bytes(burst.size),
-        loop_s=2 * fabric.delay + fabric.switch_latency + 8 * on_wire / fabric.rate,
+        burst_bytes=burst.messages * transport.wire_bytes(burst.size),
+        loop_s=2 * network.links.delay + network.switch.latency + 8 * on_wire / network.links.rate,
         outstanding=stream.outstanding,
-        error_s=fabric.credit_update_interval,
+        error_s=network.switch.credit_update_interval,
     )
     return endless[0], counted[0], probe

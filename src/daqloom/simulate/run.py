@@ -1,4 +1,4 @@
-"""From a scenario through the engine to the result record."""
+"""Simulates a scenario and returns the result."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import resource
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from daqloom.result import Result
+from daqloom.metrics import with_unit
+from daqloom.result import Result, StoppedError
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.quantities import TIME
 
 if TYPE_CHECKING:
+    from daqloom._engine import FabricReport, Links, RackReport
     from daqloom.scenario.models import Scenario
 
-Counted = Mapping[str, Any]
-"""What the engine reports."""
+FEW_EVENTS = 20
+ENOUGH_EVENTS = 100
 
 
 class SimulationError(RuntimeError):
-    """A simulation that could not be run or written down. The message is one sentence."""
+    """A simulation could not be run, or its output not written. The message is one sentence."""
 
 
 def simulate(
@@ -30,7 +35,7 @@ def simulate(
     trace: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Simulates `scenario` packet by packet for `run.duration` virtual seconds.
+    """Simulate `scenario` packet by packet for `run.duration` virtual seconds.
 
     `seed` replaces `run.seed`. `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`)
     and the pcapng files that record their frames; `trace` is a timeline for Perfetto. `progress` is
@@ -42,9 +47,13 @@ def simulate(
 
     Same scenario, seed and version: the same metrics, bit for bit.
 
-    Raises `SimulationError` for what the engine refuses and for files that cannot be written.
+    Raises ScenarioError for what the engine refuses, SimulationError for files that cannot be
+    written;
+    after Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are
+    complete in that case too.
     """
     from daqloom import _engine
+    from daqloom.simulate import latency
     from daqloom.simulate.configure import rack_config
     from daqloom.simulate.course import course
 
@@ -61,111 +70,196 @@ def simulate(
                 {link: str(path) for link, path in (pcap or {}).items()},
                 "" if trace is None else str(trace),
             )
-        cpu_s = rack.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
+        ran = run_engine(rack, duration_s, progress)
         if pcap or trace:
             rack.finish_recording()
-    except (ValueError, OSError) as error:
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    except OSError as error:
         raise SimulationError(str(error)) from None
     check_books(rack)
+    ran.check_warm(scenario.run.warmup)
     counted = rack.report()
-    return Result(
+    occupancy = counted.tor_occupancy
+    series: dict[str, Any] = {
+        "tor_occupancy": {
+            "time_s": occupancy.time_s.tolist(),
+            "max_bytes": occupancy.max_bytes.tolist(),
+        },
+        "collection_latency": latency.columns(counted.latency),
+    }
+    if not ran.interrupted:
+        series["course"] = course(counted)
+    result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
         method="simulate",
         seed=seed,
+        fingerprint=f"{counted.fingerprint:016x}",
         metrics=_metrics(counted),
-        engine=cost(started_s, cpu_s, duration_s, counted),
-        warnings=_warnings(counted),
-        series={
-            "tor_occupancy": counted["tor_occupancy"],
-            "collection_latency": counted["latency_histogram"],
-            "course": course(counted),
-        },
+        interrupted=ran.interrupted,
+        engine=cost(started_s, ran, counted),
+        warnings=ran.warnings() + _warnings(counted, scenario.run.warmup),
+        series=series,
     )
+    return ran.whole(result)
 
 
-def check_books(engine: Any) -> None:
-    """Raises SimulationError where a conservation law does not hold at the end of a run."""
+@dataclass(frozen=True)
+class Ran:
+    """How far a simulation got."""
+
+    cpu_s: float
+    end_s: float
+    """Virtual time simulated (s)."""
+    duration_s: float
+    """Virtual time requested (s)."""
+    interrupted: bool
+
+    def check_warm(self, warmup_s: float) -> None:
+        """Raise StoppedError where Ctrl-C came before the end of the warm-up."""
+        if self.interrupted and self.end_s <= warmup_s:
+            raise StoppedError("interrupted before the end of the warm-up; there is no result")
+
+    def warnings(self) -> list[str]:
+        """Return a warning if the run ended early."""
+        if not self.interrupted:
+            return []
+        end, duration = (with_unit(each, "s") for each in (self.end_s, self.duration_s))
+        return [f"interrupted after {end} of {duration}: the numbers cover only that time"]
+
+    def whole(self, result: Result) -> Result:
+        """Return the result of a run that was not interrupted. Raises StoppedError with any
+        other."""
+        if self.interrupted:
+            raise StoppedError(self.warnings()[0], result)
+        return result
+
+
+class Engine(Protocol):
+    """A system in the engine."""
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time up to which was simulated (s)."""
+
+    def run(self, progress: Callable[[float], None] | None = None) -> None:
+        """Simulate to the end of the run; `progress` takes the virtual time (s)."""
+
+    def broken_conservation(self) -> str:
+        """Return the conservation law that does not hold, in a sentence; empty if all do."""
+
+
+def run_engine(engine: Engine, duration_s: float, progress: Callable[[float], None] | None) -> Ran:
+    """Simulate to the end, or to Ctrl-C; `progress` is called with the share done."""
+    began_s = time.thread_time()
+    interrupted = False
+    try:
+        engine.run(None if progress is None else lambda now_s: progress(now_s / duration_s))
+    except KeyboardInterrupt:
+        interrupted = True
+    end_s = engine.now_s if interrupted else duration_s
+    return Ran(time.thread_time() - began_s, end_s, duration_s, interrupted)
+
+
+def check_books(engine: Engine) -> None:
+    """Raise SimulationError where a conservation law does not hold at the end of a run."""
     if broken := engine.broken_conservation():
         raise SimulationError(
-            f"the simulation's books do not balance: {broken}; please report this scenario"
+            f"a conservation check of the simulation failed: {broken}; please report this scenario"
         )
 
 
-def cost(started_s: float, cpu_s: float, duration_s: float, counted: Counted) -> dict[str, Any]:
-    """What a run has cost, as `Result.engine`; `started_s` by `time.perf_counter`."""
+def cost(started_s: float, ran: Ran, counted: RackReport | FabricReport) -> dict[str, Any]:
+    """Return the cost of a run, as `Result.engine`; `started_s` by `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
-        "cpu_s": cpu_s,
-        "virtual_s": duration_s,
-        "sim_events": counted["sim_events"],
-        "packet_hops": counted["packet_hops"],
-        "packet_hops_per_cpu_s": counted["packet_hops"] / cpu_s,
-        "pending_events_peak": counted["pending_peak"],
+        "cpu_s": ran.cpu_s,
+        "virtual_s": ran.end_s,
+        "sim_events": counted.sim_events,
+        "packet_hops": counted.packet_hops,
+        "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
+        "pending_events_peak": counted.pending_peak,
         "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
 
-def _metrics(counted: Counted) -> dict[str, Any]:
-    window_s = counted["window_s"]
-    tcp, links = counted["tcp"], counted["links"]
+def _metrics(counted: RackReport) -> dict[str, Any]:
+    from daqloom.simulate import latency
+
+    window_s = counted.window_s
+    tcp, links = counted.tcp, counted.links
     metrics: dict[str, Any] = {
-        "event_rate_hz": counted["events_built"] / window_s,
-        "throughput_bps": 8 * counted["bytes_built"] / window_s,
-        "events_built": counted["events_built"],
-        "events_incomplete": counted["events_incomplete"],
-        "events_waiting": counted["events_waiting"],
+        "event_rate_hz": counted.events_built / window_s,
+        "throughput_bps": 8 * counted.bytes_built / window_s,
+        "events_built": counted.events_built,
+        "events_in_flight": counted.events_in_flight,
+        "events_waiting": counted.events_waiting,
     }
-    if counted["latency_s"]:
-        metrics["collection_latency_s"] = counted["latency_s"]
+    if latencies := latency.summary(counted.latency):
+        metrics["collection_latency_s"] = latencies
     metrics |= {
         "buffer_peak_bytes": {
-            "tor": counted["tor_peak_bytes"],
-            "core": counted["core_peak_bytes"],
+            "tor": counted.tor_peak_bytes,
+            "core": counted.core_peak_bytes,
         },
-        "packets_dropped": counted["drops"],
-        "drops_by_port": {name: link["drops"] for name, link in links.items() if link["drops"]},
-        **_drop_fraction(counted["drops"], links),
+        **_needed(counted),
+        "packets_dropped": counted.drops,
+        "drops_by_port": {
+            name: drops
+            for name, drops in zip(links.name, links.drops.tolist(), strict=True)
+            if drops
+        },
+        **_drop_fraction(counted.drops, dict(zip(links.name, links.frames.tolist(), strict=True))),
         "retransmission_timeouts": (
-            tcp["timeouts_whole_window"] + tcp["timeouts_tail"] + tcp["timeouts_retransmission"]
+            tcp.timeouts_whole_window + tcp.timeouts_tail + tcp.timeouts_retransmission
         ),
         "timeouts_by_cause": {
-            "whole_window": tcp["timeouts_whole_window"],
-            "tail": tcp["timeouts_tail"],
-            "retransmission": tcp["timeouts_retransmission"],
+            "whole_window": tcp.timeouts_whole_window,
+            "tail": tcp.timeouts_tail,
+            "retransmission": tcp.timeouts_retransmission,
         },
         "retransmissions": {
-            "fast": tcp["fast_retransmissions"],
-            "probe": tcp["probe_retransmissions"],
-            "timeout": tcp["timeout_retransmissions"],
+            "fast": tcp.fast_retransmissions,
+            "probe": tcp.probe_retransmissions,
+            "timeout": tcp.timeout_retransmissions,
         },
-        "packets_marked": counted["marks"],
+        "packets_marked": counted.marks,
         "link_utilisation": _utilisation(links, window_s),
-        "packet_hops": sum(link["frames"] for link in links.values()),
-        "ack_hops": sum(link["ack_frames"] for link in links.values()),
+        "packet_hops": sum(links.frames.tolist()),
+        "ack_hops": sum(links.ack_frames.tolist()),
     }
     return metrics
 
 
-def _drop_fraction(drops: int, links: Counted) -> dict[str, float]:
-    """Dropped / (dropped + forwarded); links that leave a host forward nothing of a switch.
+def _needed(counted: RackReport) -> dict[str, Any]:
+    """Return the buffer with which a shared-memory switch drops nothing; none where it dropped."""
+    if counted.tor_needed_bytes is None or counted.drops:
+        return {}
+    return {"buffer_needed_bytes": {"tor": counted.tor_needed_bytes}}
 
-    Frames still queued or on the wire when counting begins or ends are off by their number.
+
+def _drop_fraction(drops: int, frames: Mapping[str, int]) -> dict[str, float]:
+    """Return dropped / (dropped + forwarded), from the frames of each link; those of links that
+    leave a host do not count.
+
+    Frames queued or on the wire when counting begins or ends are an error of that number.
     """
     forwarded = sum(
-        link["frames"]
-        for name, link in links.items()
+        count
+        for name, count in frames.items()
         if not (name.startswith(("source.", "access.")) and name.endswith(".up"))
     )
     arrived = drops + forwarded
     return {"drop_fraction": drops / arrived} if arrived else {}
 
 
-def _utilisation(links: Counted, window_s: float) -> dict[str, float]:
-    """Of each link, and of all links of one kind and direction together (`access.down`)."""
-    busy = {
-        name: 8 * link["wire_bytes"] / (link["rate_bps"] * window_s) for name, link in links.items()
-    }
+def _utilisation(links: Links, window_s: float) -> dict[str, float]:
+    """Return the utilisation of each link, and of all links of a kind and direction
+    (`access.down`)."""
+    columns = zip(links.name, links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
+    busy = {name: 8 * nbytes / (rate_bps * window_s) for name, nbytes, rate_bps in columns}
     kinds: dict[str, list[float]] = {}
     for name, share in busy.items():
         kind, _, direction = name.split(".")
@@ -173,16 +267,25 @@ def _utilisation(links: Counted, window_s: float) -> dict[str, float]:
     return {name: sum(shares) / len(shares) for name, shares in kinds.items()} | busy
 
 
-def _warnings(counted: Counted) -> list[str]:
+def _warnings(counted: RackReport, warmup_s: float) -> list[str]:
     warnings = []
-    if counted["events_built"] == 0:
+    arrived, built = counted.events_arrived, counted.events_built
+    if built == 0:
         warnings.append(
             "no event was built after the warm-up; lengthen run.duration or look at the rates"
         )
-    arrived, built = counted["events_arrived"], counted["events_built"]
-    if counted["events_waiting"] and built < 0.98 * arrived:
+    elif built < FEW_EVENTS:
+        window_s = counted.window_s
+        enough_s = warmup_s + ENOUGH_EVENTS / built * window_s
         warnings.append(
-            f"the system does not keep up: {arrived} events arrived after the warm-up and {built} "
-            f"were built; {counted['events_waiting']} wait for a builder at the end"
+            f"only {built} events were built in the {TIME.format(window_s)} counted, too few for "
+            f"a rate or for percentiles of latency; "
+            f'run.duration = "{TIME.format(float(f"{enough_s:.2g}"))}" counts '
+            f"about {ENOUGH_EVENTS}"
+        )
+    if counted.events_waiting and built < 0.98 * arrived:
+        warnings.append(
+            f"the system is overloaded: {arrived} events arrived after the warm-up and {built} "
+            f"were built; {counted.events_waiting} wait for a builder at the end"
         )
     return warnings

@@ -1,114 +1,144 @@
-"""A run of linear shifting: what it counted as metrics, its timeline."""
+"""A simulated run of linear shifting: its metrics and its timeline."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.simulate.fabric_configure import shift_config
+from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
 from daqloom.topology.schedule import hosts_of
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
-    from daqloom.simulate.run import Counted
+    from daqloom.scenario.models import Scenario
     from daqloom.topology.system import FabricSystem
 
 
 class ShiftRun:
     """See `daqloom.simulate.fabric.ProtocolRun`."""
 
-    def __init__(self, scenario: FabricScenario, system: FabricSystem, seed: int) -> None:
+    def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
+        self.end_s = scenario.run.duration
         self.engine = _engine.ShiftSystem(shift_config(scenario, system, seed))
 
+    @cached_property
+    def counted(self) -> _engine.ShiftReport:
+        """The report at the end of the run."""
+        return self.engine.report()
+
     def record(self) -> None:
-        """Keeps what the timeline needs."""
+        """Record what the timeline needs."""
         self.engine.record_stages()
 
     def write_timeline(self, path: Path) -> None:
-        """What every node does in which phase."""
+        """Write what each node does in which phase."""
         write_phases(path, self._spans(), self.system)
 
     def timeline(self) -> dict[str, Any]:
-        """The series `phases`."""
+        """Return the series `phases`."""
         return {"phases": phase_columns(self._spans(), self.system)}
 
     def _spans(self) -> list[Span]:
         nodes = range(len(hosts_of(self.system.readouts)))
-        end_s = self.scenario.run.duration
-        return spans(self.engine.stages(), end_s, nodes, scheduled(self.system))
+        stages = self.engine.stages()
+        words = {stage.value: stage.name for stage in _engine.ShiftStage}
+        what = [words[stage] for stage in stages.stage.tolist()]
+        columns = stages.begin_s.tolist(), stages.step.tolist(), stages.unit.tolist()
+        rows = list(zip(*columns, what, strict=True))
+        return spans(rows, self.end_s, nodes, scheduled(self.system))
 
-    def metrics(self, counted: Counted) -> dict[str, Any]:
-        """Of the protocol."""
-        window_s, nodes = counted["window_s"], self.system.nodes
-        readouts, packing = self.scenario.readouts(nodes), self.scenario.fragments.packing
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the protocol."""
+        counted = self.counted
+        window_s, nodes = counted.window_s, self.system.nodes
+        readouts, packing = self.scenario.readouts(nodes), self.scenario.event.packing
         spent_s = readouts * window_s
-        written = counted["mfps_written"] / (readouts * self.scenario.nodes.streams)
+        written = counted.mfps_written / (readouts * self.scenario.readout.streams)
         metrics: dict[str, Any] = {}
         if not self._ends_before_a_round:
-            metrics |= {
-                "event_rate_hz": packing * written / window_s,
-                "throughput_bps": 8 * counted["bytes_written"] / window_s,
-                "node_throughput_bps": 8 * counted["bytes_written"] / window_s / readouts,
-            }
+            metrics |= rates(
+                window_s,
+                events_built=packing * counted.meps_built,
+                bytes_built=counted.bytes_built,
+                events_written=packing * written,
+                bytes_written=counted.bytes_written,
+                readouts=readouts,
+            )
         metrics |= {
-            "events_built": packing * counted["meps_built"],
-            "events_discarded": packing * counted["meps_discarded"],
-            "phases": counted["steps"],
+            "events_built": packing * counted.meps_built,
+            "events_discarded": packing * counted.meps_discarded,
+            "phases": counted.steps,
             "dummy_share": 1 - self._builders / len(self.system.builders),
-            "barrier_share": counted["in_barrier_s"] / spent_s,
-            "idle_share": counted["idle_s"] / spent_s,
-            "processor_share": counted["processor_s"] / (nodes * window_s),
-            "control_messages": counted["control_messages"],
-            "source_buffer_full": counted["mfps_blocked"],
+            "barrier_share": counted.in_barrier_s / spent_s,
+            "idle_share": counted.idle_s / spent_s,
+            "processor_share": counted.processor_s / (nodes * window_s),
+            "control_messages": counted.control_messages,
+            "source_buffer_full": counted.mfps_blocked,
         }
-        if counted["steps"] and not self._ends_before_a_round:
-            metrics["phase_s"] = spent_s / counted["steps"]
-        if counted["barriers"]:
-            entries = counted["barriers"] * readouts
-            metrics["barrier_rate_hz"] = counted["barriers"] / window_s
+        if counted.steps and not self._ends_before_a_round:
+            metrics["phase_s"] = spent_s / counted.steps
+        if counted.barriers:
+            entries = counted.barriers * readouts
+            metrics["barrier_rate_hz"] = counted.barriers / window_s
             metrics["barrier_s"] = {
-                "waiting": counted["waiting_for_slowest_s"] / entries,
-                "releasing": counted["releasing_s"] / entries,
+                "waiting": counted.waiting_for_slowest_s / entries,
+                "releasing": counted.releasing_s / entries,
             }
-        if self.scenario.nodes.card.buffer:
+        if self.scenario.readout.card.buffer:
             metrics["trigger_stopped_share"] = {
-                "acknowledge": counted["stopped_for_acknowledge_s"] / window_s,
-                "memory": counted["stopped_for_memory_s"] / window_s,
+                "acknowledge": counted.stopped_for_acknowledge_s / window_s,
+                "memory": counted.stopped_for_memory_s / window_s,
             }
-        if self.scenario.shift.change == "window":
-            metrics["writes_overran"] = counted["writes_overran"]
+        if self.scenario.building.change == "window":
+            metrics["writes_overran"] = counted.writes_overran
         return metrics
 
     @property
     def _builders(self) -> int:
-        """Builder units."""
+        """Number of builder units."""
         return len(hosts_of(self.system.builders))
 
     @property
     def _round_s(self) -> float:
-        """In which the sources fill the MFPs of a round; for a rate above 0."""
-        fragments, meps = self.scenario.fragments, self.scenario.shift.meps_per_phase
-        return self._builders * meps * fragments.packing / fragments.rate
+        """Time in which the sources fill the MFPs of a round; 0: as fast as they are consumed."""
+        event, meps = self.scenario.event, self.scenario.building.meps_per_phase
+        return self._builders * meps * event.packing / event.rate if event.rate else 0.0
 
     @property
     def _ends_before_a_round(self) -> bool:
-        """Whether the run is too short for a rate at `fragments.rate`."""
-        return self.scenario.fragments.rate > 0 and self.scenario.run.duration < self._round_s
+        """Return whether the run is too short for a rate at `event.rate`."""
+        return self.scenario.event.rate > 0 and self.end_s < self._round_s
 
-    def warnings(self, counted: Counted) -> list[str]:
-        """What a reader of the numbers should know."""
+    def warnings(self) -> list[str]:
+        """Return warnings about the numbers."""
+        counted = self.counted
         if self._ends_before_a_round:
             return [
-                "at fragments.rate the MFPs of a whole round, for each builder unit, are there "
-                f"after {self._round_s:.3g} s only, and run.duration ends before: no phase is "
-                'measured at that rate; lengthen it, or see with fragments.rate = "0 Hz" what rate '
-                "the network bears"
+                "at event.rate, the MFPs of a whole round, one for each builder unit, are "
+                f"ready only after {self._round_s:.3g} s, which is beyond run.duration: no phase "
+                "runs at that rate; lengthen run.duration, or find the rate that the network "
+                'sustains with event.rate = "0 Hz"'
             ]
-        if counted["steps"] == 0:
-            return ["no phase ended after the warm-up; lengthen run.duration or make MFPs smaller"]
-        if counted["skipped_steps"]:
-            return [f"{counted['skipped_steps']} windows were skipped: nodes woke up too late"]
-        return []
+        if counted.steps == 0:
+            return [
+                "no phase ended after the warm-up; lengthen run.duration or reduce the size of MFPs"
+            ]
+        if counted.skipped_steps:
+            return [f"{counted.skipped_steps} time windows were skipped: nodes woke up too late"]
+        if counted.stalled:
+            return []
+        metrics = self.metrics()
+        phases = counted.steps / len(hosts_of(self.system.readouts))
+        slots = len(self.system.builders)
+        return too_short(
+            metrics,
+            window_s=counted.window_s,
+            rounds=phases / slots,
+            round_s=max(slots * metrics["phase_s"], self._round_s),
+            phases=phases,
+            warmup_s=self.scenario.run.warmup,
+        )

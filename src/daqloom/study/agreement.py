@@ -79,7 +79,7 @@ def agreements(
     ]
     if not found:
         raise StudyError(
-            "no two methods of this study give two points in common; name both in methods, such as "
+            "no two methods of this study have two points in common; give both in methods, such as "
             '["analyse", "simulate"]'
         )
     return found

@@ -9,6 +9,7 @@ from typing import Any
 from daqloom.study.agreement import Agreement
 from daqloom.study.fits import Fit
 from daqloom.study.levels import Levels, PointLevels
+from daqloom.study.store_damage import Damage
 from daqloom.study.surface import term_name
 
 SCHEMA = 1
@@ -128,6 +129,21 @@ def _agreement(found: Agreement) -> Object:
             for i, (at, verdict) in enumerate(zip(found.at, found.verdicts, strict=True))
         ],
     }
+
+
+def damages(found: Sequence[Damage]) -> list[Object]:
+    """What of a store is damaged: `results_lost` is null where a file cannot be read, and the least
+    number with `at_least`."""
+    return [
+        {
+            "file": str(each.path),
+            "offset_bytes": each.offset,
+            "results_lost": each.results_lost,
+            "at_least": each.at_least,
+            "reason": each.reason,
+        }
+        for each in found
+    ]
 
 
 def _known(value: float) -> float | None:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from daqloom.scenario import FabricScenario, Scenario
+from daqloom.scenario import Scenario
 from daqloom.scenario.explain import dimension_at, knows, nearest
 from daqloom.scenario.quantities import Dimension
-from daqloom.scenario.system import System
 from daqloom.study.errors import StudyError
 
 LARGEST_NUMBER = 1e15
@@ -21,7 +20,7 @@ LONGEST_LABEL = 60
 VARIANT = "variant"
 """Name of the axis that has named steps."""
 
-Kind = type[System]
+Kind = type[Scenario]
 """Whose keys they are: those of racks or of fabrics."""
 Value = str | int | float | bool
 
@@ -50,7 +49,7 @@ class Axis:
         """What this step sets."""
         return dict(self.steps[step])
 
-    def coordinates(self, key: str, base: System) -> list[Value]:
+    def coordinates(self, key: str, base: Scenario) -> list[Value]:
         """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
         step sets."""
         dimension = dimension_of_key(type(base), key)
@@ -65,7 +64,7 @@ def cartesian(kind: Kind, key: str, values: object) -> Axis:
     require_key(kind, key)
     steps = _values(kind, key, values)
     if _repeats(steps):
-        raise StudyError(f"{key} names a value twice; every point is computed once")
+        raise StudyError(f"{key} has a value twice; each point is computed only once")
     return Axis(key, tuple({key: value} for value in steps))
 
 
@@ -98,7 +97,7 @@ def variants(kind: Kind, table: Mapping[str, Mapping[str, object]]) -> Axis:
         steps.append({key: _written(kind, key, value) for key, value in flat.items()})
         if not 0 < len(label) <= LONGEST_LABEL:
             raise StudyError(
-                f'variants: the name "{label[:80]}" has not 1 to {LONGEST_LABEL} characters'
+                f'variants: the name "{label[:80]}" must have 1 to {LONGEST_LABEL} characters'
             )
     return Axis(VARIANT, tuple(steps), tuple(table))
 
@@ -120,7 +119,7 @@ def _knows(kind: Kind, key: str) -> bool:
     return knows(key, kind)
 
 
-def _value_of(base: System, key: str) -> Any:
+def _value_of(base: Scenario, key: str) -> Any:
     value: Any = base.content()
     for part in key.split("."):
         value = value[part]
@@ -132,7 +131,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in table.items():
         path = prefix + name
-        known = any(_knows(kind, path) for kind in (Scenario, FabricScenario))
+        known = any(_knows(kind, path) for kind in (Scenario, Scenario))
         inside = isinstance(value, Mapping) and not known
         flat |= flatten(value, path + ".") if inside and not _is_range(value) else {path: value}
     return flat
@@ -155,7 +154,7 @@ def _values(kind: Kind, key: str, values: object) -> list[Any]:
     if not found:
         raise StudyError(f"{key} has no values; give at least one")
     if len(found) > MOST_VALUES:
-        raise StudyError(f"{key} has {len(found)} values; at most {MOST_VALUES} are meant")
+        raise StudyError(f"{key} has {len(found)} values; at most {MOST_VALUES} are allowed")
     return found
 
 
@@ -185,7 +184,9 @@ def _written(kind: Kind, key: str, value: Any) -> Any:
 def _range(kind: Kind, key: str, table: Mapping[str, Any]) -> list[Value]:
     unknown = table.keys() - {"from", "to", "step", "count", "spacing"}
     if unknown or not _is_range(table) or ("step" in table) == ("count" in table):
-        raise StudyError(f"{key}: a range has from, to, and step or count (and spacing)")
+        raise StudyError(
+            f"{key}: a range requires from, to, and step or count (and may have spacing)"
+        )
     first, last = (_number(kind, key, table[end]) for end in ("from", "to"))
     if last < first:
         raise StudyError(f"{key}: the range ends below its start")
@@ -205,7 +206,7 @@ def _number(kind: Kind, key: str, value: object) -> Decimal:
     dimension = dimension_of_key(kind, key)
     if dimension is None:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise StudyError(f"{key}: {str(value)[:80]!r} is no number")
+            raise StudyError(f"{key}: {str(value)[:80]!r} is not a number")
         if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
             raise StudyError(
                 f"{key}: a range has numbers up to {LARGEST_NUMBER:g}, found {value:g}"
@@ -222,7 +223,7 @@ def _stepped(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Dec
         raise StudyError(f"{key}: the step of a range must be more than 0")
     count = int((last - first) / step) + 1
     if count > MOST_VALUES:
-        raise StudyError(f"{key} has {count} values; at most {MOST_VALUES} are meant")
+        raise StudyError(f"{key} has {count} values; at most {MOST_VALUES} are allowed")
     return [first + step * i for i in range(count)]
 
 

@@ -12,7 +12,7 @@ from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
     from daqloom.measure.run import Progress
-    from daqloom.scenario import FabricScenario
+    from daqloom.scenario import Scenario
 
 Method = Literal["analyse", "simulate", "measure"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -25,7 +25,7 @@ MOST_UNITS_UNASKED = 16
 class Beside:
     """What each method gives of one scenario, in the order of `METHODS`."""
 
-    scenario: FabricScenario
+    scenario: Scenario
     results: tuple[Result, ...]
 
     def of(self, method: Method) -> Result | None:
@@ -33,12 +33,12 @@ class Beside:
         return next((result for result in self.results if result.method == method), None)
 
 
-def usual_methods(scenario: FabricScenario) -> tuple[Method, ...]:
+def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
     """All that a machine like this can be asked for without being told to.
 
     Raises ScenarioError where `scenario` describes no event builder.
     """
-    if scenario.nodes.protocol == "flows":
+    if scenario.building.protocol == "none":
         return ("simulate",)
     if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
         return ("analyse", "simulate")
@@ -57,7 +57,7 @@ def chosen_methods(names: str) -> tuple[Method, ...]:
 
 
 def beside(
-    scenario: FabricScenario,
+    scenario: Scenario,
     methods: Iterable[Method],
     *,
     simulated: Callable[[float], None] | None = None,
@@ -65,7 +65,7 @@ def beside(
 ) -> Beside:
     """Runs `methods`; `simulated` and `measured` hear how far their runs are.
 
-    Raises what the methods raise; of a measurement that is stopped `measure.run.StoppedError`.
+    Raises what the methods raise; StoppedError after Ctrl-C.
     """
 
     def by(method: Method) -> Result:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from daqloom.result import Result
-from daqloom.scenario.system import System
+from daqloom.scenario.models import Scenario
 from daqloom.study.kinds import traits_of
 
 SEEDED = frozenset({"simulate", "measure"})
@@ -25,14 +25,14 @@ class Cell:
     `scenario_hash` is that of the changed system, which is built only when it is needed.
     """
 
-    base: System
+    base: Scenario
     changes: Mapping[str, Any]
     method: str
     seed: int | None
     scenario_hash: str
 
     @cached_property
-    def scenario(self) -> System:
+    def scenario(self) -> Scenario:
         """The system. Raises ScenarioError."""
         return self.base.with_overrides(self.changes) if self.changes else self.base
 
@@ -55,10 +55,7 @@ class Cell:
         return result
 
 
-def _measured(scenario: System, seed: int | None) -> Result:
-    from daqloom.measure.run import StoppedError, measure
+def _measured(scenario: Scenario, seed: int | None) -> Result:
+    from daqloom.measure.run import measure
 
-    try:
-        return measure(scenario, seed=seed)
-    except StoppedError:
-        raise KeyboardInterrupt from None
+    return measure(scenario, seed=seed)

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import Dimension
-from daqloom.scenario.system import System
 from daqloom.study.axis import Kind, dimension_of_key
 
 
-def value(base: System, changes: Mapping[str, Any], key: str) -> Any:
+def value(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
     """What `key` of `base` is with `changes`, as it is given; builds no scenario."""
     if key in changes:
         return changes[key]
@@ -21,13 +21,13 @@ def value(base: System, changes: Mapping[str, Any], key: str) -> Any:
     return found
 
 
-def number(base: System, changes: Mapping[str, Any], key: str) -> float:
+def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
     """The same as a number in SI units."""
     given = value(base, changes, key)
     return _parsed(type(base), key, given) if isinstance(given, str) else float(given)
 
 
-def text(base: System, key: str, value: float) -> str:
+def text(base: Scenario, key: str, value: float) -> str:
     """The inverse: `value` as a scenario writes it."""
     return _dimension(type(base), key).format(value)
 

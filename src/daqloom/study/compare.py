@@ -80,7 +80,7 @@ def compare(
         times_s=times[within],
         formula_bytes=held[within],
         simulated=simulated,
-        regular_peak=exact(system.triangle, system.rate_hz, scenario.builders.count).peak_bytes,
+        regular_peak=exact(system.triangle, system.rate_hz, scenario.builders.units).peak_bytes,
         formula_peak=float(np.max(held[within])),
         simulated_peak=float(simulated.metric("buffer_peak_bytes.tor") or 0.0),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from daqloom.metrics import METRICS, Metric, described, flatten
+from daqloom.metrics import Metric, Systems, described, flatten, nearest, unknown_sentence
 from daqloom.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
 from daqloom.study.errors import StudyError
@@ -53,9 +52,9 @@ class Comparison:
         """
         value = result.metric(self.metric)
         if value is None and result.metrics.get(self.metric.partition(".")[0]):
-            close = _nearest(self.metric, flatten(result.metrics))
+            close = nearest(self.metric, flatten(result.metrics))
             raise StudyError(
-                f'the condition "{self}" cannot be judged: this result of {result.scenario} has '
+                f'the condition "{self}" cannot be evaluated: this result of {result.scenario} has '
                 f"no {self.metric}{close}"
             )
         return value is not None and _COMPARE[self.comparison](value, self.limit)
@@ -71,18 +70,18 @@ class Condition:
     comparisons: tuple[Comparison, ...]
 
     @classmethod
-    def parse(cls, text: str, method: str) -> Condition:
-        """Reads comparisons joined by " and ", for results of `method`.
+    def parse(cls, text: str, method: str, systems: Systems = Systems.ALL) -> Condition:
+        """Reads comparisons joined by " and ", for results of `method` for `systems`.
 
         A number stands in the metric's SI unit, or carries the unit with any prefix that a
         scenario may use ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that no
         method or not this one gives, and for what is no comparison.
         """
         if method not in METHODS:
-            raise StudyError(f'"{method}" is no method; known are {", ".join(METHODS)}')
+            raise StudyError(f'"{method}" is not a method; known are {", ".join(METHODS)}')
         if len(text) > _LONGEST:
             raise StudyError(f"a condition has at most {_LONGEST} characters, this has {len(text)}")
-        return cls(tuple(_parse(part, method) for part in re.split(r"\sand\s", text)))
+        return cls(tuple(_parse(part, method, systems) for part in re.split(r"\sand\s", text)))
 
     def holds(self, result: Result) -> bool:
         """Whether every comparison is true of `result`. Raises StudyError as they do."""
@@ -93,12 +92,12 @@ class Condition:
         return " and ".join(map(str, self.comparisons))
 
 
-def _parse(text: str, method: str) -> Comparison:
+def _parse(text: str, method: str, systems: Systems) -> Comparison:
     match = _TERM.fullmatch(text)
     if match is None:
-        raise StudyError(f'"{text.strip()}" is no condition; {_SHAPE}')
+        raise StudyError(f'"{text.strip()}" is not a condition; {_SHAPE}')
     name, comparison, number = match.groups()
-    metric = require_metric(name, (method,))
+    metric = require_metric(name, (method,), systems)
     try:
         limit = _limit(number, metric)
     except ValueError as error:
@@ -106,18 +105,20 @@ def _parse(text: str, method: str) -> Comparison:
     return Comparison(name, comparison, limit, number)
 
 
-def require_metric(name: str, methods: Collection[str]) -> Metric:
-    """The description of a metric; raises StudyError if there is none or no method gives it."""
+def require_metric(name: str, methods: Collection[str], systems: Systems) -> Metric:
+    """Return the declaration of a metric.
+
+    Raises StudyError if there is none, or if none of `methods` gives it for any of `systems`.
+    """
     metric = described(name)
     if metric is None:
-        close = _nearest(name, (metric.name for metric in METRICS))
+        raise StudyError(unknown_sentence(name))
+    given = [metric.given_by(method) for method in methods]
+    if not any(systems & each for each in given):
+        kind = f" for this kind of system ({systems})" if any(given) else ""
         raise StudyError(
-            f'"{name}" is no metric{close or "; docs/reference/metrics.md lists them"}'
-        )
-    if not set(methods) & set(metric.given_by.split(", ")):
-        raise StudyError(
-            f"{name} is not given by {' or '.join(methods)}, only by {metric.given_by}; "
-            "use another method or another metric"
+            f"{name} is not given by {' or '.join(methods)}{kind}, only by {metric.givers()}; use "
+            "another method or another metric"
         )
     return metric
 
@@ -135,8 +136,3 @@ def _limit(text: str, metric: Metric) -> Number:
         return dimension.parse(text)
     expected = f"a number of {metric.unit}" if counted else "a plain number"
     raise ValueError(f"is not understood; {metric.name} is {expected}, 0 or more")
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name[:200], list(known), n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.metrics import described, flatten
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.metrics import flatten, label, unit_of
+from daqloom.scenario import ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
 from daqloom.study.axis import dimension_of_key
 from daqloom.study.cell import SEEDED
@@ -20,6 +21,7 @@ from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
+from daqloom.study.words import key_in_words
 
 if TYPE_CHECKING:
     import xarray
@@ -39,11 +41,11 @@ def open_study(
 
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
     key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
-    every metric that a result gives, under its dotted name, with its unit in `attrs["units"]`; with
-    a search also `boundary` (in the key's unit) and `boundary_status`, and, where it is the buffer
-    of the ToR that is searched, `boundary_shared`: the same without the part dedicated to ports.
-    What was not computed, or is not given by a method, is NaN. Methods that draw no random numbers
-    have the same value for every seed.
+    every metric that a result gives, under its dotted name; with a search also `boundary` (in the
+    key's unit) and `boundary_status`, and, where it is the buffer of the ToR that is searched,
+    `boundary_shared`: the same without the part dedicated to ports. Each has its `long_name` and
+    `units` in `attrs`. What was not computed, or is not given by a method, is NaN. Methods that
+    draw no random numbers have the same value for every seed.
 
     Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
     short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
@@ -52,11 +54,14 @@ def open_study(
     `course=True` adds, for the metrics of `daqloom.simulate.course`, `course.NAME` with the further
     dimension `slice`: the metric over each of equal parts of `run_s`.
 
-    Raises StudyError.
+    Warns of a store that is damaged. Raises StudyError.
     """
     study = load_study(Path(path), quick=quick)
     with Store.open(Path(store), create=False) as opened:
-        return to_dataset(study, replay(study, opened), course=course)
+        dataset = to_dataset(study, replay(study, opened), course=course)
+        for sentence in opened.damaged:
+            warnings.warn(sentence, stacklevel=2)
+    return dataset
 
 
 def to_dataset(
@@ -71,15 +76,21 @@ def to_dataset(
     for task, outcome in outcomes:
         table.add(task, outcome)
     variables = {
-        name: (dims, values, {"units": _unit(name)}) for name, values in table.metrics.items()
+        name: (dims, values, _about(label(name), unit_of(name)))
+        for name, values in table.metrics.items()
     }
     variables |= {
-        COURSE + name: ((*dims, "slice"), values, {"units": _unit(name)})
+        COURSE + name: (
+            (*dims, "slice"),
+            values,
+            _about(f"{label(name)} over time", unit_of(name)),
+        )
         for name, values in table.courses.items()
     }
-    variables["saturated"] = (dims, table.saturated, {})
-    variables["equilibrium"] = (dims, table.equilibrium, {})
-    variables["run_s"] = (dims, table.run_s, {"units": "s"})
+    offered = "saturated: more events offered than the system can carry"
+    variables["saturated"] = (dims, table.saturated, _about(offered))
+    variables["equilibrium"] = (dims, table.equilibrium, _about("whether the run is stationary"))
+    variables["run_s"] = (dims, table.run_s, _about("simulated time after the warm-up", "s"))
     if study.search:
         dimension = dimension_of_key(type(study.base), study.search.key)
         about: dict[str, Any] = {
@@ -88,12 +99,14 @@ def to_dataset(
             "where": study.search.where,
             "bounds": list(study.search_bounds),
         }
-        unit = {"units": dimension.unit if dimension else ""}
-        variables["boundary"] = (dims, table.boundary, about | unit)
-        variables["boundary_status"] = (dims, table.status, {})
-        if study.search.key == "switch.tor.buffer":
+        unit = dimension.unit if dimension else ""
+        sought = f"{study.search.find} {key_in_words(study.search.key)}"
+        variables["boundary"] = (dims, table.boundary, about | _about(sought, unit))
+        ended = "how the search ended"
+        variables["boundary_status"] = (dims, table.status, _about(ended))
+        if study.search.key == "network.switch.tor.buffer":
             shared = table.boundary - _dedicated(study)[None, ..., None]
-            variables["boundary_shared"] = (dims, shared, {"long_name": SHARED} | unit)
+            variables["boundary_shared"] = (dims, shared, _about(SHARED, unit))
     return xarray.Dataset(
         variables,
         coords=_coordinates(study),
@@ -152,19 +165,13 @@ class _Table:
                 self.courses[name][place] = course[name]
 
 
-def _unit(name: str) -> str:
-    metric = described(name)
-    return metric.unit if metric else ""
-
-
 def _dedicated(study: Study) -> Any:
     """Bytes that the ports of the ToR have to themselves, of the shape of the axes."""
     parts = np.full(study.shape, np.nan)
     for index in study.indices():
         with suppress(ScenarioError):  # a point that is no valid system has no result either
             rack = study.scenario(index)
-            assert isinstance(rack, Scenario)  # no other kind has that key
-            parts[index] = rack.switch.tor.dedicated
+            parts[index] = rack.network.switch.tor.dedicated
     return parts
 
 
@@ -179,15 +186,23 @@ def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _coordinates(study: Study) -> dict[str, Any]:
-    coordinates: dict[str, Any] = {"by": list(study.methods), "seed": list(study.seeds)}
+    coordinates: dict[str, Any] = {
+        "by": ("by", list(study.methods), _about("method")),
+        "seed": ("seed", list(study.seeds), _about("seed of the random streams")),
+    }
     for axis in study.axes:
         if axis.labels:
-            coordinates[axis.name] = list(axis.labels)
+            coordinates[axis.name] = (axis.name, list(axis.labels), _about(axis.name))
         for key in axis.keys:
             dimension = dimension_of_key(type(study.base), key)
-            units = {"units": dimension.unit} if dimension else {}
-            coordinates[key] = (axis.name, axis.coordinates(key, study.base), units)
+            about = _about(key_in_words(key), dimension.unit if dimension else "")
+            coordinates[key] = (axis.name, axis.coordinates(key, study.base), about)
     return coordinates
+
+
+def _about(long_name: str, units: str = "") -> dict[str, str]:
+    """The attributes that every variable has; no unit of texts and plain counts of things."""
+    return {"long_name": long_name, "units": units}
 
 
 def to_parquet(dataset: xarray.Dataset, path: Path) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from daqloom.measure import MeasureError
+from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.study.cell import TIMED, Cell
 from daqloom.study.store import Store
+
+if TYPE_CHECKING:
+    from daqloom.study.file import Study
 
 
 class Executor(Protocol):
@@ -70,6 +74,8 @@ def compute(cell: Cell, store: Store) -> str | None:
         return str(error)
     except MemoryError:
         return "out of memory"
+    except StoppedError:  # what a run had counted until Ctrl-C is no result of its cell
+        raise KeyboardInterrupt from None
     store.put(cell, result)
     return None
 
@@ -110,6 +116,32 @@ class TimedApart:
     def close(self) -> None:
         """As the other."""
         self._others.close()
+
+
+def executor_for(
+    study: Study,
+    store: Store,
+    workers: int,
+    scheduler: str | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Executor:
+    """This process for one worker, else processes of this machine (0: one for each core), or those
+    of a Dask scheduler; what is timed is computed here, by itself. Begins with the first cell.
+
+    `say` is told that a scheduler has no worker yet. Raises StudyError with the first cell.
+    """
+
+    def others() -> Executor:
+        if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
+            return InProcess(store)
+        from daqloom.study.workers import DaskExecutor
+
+        executor = DaskExecutor(store.path, workers=workers, address=scheduler)
+        if not executor.workers:
+            say("the scheduler has no worker yet; waiting for the first")
+        return executor
+
+    return TimedApart(Deferred(others), store)
 
 
 class InProcess:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from daqloom.metrics import OF_RACKS
-from daqloom.scenario import FabricScenario
+from daqloom.metrics import Systems
+from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.changes import number, value
 
@@ -27,41 +27,48 @@ USUAL_BPS = 200e9
 class Fabrics:
     """See `daqloom.study.kinds.Traits`."""
 
-    versions: Mapping[str, int] = {"simulate": 1, "analyse": 1, "measure": 1}
+    versions: Mapping[str, int] = {"simulate": 2, "analyse": 2, "measure": 1}
     analysis_s = 0.1
-    foreign: Collection[str] = OF_RACKS
     courses: Sequence[str] = ()
     costly: Sequence[str] = (
-        "nodes.count",
-        "fabric.leaves",
-        "fabric.hosts_per_leaf",
-        "fabric.rate",
-        "fabric.mtu",
-        "fragments.size",
-        "fragments.packing",
-        "fragments.rate",
+        "readout.units",
+        "builders.units",
+        "hosts.count",
+        "network.leaves",
+        "network.hosts_per_leaf",
+        "network.links.rate",
+        "transport.mtu",
+        "event.fragment_size",
+        "event.packing",
+        "event.rate",
         "run.duration",
     )
 
-    def operating_point(self, base: FabricScenario) -> dict[str, float]:
+    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
+        """Those of the protocol, or of every protocol where a study varies it."""
+        if "building.protocol" in varied:
+            return Systems.FABRIC
+        return Systems.of(base.building.protocol)
+
+    def operating_point(self, base: Scenario) -> dict[str, float]:
         """None: event rate and size are what comes out, not what is given."""
         return {}
 
-    def saturation(self, base: FabricScenario) -> Never:
+    def saturation(self, base: Scenario) -> Never:
         """Never: nodes push as fast as they can, or as the fragments come, and what has no room is
         discarded at once."""
         return Never()
 
-    def simulation_s(self, base: FabricScenario, changes: Mapping[str, Any]) -> float:
+    def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
         """From the packets that the nodes' links carry, or those that fragments come in."""
         of = functools.partial(number, base, changes)
-        message = of("fragments.size") * of("fragments.packing")
-        payload = message / math.ceil(message / of("fabric.mtu"))
+        message = of("event.fragment_size") * of("event.packing")
+        payload = message / math.ceil(message / of("transport.mtu"))
         nodes, rate_bps = _nodes(base, changes)
         node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
-        if of("fragments.rate"):
-            pushed_bytes = of("fragments.size") * of("nodes.streams")
-            node_hz = min(node_hz, of("fragments.rate") * pushed_bytes / payload)
+        if of("event.rate"):
+            pushed_bytes = of("event.fragment_size") * of("readout.streams")
+            node_hz = min(node_hz, of("event.rate") * pushed_bytes / payload)
         packets = nodes * node_hz * of("run.duration")
         return packets * HOPS_PER_PACKET / HOPS_PER_S
 
@@ -78,14 +85,25 @@ class Never:
         return dict(changes)
 
 
-def _nodes(base: FabricScenario, changes: Mapping[str, Any]) -> tuple[float, float]:
+def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     """How many: as told, or all hosts of the fabric; and the rate of their links (b/s)."""
     of = functools.partial(number, base, changes)
-    hosts = of("fabric.leaves") * of("fabric.hosts_per_leaf") * max(1, of("fabric.pods"))
+    hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
     rate_bps = USUAL_BPS
-    if value(base, changes, "fabric.shape") == "imported":
-        hosts, rate_bps = _imported(str(value(base, changes, "fabric.dumps")))
-    return of("nodes.count") or hosts, of("fabric.rate") or rate_bps
+    if value(base, changes, "network.shape") == "imported":
+        hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
+    return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
+
+
+def _units(base: Scenario, changes: Mapping[str, Any]) -> float:
+    """How many hosts have units, as told; 0: all."""
+    of = functools.partial(number, base, changes)
+    if value(base, changes, "building.protocol") == "none":
+        return of("hosts.count")
+    readouts = of("readout.units")
+    if value(base, changes, "builders.folded"):
+        return readouts
+    return readouts + (of("builders.units") or readouts)
 
 
 @functools.lru_cache(maxsize=1000)

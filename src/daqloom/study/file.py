@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +13,12 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from daqloom.scenario import ScenarioError, load_system
-from daqloom.scenario.inputs import read_text
+from daqloom.metrics import Systems
+from daqloom.scenario import ScenarioError, load
+from daqloom.scenario.files import read_text
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.shipped import shipped
-from daqloom.scenario.system import System
+from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES
 from daqloom.study.axis import (
     Axis,
@@ -51,25 +52,29 @@ class _Table(BaseModel):
 class Search(_Table):
     """[search]: the smallest or largest value of a key at which a condition holds."""
 
-    key: str = Field(description="key of the scenario that is searched")
-    find: Literal["smallest", "largest"] = Field(description="which end of the values that satisfy")
+    key: str = Field(description="key of the scenario to search over")
+    find: Literal["smallest", "largest"] = Field(
+        description="which end of the range of values that satisfy `where`"
+    )
     where: str = Field(description='condition on metrics, such as "packets_dropped == 0"')
     bounds: tuple[str | int | float, str | int | float] = Field(
-        description="the lowest and the highest value tried"
+        description="lowest and highest value to try"
     )
     tolerance: str | int | float = Field(
-        description="how near to the boundary is near enough: in the key's unit; with log spacing "
-        "the ratio of two neighbouring values less 1"
+        description="precision of the boundary, in the key's unit; with log spacing the ratio of "
+        "two neighbouring values minus 1"
     )
     spacing: Literal["linear", "log"] = Field(
-        default="linear", description="whether halves are differences or ratios"
+        default="linear", description="bisection by differences (linear) or by ratios (log)"
     )
-    method: Method = Field(default="simulate", description="the method whose metrics are judged")
+    method: Method = Field(
+        default="simulate", description="method whose metrics the condition uses"
+    )
     votes: int = Field(
         default=1,
         ge=1,
         le=99,
-        description="seeds that vote at every value; more than half decide",
+        description="number of seeds that vote at each value; the majority decides",
     )
 
 
@@ -78,29 +83,32 @@ class Equilibrium(_Table):
 
     metric: str = Field(
         default=USUAL_COURSE,
-        description="the metric that has to settle: " + ", ".join(f"`{name}`" for name in COURSES),
+        description="metric that has to be "
+        "stationary: " + ", ".join(f"`{name}`" for name in COURSES),
     )
     longest: str = Field(
-        description="run.duration at most; what has not settled by then is flagged as drifting"
+        description="largest run.duration; runs that are not stationary by then are flagged as "
+        "drifting"
     )
     confidence: float = Field(
         default=0.99,
         gt=0.5,
         lt=1,
-        description="of the test; one run in 1 / (1 - confidence) is extended without need",
+        description="confidence of the test; one run in 1 / (1 - confidence) is extended without "
+        "need",
     )
 
     @cached_property
     def longest_s(self) -> float:
         """`longest` in seconds."""
-        return _si(System, "run.duration", self.longest, "equilibrium.longest")
+        return _si(Scenario, "run.duration", self.longest, "equilibrium.longest")
 
 
 class Repeat(_Table):
     """[repeat]: the whole again with other random numbers."""
 
     seeds: int | tuple[int, ...] = Field(
-        default=1, description="how many seeds, or which; a number n stands for 1 to n"
+        default=1, description="number of seeds, or a list of them; a number n stands for 1 to n"
     )
 
 
@@ -109,9 +117,9 @@ class Report(_Table):
 
     show: tuple[str, ...] = Field(
         default=(),
-        description="metrics drawn, side by side; the first is that of maps and tables. By default "
-        "what was searched, else the most that the top-of-rack switch held, on a fabric the event "
-        "rate",
+        description="metrics to draw side by side; the first is that of maps and tables. By "
+        "default the boundary of a search, else the peak occupancy of the top-of-rack "
+        "switch, on a fabric the event rate",
     )
 
 
@@ -119,18 +127,18 @@ class StudyFile(_Table):
     """The tables of a study's file."""
 
     title: str = Field(default="", max_length=200, description="one line for lists and reports")
-    description: str = Field(default="", max_length=10_000, description="what the study is for")
+    description: str = Field(default="", max_length=10_000, description="purpose of the study")
     scenario: str = Field(description="name of a scenario, or path from the study's folder")
     methods: tuple[Method, ...] = Field(
         default=("simulate",),
         min_length=1,
-        description="methods applied to every point; one measured at a time, on the machine where "
-        "the command runs, while nothing else is computed",
+        description="methods applied to each point; measurements run one at a time, on the machine "
+        "of the command, while nothing else is computed",
     )
-    set: dict[str, Any] = Field(default={}, description="keys of the scenario changed everywhere")
-    grid: dict[str, Any] = Field(default={}, description="axes: every value with every other")
+    set: dict[str, Any] = Field(default={}, description="keys of the scenario set at all points")
+    grid: dict[str, Any] = Field(default={}, description="axes: all combinations of their values")
     zip: tuple[dict[str, Any], ...] = Field(
-        default=(), description="axes of several keys whose lists run side by side"
+        default=(), description="axes of several keys whose values change together"
     )
     variants: dict[str, dict[str, Any]] = Field(
         default={}, description="an axis of named steps, each with keys of its own"
@@ -146,9 +154,9 @@ class StudyFile(_Table):
     @model_validator(mode="after")
     def _methods_once(self) -> Self:
         if len(set(self.methods)) < len(self.methods):
-            raise ValueError("methods names a method twice")
+            raise ValueError("methods has a method twice")
         if self.search and self.search.method not in self.methods:
-            raise ValueError(f'methods lacks "{self.search.method}", which search.method names')
+            raise ValueError(f'methods lacks "{self.search.method}", the method of search.method')
         return self
 
 
@@ -159,7 +167,7 @@ class Study:
     name: str
     title: str
     description: str
-    base: System
+    base: Scenario
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None
@@ -188,7 +196,7 @@ class Study:
             changes |= axis.overrides(step)
         return changes
 
-    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> System:
+    def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> Scenario:
         """The system at a point; `more` are further keys. Raises ScenarioError."""
         return self.base.with_overrides(self.overrides(index) | dict(more or {}))
 
@@ -206,7 +214,18 @@ class Study:
     def condition(self) -> Condition:
         """What the search asks for."""
         assert self.search is not None
-        return Condition.parse(self.search.where, self.search.method)
+        return Condition.parse(self.search.where, self.search.method, self.systems)
+
+    @property
+    def systems(self) -> Systems:
+        """The kinds of systems that the study's points are, by which metrics are checked."""
+        return traits_of(self.base).systems(self.base, self.keys)
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys that axes and the search set."""
+        keys = [key for axis in self.axes for key in axis.keys]
+        return [*keys, self.search.key] if self.search else keys
 
     @cached_property
     def search_bounds(self) -> tuple[float, float]:
@@ -277,16 +296,16 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
     except ValueError as error:
         raise StudyError(str(error)) from None
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text)
         return _study(path, StudyFile.model_validate(_quick(document) if quick else document))
     except ValidationError as error:
-        raise StudyError(f"{path}: {_sentence(error)}") from None
+        raise StudyError(f"{path}: {sentence_of(error)}") from None
     except ScenarioError as error:
         raise StudyError(f"{path}: {error}") from None
     except RecursionError:
         raise StudyError(f"{path} is nested too deeply; expected tables of keys") from None
-    except ValueError as error:  # TOMLDecodeError is one too, and so is that of a long number
-        raise StudyError(f"{path} is no valid TOML: {error}") from None
+    except ValueError as error:  # TomlError is one
+        raise StudyError(f"{path} {error}") from None
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,17 +329,22 @@ def _study(path: Path, file: StudyFile) -> Study:
         named = str(path.parent / named)
     changes = flatten(file.set)
     try:
-        base = load_system(named, changes)
+        base = load(named, changes)
     except ScenarioError as error:
         raise StudyError(str(error)) from None
+    return study_of(base, file, path.stem)
+
+
+def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
+    """What `file` asks of `base`, a scenario with its [set]. Raises StudyError, ScenarioError."""
     kind = type(base)
     axes = [cartesian(kind, key, values) for key, values in flatten(file.grid).items()]
     axes += [zipped(kind, flatten(table)) for table in file.zip if table]
     if file.variants:
         axes.append(variants(kind, file.variants))
     study = Study(
-        name=path.stem,
-        title=file.title or path.stem,
+        name=name,
+        title=file.title or name,
         description=file.description,
         base=base,
         methods=file.methods,
@@ -351,32 +375,30 @@ def _check(study: Study) -> None:
     if answers > MOST_ANSWERS:
         raise StudyError(
             f"{' × '.join(str(n) for n in study.shape)} points, {len(study.seeds)} seeds: "
-            f"at most {MOST_ANSWERS} answers are meant"
+            f"at most {MOST_ANSWERS} answers are allowed"
         )
     for method in study.methods:
         if method == "measure":
             _check_measured(study.base)
         elif not hasattr(study.base, method):
             raise StudyError(f'methods: {study.base.name} knows no "{method}"; leave it out')
-    keys = [key for axis in study.axes for key in axis.keys]
+    keys = study.keys
     if study.search:
-        keys.append(study.search.key)
         _check_search(study, study.search)
     if study.equilibrium:
         _check_equilibrium(study, study.equilibrium)
     for name in study.show:
-        require_metric(name, study.methods)
-        _check_kind(study, name)
+        require_metric(name, study.methods, study.systems)
     for key in {"run.seed"} & set(keys):
-        raise StudyError(f"{key} is varied by [repeat], not by an axis")
+        raise StudyError(f"{key} is set by [repeat], not by an axis")
     for key in keys:
         if keys.count(key) > 1:
-            raise StudyError(f"{key} is varied twice")
+            raise StudyError(f"{key} is set twice")
     for index in _tried_at_once(study):  # all others are checked as they are computed
         study.scenario(index)
 
 
-def _check_measured(base: System) -> None:
+def _check_measured(base: Scenario) -> None:
     from daqloom.measure.run import of_a_fabric  # heavy: it speaks gRPC
 
     of_a_fabric(base)
@@ -392,37 +414,28 @@ def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
     return tried
 
 
-def _check_kind(study: Study, metric: str) -> None:
-    if metric.partition(".")[0] in traits_of(study.base).foreign:
-        raise StudyError(
-            f"no result of {study.base.name} has {metric}, which tells of another kind of system; "
-            "`daqloom simulate --json` prints those that it has"
-        )
-
-
 def _check_search(study: Study, search: Search) -> None:
     require_key(type(study.base), search.key, "search.key: ")
-    for comparison in study.condition.comparisons:
-        _check_kind(study, comparison.metric)
+    _ = study.condition  # read now, so that a mistake in it is reported before any run
     low, high = study.search_bounds
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
     if not 0 < study.search_tolerance < math.inf:
         raise StudyError(f"search.tolerance = {search.tolerance!r} must be a number above 0")
     if search.spacing == "log" and low <= 0:
-        raise StudyError("search.bounds: log spacing needs bounds above 0")
+        raise StudyError("search.bounds: log spacing requires bounds above 0")
 
 
 def _check_equilibrium(study: Study, equilibrium: Equilibrium) -> None:
     courses = traits_of(study.base).courses
     if not courses:
         raise StudyError(
-            f"equilibrium: no course over time is recorded of a fabric such as {study.base.name}; "
-            "leave [equilibrium] out, and let run.warmup end when event building has settled"
+            f"equilibrium: a fabric such as {study.base.name} records no course over time; leave "
+            "[equilibrium] out, and set run.warmup to when event building is stationary"
         )
     if equilibrium.metric not in courses:
         raise StudyError(
-            f'equilibrium.metric: "{equilibrium.metric[:80]}" has no course; '
+            f'equilibrium.metric: "{equilibrium.metric[:80]}" is not recorded over time; '
             f"use one of {', '.join(courses)}"
         )
     if equilibrium.longest_s < study.base.run.duration:
@@ -436,7 +449,7 @@ def _si(kind: Kind, key: str, value: str | int | float, where: str) -> float:
     dimension = dimension_of_key(kind, key)
     if dimension is None:
         if isinstance(value, str):
-            raise StudyError(f'{where}: "{value}" is no number, as {key} takes')
+            raise StudyError(f'{where}: "{value}" is not a number, which {key} requires')
         return value
     try:
         return dimension.parse(value)
@@ -444,7 +457,8 @@ def _si(kind: Kind, key: str, value: str | int | float, where: str) -> float:
         raise StudyError(f'{where}: "{value}" {error}') from None
 
 
-def _sentence(error: ValidationError) -> str:
+def sentence_of(error: ValidationError) -> str:
+    """What is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":

@@ -126,8 +126,8 @@ def fits(
     axes = fitted_axes(dataset)
     if axes is None:
         raise StudyError(
-            "a surface needs two axes of numbers with two steps or more, such as event.rate and "
-            "event.size; add them to [grid]"
+            "a surface requires two numeric axes with at least two steps each, such as event.rate "
+            "and event.size; add them to [grid]"
         )
     terms = POLYNOMIALS.get(terms, terms)
     others = [axis for axis in axes_of(dataset) if axis not in axes]

@@ -1,7 +1,7 @@
 """The hash of a scenario with some keys changed, without building that scenario.
 
-Validating a scenario takes half a millisecond, and a plan may have 10⁵ of them. A key is *local* if
-changing it changes nothing else of the resolved system; that is tried out on the real thing, for
+Validating a scenario takes most of a millisecond, and a plan may have 10⁵ of them. A key is *local*
+if changing it changes nothing else of the resolved system; that is tried out on the real thing, for
 every key, before it is believed. Whatever is not local is hashed the slow way.
 """
 
@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from daqloom.scenario import ScenarioError
+from daqloom.scenario.choices import deciding, is_something
+from daqloom.scenario.document import look, put
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import FILE_KEYS
-from daqloom.scenario.system import System
 from daqloom.study.axis import dimension_of_key
 
 MOST_READERS = 1000
@@ -23,7 +25,7 @@ MOST_READERS = 1000
 class ScenarioHasher:
     """Hashes `base` with overrides; equal to `base.with_overrides(…).hash()`."""
 
-    def __init__(self, base: System) -> None:
+    def __init__(self, base: Scenario) -> None:
         self._base = base
         self._content = base.content()
         self._sections = {name: _dump(value) for name, value in self._content.items()}
@@ -74,11 +76,7 @@ class ScenarioHasher:
                 cache.clear()
             section = json.loads(self._sections[name])
             for path, value in changes:
-                *tables, last = path.split(".")
-                table = section
-                for inner in tables:
-                    table = table[inner]
-                table[last] = value
+                put(section, path, value)
             cache[label] = _dump(section)
         return cache[label]
 
@@ -119,14 +117,14 @@ class ScenarioHasher:
             content: Any = self._base.with_overrides({key: value}).content()
         except ScenarioError:
             return None
-        for part in key.split("."):
-            content = content[part]
-        return _dump(content)
+        return _dump(look(content, key))
 
     def _choice(self, key: str, value: object) -> object:
-        """The value where it is one of a few words; None for numbers, quantities and lists."""
-        is_word = isinstance(value, str | bool)
-        return value if is_word and dimension_of_key(type(self._base), key) is None else None
+        """The value where it is one of a few words; of a number on which other keys depend whether
+        it is 0; None for other numbers, quantities and lists."""
+        if isinstance(value, str | bool) and dimension_of_key(type(self._base), key) is None:
+            return value
+        return is_something(value) if key in deciding(type(self._base)) else None
 
 
 def _dump(value: object) -> str:

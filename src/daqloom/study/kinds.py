@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from daqloom.scenario import FabricScenario, Scenario
-from daqloom.scenario.system import System
+from daqloom.metrics import Systems
+from daqloom.scenario import Scenario
 from daqloom.study.fabrics import Fabrics
 from daqloom.study.racks import Racks
 
-Of = TypeVar("Of", bound=System, contravariant=True)
 Changes = Mapping[str, Any]
 """Dotted key → value, as a study's file gives them."""
 
@@ -25,8 +24,8 @@ class Saturation(Protocol):
         """`changes`, with a run that is short enough where they are saturated."""
 
 
-class Traits(Protocol[Of]):
-    """Of one kind of systems."""
+class Traits(Protocol):
+    """Of systems on one kind of network."""
 
     versions: Mapping[str, int]
     """Of the models, by method: raised when the same scenario and seed give another result, so that
@@ -38,22 +37,24 @@ class Traits(Protocol[Of]):
 
     analysis_s: float
     """Time on one core of an analysis, roughly."""
-    foreign: Collection[str]
-    """Metrics, by the first part of their names, that no result of such a system has."""
 
-    def operating_point(self, base: Of) -> dict[str, float]:
+    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
+        """Return the kinds of systems that `base` is with changes of the keys `varied`."""
+
+    def operating_point(self, base: Scenario) -> dict[str, float]:
         """What figures mark, by key, in SI units."""
 
-    def saturation(self, base: Of) -> Saturation:
+    def saturation(self, base: Scenario) -> Saturation:
         """Of `base` with changes."""
 
-    def simulation_s(self, base: Of, changes: Changes) -> float:
+    def simulation_s(self, base: Scenario, changes: Changes) -> float:
         """Estimated time on one core of a simulation; builds no scenario."""
 
 
-_TRAITS: dict[type[System], Traits[Any]] = {Scenario: Racks(), FabricScenario: Fabrics()}
+_RACKS: Traits = Racks()
+_FABRICS: Traits = Fabrics()
 
 
-def traits_of(base: System) -> Traits[Any]:
-    """Those of the kind that `base` is of."""
-    return _TRAITS[type(base)]
+def traits_of(base: Scenario) -> Traits:
+    """Those of the network that `base` has."""
+    return _RACKS if base.is_rack else _FABRICS

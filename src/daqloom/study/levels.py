@@ -1,5 +1,9 @@
 """Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
 
+The peak is the buffer that the simulated switch needed, where that is known, as of shared memory:
+cells and thresholds are accounted for. Else it is what was held: an ideal buffer, which is counted
+by the byte and which any output may fill.
+
 The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
 are merged into longer blocks where shorter ones are alike or do not follow the distribution.
 """
@@ -19,7 +23,7 @@ from daqloom.simulate.course import SLICES
 from daqloom.study.dataset import COURSE
 from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
-from daqloom.study.points import PEAK, axes_of, drifting, saturated, steps
+from daqloom.study.points import NEEDED, PEAK, axes_of, drifting, saturated, steps
 from daqloom.study.return_levels import (
     LEAST_BLOCKS,
     LEAST_REGULAR,
@@ -40,6 +44,9 @@ FILL_S = 36_000.0
 
 REPLICAS = 59
 """Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
+
+UNIT = "B"
+"""Of the metrics that levels are told of."""
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
@@ -70,8 +77,8 @@ def seconds(text: str) -> float:
     match = _TIME.fullmatch(text[:64])
     if match is None or not float(match[1]) > 0:
         raise StudyError(
-            f'"{text[:64]}" is no period; expected a time such as "8 h" (s, min, h, d), or one of '
-            f"fill, {', '.join(PERIODS)}"
+            f'"{text[:64]}" is not a period; expected a time such as "8 h" (s, min, h, d), or one '
+            f"of fill, {', '.join(PERIODS)}"
         )
     return float(match[1]) * _UNITS[match[2]]
 
@@ -94,7 +101,7 @@ class PointLevels:
 
     @property
     def limit(self) -> float | None:
-        """Where the maxima crowd against an upper end: that end. Else None.
+        """Upper end at which the maxima saturate; None if there is none.
 
         There a limit of the system, not chance, sets the peaks, and a longer run is no higher as
         long as the limit stands.
@@ -141,7 +148,8 @@ def levels(
     replicas: int = REPLICAS,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
-    """What the peak of the top-of-rack switch exceeds once in each period, at every point.
+    """What the peak of the top-of-rack switch exceeds once in each period, at every point: of the
+    buffer needed where every point that can be trusted has it, else of what was held.
 
     `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
     `{"event.rate": [12e3]}`; of several such choices each point is taken that is in any. A point
@@ -156,7 +164,7 @@ def levels(
     for choice in choices:
         places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
         indices |= dict.fromkeys(itertools.product(*places))
-    found = Levels(PEAK, tuple(periods), [], [])
+    found = Levels(str(course.name).removeprefix(COURSE), tuple(periods), [], [])
     methods = [str(m) for m in course["by"].values if course.sel({"by": m}).notnull().any()]
     chosen = [(method, index) for method in methods for index in sorted(indices)]
     for count, (method, index) in enumerate(chosen):
@@ -177,17 +185,28 @@ def course_of(dataset: Dataset) -> DataArray:
     """The peak in each slice. Raises StudyError where there is none, or a search moved the peak."""
     if "boundary" in dataset:
         raise StudyError(
-            "return levels are told of runs at fixed points, and this study searches "
+            "return levels require runs at fixed points, and this study searches "
             f"{dataset['boundary'].attrs.get('key', 'a key')}; give its axes one value each instead"
         )
-    name = COURSE + PEAK
-    if name not in dataset or not bool(dataset[name].notnull().any()):
+    if COURSE + PEAK not in dataset or not bool(dataset[COURSE + PEAK].notnull().any()):
         raise StudyError(
-            "return levels need the course of the most that a top-of-rack switch held, which "
-            "simulated racks have, and there is none; compute the study with `daqloom study run "
-            "FILE` if it is not yet (in Python open it with course=True)"
+            "return levels require the peak occupancy of a top-of-rack switch over time, which "
+            "simulated racks record, and there is none; compute the study with `daqloom study run "
+            "FILE` if that is not yet done (in Python open it with course=True)"
         )
-    return dataset[name]
+    needed = NEEDED in dataset and bool((_given(dataset, NEEDED) >= _whole(dataset)).all())
+    return dataset[COURSE + (NEEDED if needed else PEAK)]
+
+
+def _given(dataset: Dataset, metric: str) -> DataArray:
+    return dataset[COURSE + metric].notnull().all("slice")
+
+
+def _whole(dataset: Dataset) -> DataArray:
+    """Where all that was held is known, and nothing was dropped that would have been held."""
+    dropped = dataset.get("packets_dropped")
+    peaks = _given(dataset, PEAK)
+    return peaks if dropped is None else peaks & ~(dropped > 0)
 
 
 def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
@@ -227,10 +246,10 @@ def fit_blocks(series: Array, run_s: Array, replicas: int = REPLICAS) -> tuple[G
     """
     fit, block_s = None, math.nan
     for maxima, length_s in _blocks(series, run_s):
-        fit, block_s = fit_gev(maxima, replicas=0), length_s
-        if _limit(fit) is not None:  # longer blocks crowd the more
+        fit, block_s = fit_gev(maxima, replicas=0, unit=UNIT), length_s
+        if _limit(fit) is not None:  # longer blocks saturate more
             break
-        fit = fit_gev(maxima, replicas=replicas)
+        fit = fit_gev(maxima, replicas=replicas, unit=UNIT)
         if not too_short_blocks(fit):
             break
     assert fit is not None  # 80 slices are enough for one seed

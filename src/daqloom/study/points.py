@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 PEAK, BOUND = "buffer_peak_bytes.tor", "event_rate_bound_hz"
+NEEDED = "buffer_needed_bytes.tor"
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
 USUAL = ("boundary", PEAK, "event_rate_hz")
@@ -26,7 +27,7 @@ BOUNDARIES = ("boundary", "boundary_shared")
 """Variables that say where a search ended."""
 ABOVE = "above the limit"
 """Why a point is left out that has more than was asked for."""
-COUNTERPARTS = {"switch.tor.buffer": PEAK, RATE: BOUND}
+COUNTERPARTS = {"network.switch.tor.buffer": PEAK, RATE: BOUND}
 """What a method that searches nothing says of the searched key."""
 UNBOUNDED = {
     "below": "below the bounds",
@@ -144,7 +145,7 @@ def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int
             for value in (missing[0], *values)
         ]
         raise StudyError(
-            f"{axis} = {first} is no step of this study; its steps are {', '.join(known)}"
+            f"{axis} = {first} is not a step of this study; its steps are {', '.join(known)}"
         )
     return [values.index(value) for value in wanted]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from daqloom.metrics import OF_FABRICS
+from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES
 from daqloom.study.changes import number
@@ -24,9 +24,12 @@ class Racks:
 
     versions: Mapping[str, int] = {"analyse": 2, "simulate": 2}
     analysis_s = 2e-3
-    foreign: Collection[str] = OF_FABRICS
     courses: Sequence[str] = COURSES
-    costly: Sequence[str] = (RATE, SIZE, "sources.count", "run.duration")
+    costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
+
+    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
+        """Racks."""
+        return Systems.RACK
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
         """Event rate and size."""
@@ -39,7 +42,7 @@ class Racks:
     def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
         """From the packets of all events."""
         rate_hz, size, sources, duration_s = (number(base, changes, key) for key in self.costly)
-        uplink = base.links.uplink
+        uplink = base.network.links.uplink
         carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
         fragment = math.ceil(size / sources / base.mss)  # packets, and one that requests them
         packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)

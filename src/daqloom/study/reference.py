@@ -31,7 +31,7 @@ each such table. `[variants]` is an axis of named steps, which may set different
 ```toml
 [variants]
 "as it is" = {}
-"least busy builder" = { "builders.assignment" = "least-busy" }
+"least busy builder" = { "building.assignment" = "least-busy" }
 "LHC arrivals, 9000 B" = { "event.arrivals" = "lhc", "network.mtu" = "9000 B" }
 ```
 
@@ -55,10 +55,18 @@ def reference() -> str:
     lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
     lines += [*_rows(StudyFile, {"title", "description"}, head=False), TABLES]
     for name, model, sentence in (
-        ("search", Search, "Every point is searched by halving, once for every seed."),
-        ("equilibrium", Equilibrium, "A saturated point never settles: it is cut short instead."),
+        ("search", Search, "Each point is searched by bisection, once per seed."),
+        (
+            "equilibrium",
+            Equilibrium,
+            "A saturated point is never stationary: its runs are cut short instead.",
+        ),
         ("repeat", Repeat, "A seed is one repetition; methods without random numbers run once."),
-        ("report", Report, "What `daqloom report` shows; `--show METRIC` shows another."),
+        (
+            "report",
+            Report,
+            "The metrics that `daqloom report` shows; `--show METRIC` shows another.",
+        ),
     ):
         lines += [f"## `[{name}]`", "", sentence, "", *_rows(model, set(model.model_fields)), ""]
     return "\n".join(lines)

@@ -91,6 +91,8 @@ class GevFit:
     goodness: Goodness | None
     """None where it was not asked for (no replicas)."""
     warnings: tuple[str, ...]
+    unit: str = ""
+    """Of location, scale and maxima, for sentences."""
 
     @property
     def gev(self) -> Gev:
@@ -136,8 +138,8 @@ def block_maxima(values: ArrayLike, blocks: int) -> Array:
     return cast(Array, tail.reshape(blocks, length).max(axis=1))
 
 
-def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
-    """Fits a GEV to `maxima`, shape (blocks,), by maximum likelihood.
+def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0, unit: str = "") -> GevFit:
+    """Fits a GEV to `maxima`, shape (blocks,), by maximum likelihood; `unit` is for sentences.
 
     The covariance is the inverse of the observed information. The goodness of fit is a parametric
     bootstrap: `replicas` samples drawn from the fit (with `seed`) are fitted in their turn, because
@@ -155,11 +157,11 @@ def fit_gev(maxima: ArrayLike, replicas: int = 199, seed: int = 0) -> GevFit:
         )
     if np.ptp(x) <= 1e-9 * np.max(np.abs(x)):
         zero = np.zeros((3, 3))
-        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),))
-    return _fit(x, replicas, seed)
+        return GevFit(float(x[0]), 0.0, 0.0, zero, math.inf, x, None, (_all_equal(x),), unit)
+    return _fit(x, replicas, seed, unit)
 
 
-def _fit(x: Array, replicas: int, seed: int) -> GevFit:
+def _fit(x: Array, replicas: int, seed: int, unit: str) -> GevFit:
     best = maximum_likelihood(x)
     information = covariance(x, best)
     fit = GevFit(
@@ -171,6 +173,7 @@ def _fit(x: Array, replicas: int, seed: int) -> GevFit:
         maxima=x,
         goodness=_goodness(x, best, replicas, seed) if replicas else None,
         warnings=(),
+        unit=unit,
     )
     return replace(fit, warnings=_doubts(fit))
 
@@ -189,8 +192,8 @@ def _goodness(x: Array, gev: Gev, replicas: int, seed: int) -> Goodness:
 
 def _all_equal(x: Array) -> str:
     return (
-        f"all {x.size} block maxima are equal: a limit or a fixed pattern sets the peak, not"
-        " chance, and nothing is known of longer runs"
+        f"all {x.size} block maxima are equal: a limit or a fixed pattern determines the peak, not"
+        " chance, so that nothing follows for longer runs"
     )
 
 
@@ -211,8 +214,9 @@ def _ties(fit: GevFit) -> str | None:
     values, counts = np.unique(x, return_counts=True)
     if counts.max() >= max(3, TIED * x.size):
         return (
-            f"{counts.max()} of {x.size} block maxima are the same ({values[counts.argmax()]:g}):"
-            " a limit or a fixed pattern sets them, not chance"
+            f"{counts.max()} of {x.size} block maxima are the same "
+            f"({_spoken(values[counts.argmax()], fit.unit)}): a limit or a fixed pattern "
+            "determines them, not chance"
         )
     return None
 
@@ -226,15 +230,18 @@ def _tail(fit: GevFit) -> str | None:
         )
     if math.isnan(low) or fit.shape < LEAST_REGULAR:
         return (
-            f"the maxima crowd against an upper end (shape {fit.shape:.2f}), where errors and"
-            " intervals do not hold: is it a limit of the system? If not, use longer blocks"
+            f"the maxima saturate at an upper end (shape {fit.shape:.2f}), where errors and"
+            " intervals are not valid: is it a limit of the system? If not, use longer blocks"
         )
     if low >= 0:
         return None
-    ends = f", at the fitted shape at {fit.location - fit.scale / fit.shape:.4g}"
+    ends = ""
+    if fit.shape < 0:
+        end = _spoken(fit.location - fit.scale / fit.shape, fit.unit)
+        ends = f", with the fitted shape {end}"
     return (
         f"the tail may be bounded (shape {fit.shape:.2f}, {low:.2f} to {high:.2f}): there may be a"
-        f" greatest peak that no run exceeds{ends if fit.shape < 0 else ''}"
+        f" greatest peak that no run exceeds{ends}"
     )
 
 
@@ -249,8 +256,8 @@ def _neighbours(fit: GevFit) -> str | None:
     if correlation * math.sqrt(fit.maxima.size) <= 3.0:
         return None
     return (
-        f"neighbouring blocks are alike (rank correlation {correlation:.2f}): the intervals are too"
-        " narrow; use longer blocks"
+        f"neighbouring blocks are correlated (rank correlation {correlation:.2f}): the intervals "
+        "are too narrow; use longer blocks"
     )
 
 
@@ -273,8 +280,9 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
     """
     if not (0 < block_s < math.inf and block_s < period_s < math.inf):
         raise StudyError(
-            f"return level: a period of {period_s:g} s is not longer than a block of {block_s:g} s;"
-            " ask for a longer period or read the level off the series itself"
+            f"return level: a period of {_spoken(period_s, 's')} is not longer than a block of"
+            f" {_spoken(block_s, 's')}; ask for a longer period or read the level off the"
+            " series itself"
         )
     warnings = fit.warnings + _too_far(fit, block_s, period_s)
     if fit.scale == 0:
@@ -295,8 +303,9 @@ def _too_far(fit: GevFit, block_s: float, period_s: float) -> tuple[str, ...]:
     if period_s <= FARTHEST * observed:
         return ()
     return (
-        f"{period_s:g} s is {period_s / observed:.0f} times the {observed:g} s observed: the level"
-        " rests on the shape of the tail alone; run for longer",
+        f"{_spoken(period_s, 's')} is {period_s / observed:.0f} times the"
+        f" {_spoken(observed, 's')} observed: the level depends on the fitted shape of the"
+        " tail alone; run for longer",
     )
 
 
@@ -359,11 +368,13 @@ class _Profile:
         return side * math.inf
 
 
-def describe(level: Level, unit: str = "B", often: str | None = None) -> str:
+def describe(
+    level: Level, unit: str = "B", often: str | None = None, buffer: str = "A buffer"
+) -> str:
     """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
 
-    `unit` is that of the level, without a prefix; bytes are spoken of as a buffer. `often` are the
-    words for the level's period; None takes those of PERIODS.
+    `unit` is that of the level, without a prefix; bytes are spoken of as a `buffer`. `often` are
+    the words for the level's period; None takes those of PERIODS.
     """
     often = often or _once(level.period_s)
     prefix, factor = _prefix(level.value, unit)
@@ -377,16 +388,26 @@ def describe(level: Level, unit: str = "B", often: str | None = None) -> str:
         spread = f"at least {say(level.low)} {prefix}{unit}, 95 %"
     elif math.isnan(level.high):
         spread = "error unknown"
-    what, verb = ("buffer", "overflows") if unit == "B" else ("level", "is exceeded")
+    what, verb = (buffer, "overflows") if unit == "B" else ("A level", "is exceeded")
     peak = f"{say(level.value)} {prefix}{unit}"
-    return f"A {what} of {peak} ({spread}) {verb} less than {often}."
+    return f"{what} of {peak} ({spread}) {verb} less than {often}."
+
+
+def _spoken(value: float, unit: str) -> str:
+    """`1.944e7`, "B" → "19.4 MB"; times in the largest unit that fits."""
+    if unit == "s":
+        for name, length_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+            if value >= length_s:
+                return f"{value / length_s:.3g} {name}"
+    prefix, factor = _prefix(value, unit) if unit else ("", 1.0)
+    return f"{value / factor:.4g} {prefix}{unit}".rstrip()
 
 
 def _once(period_s: float) -> str:
     for words, length in PERIODS.values():
         if math.isclose(length, period_s):
             return words
-    return f"once in {period_s:g} s"
+    return f"once in {_spoken(period_s, 's')}"
 
 
 def _prefix(value: float, unit: str) -> tuple[str, float]:

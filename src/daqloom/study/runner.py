@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
+from daqloom.study.bisection import Boundary
 from daqloom.study.cell import Cell
 from daqloom.study.errors import StudyError
 from daqloom.study.executor import Executor
@@ -34,7 +35,7 @@ class Progress:
     computed: int = 0
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
-    statuses: Counter[str] = field(default_factory=Counter)  # of searches, see Boundary
+    boundaries: dict[Task, Boundary] = field(default_factory=dict)  # of searches
     ahead_s: float = 0.0  # processor time of all that is left, as a plan estimates it
     computed_s: float = 0.0  # the same of all that was computed
     started_s: float = field(default_factory=time.monotonic)
@@ -124,7 +125,7 @@ class _Run:
                 self.progress.computed_s += waiting[0].cost_s
                 result = self._stored(key)
                 if result is None:
-                    error = "its result was stored, and cannot be read back"
+                    error = "its result was stored, but cannot be read back"
             for active in waiting:
                 if result is None:
                     self._end(active, error or "")
@@ -179,7 +180,7 @@ class _Run:
         if isinstance(end, str):
             self.progress.failures.append((task, end))
         elif end.boundary is not None:
-            self.progress.statuses[end.boundary.status] += 1
+            self.progress.boundaries[task] = end.boundary
         self.report(self.progress)
 
 

@@ -18,7 +18,7 @@ from daqloom.study.changes import number, text
 
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 
-INDEPENDENT = (RATE, "switch.", "run.")
+INDEPENDENT = (RATE, "network.switch.", "run.")
 """Keys, and beginnings of keys, that the bound of the rate does not depend on."""
 
 FILLS = 2
@@ -82,7 +82,7 @@ class Saturation:
             bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
             if scenario.event.arrival_times is not None:
                 bound_hz = math.inf  # the trace sets the rate, not the key
-            self._bounds[label] = bound_hz, builders.count * builders.concurrent_events
+            self._bounds[label] = bound_hz, builders.units * scenario.building.concurrent_events
         return self._bounds[label]
 
 

@@ -79,7 +79,7 @@ def fit_scale(a: ArrayLike, b: ArrayLike, sigma_b: ArrayLike | None = None) -> S
     length = float(np.sum(weights * first**2))
     if first.size < 2 or length == 0:
         raise StudyError(
-            "scale: one factor and its error need two points or more, not all of them zero;"
+            "scale: one factor and its error require at least two points, not all of them zero;"
             " compare over more points"
         )
     k = float(np.sum(weights * first * second)) / length
@@ -156,8 +156,8 @@ def _verdict(
     parts = abs(other - factor * one) > tolerance * abs(factor * one)
     expected = "" if factor == 1 else f" where {factor:.3g} is usual"
     said = (
-        f"At {_percent(utilisation)} of capacity {names[1]} gives {ratio:.3g} times what {names[0]}"
-        f" gives{expected}"
+        f"At {_percent(utilisation)} of capacity {names[1]} gives {ratio:.3g} times the value of"
+        f" {names[0]}{expected}"
     )
     if not parts:
         return Verdict(ratio, parts, load, f"{said}: they agree within {_percent(tolerance)}.")
@@ -170,9 +170,11 @@ def _percent(share: float) -> str:
 
 def _why(load: Load, utilisation: float) -> str:
     if load is Load.LOW:
-        return "at low load bursts seldom meet, and a single event, or chance, decides"
+        return "at low load bursts seldom overlap, and the peak depends on single events"
     if utilisation >= 1:
-        return "above capacity queues grow with the length of the run, and no value is final"
+        return "above capacity queues grow with the length of the run, and values do not converge"
     if load is Load.SATURATED:
-        return "near saturation queues grow with the length of the run, and no average settles"
-    return "the load does not explain it; look for what only one of them takes into account"
+        return (
+            "near saturation queues grow with the length of the run, and averages do not converge"
+        )
+    return "the load does not explain it; look for an effect that only one of them models"

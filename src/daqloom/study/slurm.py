@@ -52,7 +52,7 @@ def job_array(
             f"#SBATCH --mem={memory_mb}M",
             f"#SBATCH --time={math.ceil(hours * 60)}",
             "#SBATCH --open-mode=append",
-            "# A job that is killed loses the run under way; sbatch this file again to go on.",
+            "# A killed job loses only the run in progress; sbatch this file again to continue.",
             f'exec {shlex.join(command)} "$SLURM_ARRAY_TASK_ID/{elements}"',
             "",
         ]

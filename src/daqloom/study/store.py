@@ -6,6 +6,7 @@ the folder, write at once without locks. See `store_lines` for what the files ho
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from daqloom.result import Result
 from daqloom.study.cell import Cell
 from daqloom.study.errors import StudyError
 from daqloom.study.session import Session
+from daqloom.study.store_damage import Damage, sentence
 from daqloom.study.store_folder import open_folder
 from daqloom.study.store_lines import DamageError
 from daqloom.study.store_record import Record, read, written
@@ -28,7 +30,7 @@ class Store:
 
     What `put` returned from survives the end of the process, however it ends; after `sync` or
     `close` also that of the machine. A record that is damaged counts as absent and is named in
-    `damaged`. Where a key was put twice, the later one counts.
+    `damages`. Where a key was put twice, the later one counts.
     """
 
     def __init__(self, path: Path, command: str | None = None) -> None:
@@ -129,10 +131,15 @@ class Store:
             writer.close()
 
     @property
+    def damages(self) -> list[Damage]:
+        """Every damaged place met so far, the oldest segment first."""
+        return [each for name in sorted(self._segments) for each in self._segments[name].damages]
+
+    @property
     def damaged(self) -> list[str]:
-        """A sentence for each segment that holds damaged lines, the oldest first."""
-        sentences = (self._segments[name].damage() for name in sorted(self._segments))
-        return [sentence for sentence in sentences if sentence is not None]
+        """A sentence for each segment that is damaged, the oldest first."""
+        by_path = itertools.groupby(self.damages, lambda damage: damage.path)
+        return [sentence(path, list(damages)) for path, damages in by_path]
 
     def __contains__(self, key: str) -> bool:
         return key in self._places

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from daqloom.study.errors import StoreFailure, StudyError
 
-FORMAT = 1
+FORMAT = 2
 _NAME = "daqloom-store"
 _MARK = "format.json"
 _SCRATCH = ".format-"
@@ -43,10 +43,10 @@ def open_folder(path: Path, *, create: bool) -> None:
             _write_mark(path)
             return
     except ValueError:  # a name that no file can have
-        raise StudyError(f"{str(path)!r} is no name of a folder; give another") from None
+        raise StudyError(f"{str(path)!r} is not the name of a folder; give another") from None
     except NotADirectoryError:
         raise StudyError(
-            f"{path} cannot be a store: it is a file or lies below one; give a folder"
+            f"{path} cannot be a store: it is a file or below one; give a folder"
         ) from None
     except OSError as error:
         raise _cannot_read(path, error) from None
@@ -74,6 +74,7 @@ def _is_free(path: Path) -> bool:
 def _write_mark(path: Path) -> None:
     """Several processes may do this at once: the file appears whole, and is the same by all."""
     scratch = path / f"{_SCRATCH}{secrets.token_hex(8)}"
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
         with scratch.open("x") as file:
@@ -81,20 +82,36 @@ def _write_mark(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(path / _MARK)
+        for folder in (path, *(each.parent for each in made)):
+            sync_folder(folder)
     except (NotADirectoryError, FileExistsError):
         raise NotADirectoryError from None
     except OSError as error:
         raise cannot_write(path, error) from None
 
 
+def sync_folder(path: Path) -> None:
+    """Waits until the names of what is in a folder are on the disk: a file whose content is there
+    can lack its name after a power cut. Raises OSError."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:  # one may make files in a folder that one may not list
+        return
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a file system that writes names at once
+            raise
+    finally:
+        os.close(folder)
+
+
 def _no_store(path: Path, create: bool) -> str:
     if not path.exists():
         return f"there is no store {path}; give the folder in which a study kept its results"
     if create:
-        return (
-            f"{path} is a folder with other things in it and no store; give a new or an empty one"
-        )
-    return f"{path} is no store ({_MARK} is missing); give the folder of a study's results"
+        return f"{path} has other files and is not a store; give a new or an empty folder"
+    return f"{path} is not a store ({_MARK} is missing); give the folder of a study's results"
 
 
 def _check_mark(path: Path, text: bytes) -> None:
@@ -107,10 +124,11 @@ def _check_mark(path: Path, text: bytes) -> None:
         raise StudyError(
             f'{path / _MARK} is not what a store has there; expected {{"{_NAME}": {FORMAT}}}'
         ) from None
-    if version > FORMAT:
+    if version != FORMAT:
+        use = "update daqloom" if version > FORMAT else "use the daqloom that wrote it"
         raise StudyError(
-            f"{path} is a store of format {version}, and this daqloom knows up to {FORMAT}; "
-            "update daqloom, or give another store"
+            f"{path} is a store of format {version}, and this daqloom knows {FORMAT}; {use}, or "
+            "give another store"
         )
 
 

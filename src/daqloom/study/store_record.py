@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from daqloom.result import Result
@@ -35,8 +35,10 @@ class Record:
 def written(cell: Cell, result: Result) -> bytes:
     """The record as one line of JSON, what varies least between cells first.
 
-    Of the result's series only the course of its metrics is kept.
+    Of the result's series only the course of its metrics is kept, and of what was assumed nothing:
+    the same cell may be another study's that gives it.
     """
+    result = replace(result, assumed={})
     head = {
         "scenario": cell.scenario.model_dump(mode="json"),
         "method": cell.method,

@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from daqloom.study.session import Session
+from daqloom.study.store_damage import Damage
 from daqloom.study.store_lines import (
-    DELTA,
     MOST_LINE_BYTES,
+    PATTERN,
+    RESULT,
     SESSION,
-    WHOLE,
     DamageError,
-    key_of,
-    offset_of,
+    Line,
+    length_of,
+    name_of,
+    names_of,
+    parts,
+    pattern_of,
     unframed,
     unpacked,
 )
 
-_KEPT_WHOLES = 4
+_KEPT_PATTERNS = 4
 
 
 class Place(NamedTuple):
-    """Where a cell's line is."""
+    """Where a line is."""
 
     segment: Segment
     offset: int
@@ -37,13 +42,14 @@ class Segment:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.session: Session | None = None
-        self.lines = 0
-        self.wholes: dict[int, int] = {}
-        """Offset (B) of every whole record that is sound: its length (B)."""
+        self.results = 0
+        """Put so far, those included that are lost."""
+        self._patterns: dict[bytes, list[Place]] = {}
+        self._texts: dict[bytes, bytes] = {}
         self._scanned = 0
-        self._faults: dict[int, str] = {}
+        self._damages: dict[int, Damage] = {}
+        self._gap: Damage | None = None
         self._unreadable: str | None = None
-        self._texts: dict[int, bytes] = {}
         self._file: BinaryIO | None = None
 
     def scan(self) -> Iterator[tuple[str, Place]]:
@@ -58,63 +64,58 @@ class Segment:
                 if os.fstat(file.fileno()).st_size <= self._scanned:
                     return
                 file.seek(self._scanned)
-                while line := file.readline(MOST_LINE_BYTES + 1):
-                    if not line.endswith(b"\n"):
-                        if len(line) <= MOST_LINE_BYTES:
-                            return
-                        length = len(line) + _skip_line(file)
-                        self.fault(self._scanned, "it is longer than any that daqloom writes")
-                        self._scanned += length
+                while text := file.readline(MOST_LINE_BYTES + 1):
+                    if len(text) > MOST_LINE_BYTES and not text.endswith(b"\n"):
+                        self._lose(self._scanned, "a line is longer than any that daqloom writes")
+                        self._scanned += len(text) + _skip_line(file)
                         continue
-                    key = self._entered(self._scanned, line)
-                    if key is not None:
-                        yield key, Place(self, self._scanned, len(line))
-                    self.lines += 1
-                    self._scanned += len(line)
+                    for line in parts(text):
+                        if not line.endswith(b"\n") and length_of(line) != len(line):
+                            return
+                        found = self.append(line)
+                        if found is not None:
+                            yield found
         except FileNotFoundError:
             return  # its writer had nothing to keep
         except OSError as error:
             self._unreadable = (error.strerror or str(error)).lower()
 
-    def append(self, line: bytes) -> Place:
-        """Takes note of a line that this process has written."""
+    def append(self, line: bytes) -> tuple[str, Place] | None:
+        """Takes note of the next line; of a sound result gives key and place."""
         place = Place(self, self._scanned, len(line))
-        self._entered(self._scanned, line)
-        self.lines += 1
         self._scanned += len(line)
-        return place
+        try:
+            sound = unframed(line)
+        except DamageError as damage:
+            self._lose(place.offset, str(damage))
+            return None
+        self._arrive(place.offset, sound.number)
+        if not line.endswith(b"\n"):
+            self.fault(place.offset + len(line) - 1, "the end of the line is overwritten", lost=0)
+        try:
+            return self._entered(place, sound)
+        except ValueError as error:
+            self.fault(place.offset, str(error), lost=int(sound.kind == RESULT))
+            return None
 
     def text(self, key: str, place: Place) -> bytes:
         """The record of a cell as it was put. Raises DamageError."""
-        kind, rest = unframed(self._line(place.offset, place.length))
-        found, rest = key_of(rest) if kind in (WHOLE, DELTA) else ("", b"")
+        line = self._line(place)
+        found, pattern, packed = names_of(line.rest) if line.kind == RESULT else ("", b"", b"")
         if found != key:
             raise DamageError("another cell is there")
-        if kind == WHOLE:
-            return rest
-        offset, delta = offset_of(rest)
-        return unpacked(delta, self._whole(offset))
+        return unpacked(packed, self._pattern(pattern))
 
-    def fault(self, offset: int, reason: str) -> None:
+    def fault(self, offset: int, reason: str, lost: int = 1) -> None:
         """Takes note of a line that cannot be used."""
-        self._faults.setdefault(offset, reason)
+        self._damages.setdefault(offset, Damage(self.path, offset, lost, reason))
 
-    def damage(self) -> str | None:
-        """One sentence about all that cannot be used; None if all can."""
+    @property
+    def damages(self) -> list[Damage]:
+        """All that cannot be used, in the order of the file."""
         if self._unreadable is not None:
-            return (
-                f"{self.path} cannot be read: {self._unreadable}; its results count as absent and "
-                "are computed anew where they are needed"
-            )
-        if not self._faults:
-            return None
-        number = len(self._faults)
-        lines = "1 line is" if number == 1 else f"{number} lines are"
-        offset = min(self._faults)
-        return (
-            f"{self.path}: {lines} damaged (at byte {offset}: {self._faults[offset]}); what was "
-            "there counts as absent and is computed anew where it is needed"
-        )
+            return [Damage(self.path, 0, None, self._unreadable)]
+        return [self._damages[offset] for offset in sorted(self._damages)]
 
     def close(self) -> None:
         """Lets go of the file; it is opened again when needed."""
@@ -122,43 +123,64 @@ class Segment:
             self._file.close()
             self._file = None
 
-    def _entered(self, offset: int, line: bytes) -> str | None:
-        """The key of a cell's line that is sound, else None."""
-        try:
-            kind, rest = unframed(line)
-            if kind == DELTA:
-                key, rest = key_of(rest)
-                if offset_of(rest)[0] not in self.wholes:
-                    raise DamageError("the record that it builds on is damaged")
-                return key
-            if kind == WHOLE:
-                key, _ = key_of(rest)
-                self.wholes[offset] = len(line)
-                return key
-            if kind == SESSION:
-                self.session = Session.from_json(rest)
-        except ValueError as error:
-            self.fault(offset, str(error))
+    def _lose(self, offset: int, reason: str) -> None:
+        """Begins a gap, or goes on with one: the next sound line tells what was in it."""
+        if self._gap is None:
+            self._gap = Damage(self.path, offset, 1, reason, at_least=True)
+            self._damages[offset] = self._gap
+
+    def _arrive(self, offset: int, number: int) -> None:
+        """At a sound line that tells how many results stand before it."""
+        lost = max(0, number - self.results)
+        if self._gap is not None:
+            self._gap.results_lost, self._gap.at_least = lost, False
+        elif lost:
+            self.fault(offset, "what stood before is missing", lost)
+        self._gap = None
+        self.results = number
+
+    def _entered(self, place: Place, line: Line) -> tuple[str, Place] | None:
+        """What `append` gives of a line that is sound. Raises ValueError."""
+        if line.kind == RESULT:
+            self.results += 1
+            key, pattern, _ = names_of(line.rest)
+            if pattern not in self._patterns:
+                raise DamageError("what it is packed against is damaged")
+            return key, place
+        if line.kind == PATTERN:
+            name, _ = pattern_of(line.rest)
+            self._patterns.setdefault(name, []).append(place)
+        elif line.kind == SESSION:
+            self.session = Session.from_json(line.rest)
         return None
 
-    def _line(self, offset: int, length: int) -> bytes:
+    def _line(self, place: Place) -> Line:
         try:
             if self._file is None:
                 self._file = self.path.open("rb", buffering=0)
-            return os.pread(self._file.fileno(), length, offset)
+            return unframed(os.pread(self._file.fileno(), place.length, place.offset))
         except OSError as error:
             raise DamageError((error.strerror or str(error)).lower()) from None
 
-    def _whole(self, offset: int) -> bytes:
-        """The whole record at `offset`; the last few are kept, for many deltas build on each."""
-        if offset not in self._texts:
-            kind, rest = unframed(self._line(offset, self.wholes.get(offset, 0)))
-            if kind != WHOLE:
-                raise DamageError("what it builds on is no record")
-            if len(self._texts) >= _KEPT_WHOLES:
+    def _pattern(self, name: bytes) -> bytes:
+        """The text of a pattern; the last few are kept, for many results build on each."""
+        if name not in self._texts:
+            text = self._sound_copy(name)
+            if len(self._texts) >= _KEPT_PATTERNS:
                 self._texts.clear()
-            self._texts[offset] = key_of(rest)[1]
-        return self._texts[offset]
+            self._texts[name] = text
+        return self._texts[name]
+
+    def _sound_copy(self, name: bytes) -> bytes:
+        for place in self._patterns.get(name, ()):
+            try:
+                text = unpacked(pattern_of(self._line(place).rest)[1])
+                if name_of(text) == name:
+                    return text
+                raise DamageError("it holds another pattern than its name says")
+            except DamageError as damage:
+                self.fault(place.offset, str(damage), lost=0)
+        raise DamageError("what it is packed against is damaged")
 
 
 def _skip_line(file: BinaryIO) -> int:

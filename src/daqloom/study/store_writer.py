@@ -11,20 +11,22 @@ from pathlib import Path
 
 from daqloom.study.errors import StoreFailure
 from daqloom.study.session import Session
-from daqloom.study.store_folder import cannot_write
+from daqloom.study.store_folder import cannot_write, sync_folder
 from daqloom.study.store_lines import (
-    DELTA,
+    COPIES,
     MOST_LINE_BYTES,
+    PATTERN,
+    RESULT,
     SESSION,
-    WHOLE,
     framed,
+    name_of,
     packed,
 )
 from daqloom.study.store_segment import Place, Segment
 
 SUFFIX = ".cells"
-WHOLE_EVERY = 256
-"""So many records build on one that stands whole; no more are lost with it."""
+RESULTS_OF_A_PATTERN = 256
+"""So many records are packed against the first of them, then comes another pattern."""
 
 
 class Writer:
@@ -40,6 +42,7 @@ class Writer:
         self.segment = Segment(segments / name)
         self.process = os.getpid()
         self._end = 0
+        self._has_lasting_name = False
         self._patterns: dict[str, _Pattern] = {}
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
@@ -48,7 +51,7 @@ class Writer:
         except OSError as error:
             raise cannot_write(self.segment.path, error) from None
         try:
-            self._append(framed(SESSION, session.to_json().encode()))
+            self._append(SESSION, session.to_json().encode())
         except StoreFailure:
             self.segment.path.unlink(missing_ok=True)
             raise
@@ -59,14 +62,13 @@ class Writer:
         Raises StoreFailure; this writer is closed then.
         """
         pattern = self._patterns.get(family)
-        name = key.encode()
-        if pattern is None or pattern.used >= WHOLE_EVERY:
-            place = self._append(framed(WHOLE, name, text))
-            self._patterns[family] = _Pattern(place.offset, text)
-            return place
+        if pattern is None or pattern.used >= RESULTS_OF_A_PATTERN:
+            pattern = _Pattern(text)
+            for _ in range(COPIES):
+                self._append(PATTERN, pattern.name, packed(text))
+            self._patterns[family] = pattern
         pattern.used += 1
-        delta = packed(text, pattern.text)
-        return self._append(framed(DELTA, name, b"%d" % pattern.offset, delta))
+        return self._append(RESULT, key.encode(), pattern.name, packed(text, pattern.text))
 
     @property
     def open(self) -> bool:
@@ -79,6 +81,11 @@ class Writer:
             return
         try:
             os.fsync(self._file)
+            if not self._has_lasting_name:
+                segments = self.segment.path.parent
+                sync_folder(segments)
+                sync_folder(segments.parent)
+                self._has_lasting_name = True
         except OSError as error:
             raise self._failure(error) from None
 
@@ -92,11 +99,12 @@ class Writer:
                 self.sync()
         finally:
             self._release()
-        if mine and self.segment.lines <= 1:
+        if mine and not self.segment.results:
             with suppress(OSError):
                 self.segment.path.unlink()
 
-    def _append(self, line: bytes) -> Place:
+    def _append(self, kind: bytes, *parts: bytes) -> Place:
+        line = framed(self.segment.results, kind, *parts)
         if len(line) > MOST_LINE_BYTES:
             raise StoreFailure(
                 f"cannot write {self.segment.path}: a record of {len(line)} bytes is longer than "
@@ -107,8 +115,10 @@ class Writer:
         try:
             while written < len(line):  # once, but for a disk that is about to be full
                 written += os.write(self._file, line[written:])
+            place = Place(self.segment, self._end, len(line))
             self._end += len(line)
-            return self.segment.append(line)
+            self.segment.append(line)
+            return place
         except OSError as error:
             raise self._failure(error) from None
         except BaseException:  # Ctrl-C: how much was written is not known
@@ -132,9 +142,9 @@ class Writer:
 
 
 class _Pattern:
-    """A whole record that others build on."""
+    """A record that others are packed against."""
 
-    __slots__ = ("offset", "text", "used")
+    __slots__ = ("name", "text", "used")
 
-    def __init__(self, offset: int, text: bytes) -> None:
-        self.offset, self.text, self.used = offset, text, 0
+    def __init__(self, text: bytes) -> None:
+        self.name, self.text, self.used = name_of(text), text, 0

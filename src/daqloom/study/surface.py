@@ -56,7 +56,7 @@ def parse_terms(text: str) -> tuple[Term, ...]:
     for part in text.replace("^", "**").split("+"):
         term = _term("".join(part.split()), text)
         if term in terms:
-            raise StudyError(f'terms "{text}": {term_name(term)} stands twice; leave one out')
+            raise StudyError(f'terms "{text}": {term_name(term)} occurs twice; leave one out')
         terms.append(term)
     return tuple(terms)
 
@@ -137,7 +137,9 @@ class Surface:
         from scipy.stats import t
 
         if not 0 < level < 1:
-            raise StudyError(f"surface: a level of {level:g} is no probability; use such as 0.95")
+            raise StudyError(
+                f"surface: a level of {level:g} is not a probability; use for example 0.95"
+            )
         value, leverage = self._at(x, y)
         student = float(t.ppf((1 + level) / 2, self.degrees_of_freedom))
         half = student * self.residual_sd * np.sqrt(scatter + leverage)
@@ -186,7 +188,7 @@ class Surface:
             others = np.eye(len(basis)) - basis @ basis.T
             if np.linalg.eigvalsh(others)[0] < DEPENDENT:
                 raise StudyError(
-                    f"surface: without {label} the other points do not determine all terms;"
+                    f"surface: without {label}, the other points do not determine all terms;"
                     " use fewer terms or more points"
                 )
             left_out[of] = np.linalg.solve(others, (root * self.residuals)[of]) / root[of]
@@ -270,6 +272,6 @@ def _refuse_dependent(terms: Sequence[Term], weighted: Array, lengths: Array) ->
             return
     names = " + ".join(term_name(term) for term in terms)
     raise StudyError(
-        f"surface: the points do not tell the terms {names} apart; measure at more values of x and"
-        " of y than their highest powers, or use fewer terms"
+        f"surface: the points do not determine the terms {names} separately; use more values of x "
+        "and of y than their highest powers, or use fewer terms"
     )

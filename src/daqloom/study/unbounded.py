@@ -42,5 +42,5 @@ def sentence(statuses: Mapping[str, int], find: Find, low: str, high: str) -> st
     )
     return (
         f"{sum(ended.values())} of {sum(statuses.values())} searches found no boundary within "
-        f"{low} to {high}: {reasons}. They are kept and flagged; wider bounds may find one."
+        f"{low} to {high}: {reasons}. They are kept and flagged; use wider bounds to find one."
     )

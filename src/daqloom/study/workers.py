@@ -33,7 +33,7 @@ timed does not travel."""
 CONNECT_S = "10 s"
 DEATHS_ALLOWED = 3
 """Workers that may die over a cell before it is given up."""
-LOST = "the Dask scheduler is gone; what was computed is in the store, the same command goes on"
+LOST = "the Dask scheduler has gone; computed results are in the store, the same command continues"
 
 
 class DaskExecutor:

@@ -83,7 +83,9 @@ def _hosts(fabric: Fabric, level: dict[int, int]) -> Iterator[Anomaly]:
 
 def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
     host = fabric.nodes[fabric.peers[end].node].name
-    return Anomaly("unexpected host", (end,), f"{fabric.end_name(end)} holds host {host}, {where}")
+    return Anomaly(
+        "unexpected host", (end,), f"{fabric.end_name(end)} is connected to host {host}, {where}"
+    )
 
 
 def _links(fabric: Fabric, level: dict[int, int]) -> list[Anomaly]:

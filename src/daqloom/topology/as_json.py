@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from daqloom.scenario.inputs import read_text
+from daqloom.scenario.files import read_text
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import MOST_CABLES, MOST_NODES, Cable, End, Fabric, Node, checked
 
@@ -49,7 +49,7 @@ def from_json(text: str, source: str = "JSON") -> Fabric:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TopologyError(f"{source} is no valid JSON: {error}") from None
+        raise TopologyError(f"{source} is not valid JSON: {error}") from None
     reader = _Reader(source)
     top = reader.object(document, "the file", {"schema", "name", "hosts", "switches", "cables"})
     if top["schema"] != SCHEMA:

@@ -1,4 +1,4 @@
-"""What `daqloom topology check` says: routes, schedule, suggestions, as one record."""
+"""The result of `daqloom topology check`: routes, schedule, suggestions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class FabricCheck:
             "schedule": self._schedule(self.schedule)
             | {
                 "worst_flows_per_phase": self.schedule.check.worst.tolist(),
+                "transfers_per_phase": self.schedule.check.transfers.tolist(),
                 "links_per_flows": self.schedule.check.histogram.tolist(),
+                "links_unused": self.schedule.check.links_unused,
                 "conflicts": [
                     self._link(link)
                     | {
@@ -149,7 +151,7 @@ def check_fabric(
     paths = trace(fabric, routes)
     hosts = slots[slots != DUMMY]
     if not len(hosts):
-        raise TopologyError(f"{fabric.name} has no host to make a schedule of")
+        raise TopologyError(f"{fabric.name} has no hosts, which a schedule requires")
     loose = hosts[paths.wiring.leaf[hosts] == NONE]
     if len(loose):
         raise TopologyError(

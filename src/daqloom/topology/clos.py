@@ -46,7 +46,7 @@ def folded_clos(
     """
     deep = (pods, cores, core_links) != (None, None, None)
     if deep and (pods is None or cores is None):
-        raise TopologyError(f"{name}: three levels need both pods and cores")
+        raise TopologyError(f"{name}: three levels require both pods and cores")
     pods, cores = (1, 0) if pods is None or cores is None else (pods, cores)
     core_links = 1 if core_links is None else core_links
     places = pods * leaves * hosts_per_leaf
@@ -70,7 +70,7 @@ def folded_clos(
     for kind, number in needed.items():
         if not number <= ports <= MOST_PORTS:
             raise TopologyError(
-                f"{name}: a {kind} needs {number} ports, its radix is {ports} (at most "
+                f"{name}: a {kind} needs {number} ports, and its radix is {ports} (at most "
                 f"{MOST_PORTS})"
             )
 

@@ -181,6 +181,6 @@ def _check_alike(fabric: Fabric, tree: _Tree) -> None:
 
 def _not_a_tree(why: str) -> TopologyError:
     return TopologyError(
-        f"D-mod-K needs a folded Clos, all leaves cabled to the same spines: {why}; "
-        "take minimal routing for fabrics that are not regular"
+        f"D-mod-K requires a folded Clos, with all leaves cabled to the same spines: {why}; "
+        "use minimal routing for fabrics that are not regular"
     )

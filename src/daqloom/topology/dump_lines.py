@@ -6,44 +6,49 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from daqloom.scenario.files import open_regular, reason_of
 from daqloom.topology.errors import TopologyError
 
 LARGEST_DUMP_BYTES = 512 << 20
 LONGEST_LINE = 4096
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a dump without what ends them; raises TopologyError.
+def lines_of(path: Path, largest_bytes: int | None = None) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a dump or an order, without what ends them; raises TopologyError.
 
-    Tabs come as spaces, and what a terminal would obey as `?`, wherever it stands.
+    Tabs come as spaces, and what a terminal would obey as `?`, wherever it stands. Descriptions of
+    nodes are bytes of anybody's choice: a line that is not UTF-8 is read as Latin-1.
     """
-    size = 0
+    size, most = 0, largest_bytes or LARGEST_DUMP_BYTES
     try:
-        with path.open(encoding="utf-8", newline="\n") as file:
+        with open_regular(path) as file:
             for number in count(1):
                 line = file.readline(LONGEST_LINE + 1)
                 size += len(line)
-                if "\0" in line:
+                if b"\0" in line:
                     raise TopologyError(f"{path} is a binary file; expected text")
                 if len(line) > LONGEST_LINE:
                     raise TopologyError(
-                        f"{path}, line {number} is longer than the {LONGEST_LINE} characters of "
-                        "any dump"
+                        f"{path}, line {number} is longer than the {LONGEST_LINE} bytes of any dump"
                     )
-                if size > LARGEST_DUMP_BYTES:
+                if size > most:
                     raise TopologyError(
-                        f"{path} is larger than the {LARGEST_DUMP_BYTES >> 20} MiB that are allowed"
+                        f"{path} is larger than {most >> 20} MiB, the largest size allowed"
                     )
                 if not line:
                     return
-                yield number, printable(line.rstrip("\r\n").replace("\t", " "))
-    except UnicodeDecodeError:
-        raise TopologyError(f"{path} is a binary file; expected text") from None
+                yield number, printable(_decoded(line).rstrip("\r\n").replace("\t", " "))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TopologyError(f"{path} cannot be read: {reason}") from None
+        raise TopologyError(f"{path} cannot be read: {reason_of(error)}") from None
     except ValueError:
         raise TopologyError("a file name cannot hold a null character") from None
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
 
 
 def printable(text: str) -> str:

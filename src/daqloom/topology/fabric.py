@@ -108,17 +108,19 @@ def checked(fabric: Fabric) -> Fabric:
     for cable in fabric.cables:
         for end in cable.a, cable.b:
             if not 0 <= end.node < len(fabric.nodes):
-                raise TopologyError(f"{fabric.name}: a cable ends at node {end.node}, of none such")
+                raise TopologyError(
+                    f"{fabric.name}: a cable ends at node {end.node}, which does not exist"
+                )
             where = f"{fabric.name}: {fabric.nodes[end.node].name} port {end.port}"
             if not 1 <= end.port <= fabric.nodes[end.node].ports:
                 ports = fabric.nodes[end.node].ports
                 raise TopologyError(f"{where} is cabled; it has ports 1 to {ports}")
             if end in used:
-                loop = "is wired to itself" if cable.a == cable.b else "holds two cables"
+                loop = "is wired to itself" if cable.a == cable.b else "has two cables"
                 raise TopologyError(f"{where} {loop}")
             used.add(end)
         if not 1 <= cable.rate_bps <= FASTEST_BPS:
-            raise TopologyError(f"{where}: {cable.rate_bps} b/s is no rate of a link")
+            raise TopologyError(f"{where}: {cable.rate_bps} b/s is not the rate of a link")
     return fabric
 
 

@@ -58,7 +58,7 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
         elif not _MARKS.fullmatch(line):
             strange.append(number)
     if not survey.devices:
-        raise TopologyError(f"{path} is no output of ibnetdiscover: no Switch and no Ca in it")
+        raise TopologyError(f"{path} is not output of ibnetdiscover: it has no Switch and no Ca")
     if strange:
         survey.warnings.append(
             f"{path}, line {strange[0]}: {counted(len(strange), 'line')} of an "

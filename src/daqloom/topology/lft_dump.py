@@ -103,7 +103,7 @@ def _tables(path: Path) -> Iterator[_Table]:
             table = _Table(number, int(header[1], 16), name, {})
         elif _END.fullmatch(line.strip()):
             if table is None:
-                _fail(path, number, "a table ends that never began")
+                _fail(path, number, "a table ends without a beginning")
             yield table
             table = None
         elif entry := _ENTRY.fullmatch(line):

@@ -39,7 +39,9 @@ def load_cabling(path: str | PathLike[str]) -> tuple[Fabric, list[str]]:
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None:
-        raise TopologyError(f"{place} holds none of {', '.join(CABLES)}; expected the cabling")
+        raise TopologyError(
+            f"{place} has none of {', '.join(CABLES)}; expected a file with the cabling"
+        )
     if cabling.suffix == ".json":
         return read_json(cabling), []
     if cabling.suffix == ".lst":

@@ -123,7 +123,7 @@ def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list
             link = int(wiring.out[node, port]) if port < wiring.out.shape[1] else NONE
             if link == NONE:
                 raise TopologyError(
-                    f"{way}: {nodes[node].name} sends it by port {port}, where no cable is"
+                    f"{way}: {nodes[node].name} sends it by port {port}, which has no cable"
                 )
         elif hops:
             raise TopologyError(
@@ -131,7 +131,7 @@ def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list
                 f"{nodes[node].name}, another host"
             )
         if any(hop.node == node for hop in hops):
-            raise TopologyError(f"{way}: the tables lead in a circle, back to {nodes[node].name}")
+            raise TopologyError(f"{way}: the tables form a loop, back to {nodes[node].name}")
         hops.append(Hop(node, int(wiring.tail_port[link]), in_port))
         node, in_port = int(wiring.head[link]), int(wiring.head_port[link])
     return [*hops, Hop(node, 0, in_port)]
@@ -198,7 +198,9 @@ def _links(step: _Step, arrives: NDArray[np.bool_]) -> NDArray[np.int32]:
     hops: list[NDArray[np.int32]] = []
     while under_way.any():
         if len(hops) == MOST_HOPS:
-            raise TopologyError(f"a path passes more than {MOST_HOPS} switches; no fabric may")
+            raise TopologyError(
+                f"a path passes more than {MOST_HOPS} switches, the most that a fabric may have"
+            )
         hops.append(np.where(under_way, np.take_along_axis(step.link, here, axis=0), NONE))
         here = np.take_along_axis(step.towards, here, axis=0)
         under_way &= here < switches
@@ -257,7 +259,7 @@ def _explain(
     if port <= 0:
         return "no route", f"{name} has no route to {whom}"
     if link == NONE:
-        return "uncabled port", f"{name} sends to {whom} by port {port}, where no cable is"
+        return "uncabled port", f"{name} sends to {whom} by port {port}, which has no cable"
     head = int(step.wiring.head[link])
     if head < len(fabric.hosts):
         there = fabric.hosts[head].name
@@ -268,4 +270,4 @@ def _explain(
     ports = [f"{fabric.switches[s].name} port {routes.ports[s, lost[0]]}" for s in circle[:8]]
     if len(circle) > 8:
         ports.append(f"… {len(circle) - 8} more")
-    return "loop", f"packets to {whom} go in a circle: {', '.join(ports)}"
+    return "loop", f"packets to {whom} loop: {', '.join(ports)}"

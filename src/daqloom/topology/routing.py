@@ -34,7 +34,7 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
     if tables is None:
         raise TopologyError(
             f"{fabric.name} comes without forwarding tables: put opensm-lfts.dump into its "
-            f"folder, or take routing {D_MOD_K} or {MINIMAL}"
+            f"folder, or use routing {D_MOD_K} or {MINIMAL}"
         )
     return Routes(tables)
 

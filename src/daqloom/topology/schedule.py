@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.scenario.inputs import read_text
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.levels import switch_links, tree
@@ -121,14 +121,10 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
     A LID before the name, as OpenSM's `opensm-ftree-ca-order.dump` has it, is passed over.
     Raises TopologyError that names the line.
     """
-    try:
-        lines = read_text(path, LARGEST_FILE_BYTES).splitlines()
-    except ValueError as error:
-        raise TopologyError(f"order {error}") from None
     known = {host.name: place for place, host in enumerate(fabric.hosts)}
     slots: list[int] = []
     seen: dict[int, int] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in _order_lines(path):
         name = re.sub(r"^0x[0-9a-fA-F]{1,4}\s+", "", line.strip())
         if not name or name.startswith("#"):
             continue
@@ -142,14 +138,22 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
             raise TopologyError(f"{where}: {name} is cabled to no switch; leave it out")
         if host in seen:
             raise TopologyError(
-                f"{where}: {name} has a slot already, by line {seen[host]}; name each host once"
+                f"{where}: {name} already has a slot, from line {seen[host]}; give each host once"
             )
         if host != DUMMY:
             seen[host] = number
         slots.append(host)
     if not seen:
-        raise TopologyError(f"order {path} names no host; give one host's name a line")
+        raise TopologyError(f"order {path} has no hosts; give one host's name a line")
     return slots_of(slots)
+
+
+def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """As those of a dump: names are then written as they are in the fabric."""
+    try:
+        yield from lines_of(path, LARGEST_FILE_BYTES)
+    except TopologyError as error:
+        raise TopologyError(f"order {error}") from None
 
 
 def order_text(fabric: Fabric, slots: Slots) -> str:

@@ -4,6 +4,9 @@ In phase n of N, slot i sends to slot (i + n) mod N; phase 0 is a node's own and
 phase is without conflict if no link carries two flows. For a folded Clos this says that the nodes
 of a leaf use different links to the spines, and that no spine sends two flows to a leaf by one link
 (the conditions of the LHCb event builder).
+
+How long a phase takes depends on the rates of cables as well: its transfers are of one size, and
+the unit of time is one transfer over the slowest cable of a host in the schedule.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.topology.routes import Paths
-from daqloom.topology.schedule import Slots
-from daqloom.topology.wiring import NONE
+from daqloom.topology.schedule import Slots, hosts_of
+from daqloom.topology.wiring import NONE, Wiring
 
 Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Who sends (phases, flows) and who receives (the same shape); negative: nobody."""
@@ -35,6 +38,11 @@ class ShiftCheck:
     """(phases,): that link, the first if there are several; `NONE` in a phase without flows."""
     histogram: NDArray[np.int64]
     """(worst flows + 1,): how many (phase, link) carry 0, 1, 2 … flows, of links ever used."""
+    transfers: NDArray[np.float64]
+    """(phases,): the least time of a phase, in transfers by the slowest cable of a host: the most
+    of flows / rate over all links."""
+    slowest_link: NDArray[np.int32]
+    """(phases,): the link that takes so long; `NONE` in a phase without flows."""
     link_worst: NDArray[np.int32]
     """(links,): the most flows that a link carries in any phase."""
     link_conflicts: NDArray[np.int32]
@@ -63,12 +71,23 @@ class ShiftCheck:
         return int(self.worst.argmax())
 
     @property
-    def round_time(self) -> int:
-        """Time of a round with a barrier after each phase, in transfers alone on the links.
+    def round_time(self) -> float:
+        """Time of a round with a barrier after each phase, in units of `transfers`.
 
-        A lower bound: a phase takes at least as long as its fullest link.
+        A lower bound: a phase takes at least as long as its slowest link, and a phase without
+        flows, such as 0, as long as one transfer.
         """
-        return int(np.maximum(self.worst, 1).sum())
+        return float(np.maximum(self.transfers, 1).sum())
+
+    @property
+    def slowest_phase(self) -> int:
+        """The first phase that takes longest."""
+        return int(self.transfers.argmax())
+
+    @property
+    def links_unused(self) -> int:
+        """Links that carry no flow in any phase."""
+        return int((self.link_worst == 0).sum())
 
 
 def check_shift(
@@ -76,12 +95,14 @@ def check_shift(
 ) -> ShiftCheck:
     """Checks linear shift over the slots: as many phases as slots. `progress`: the share done."""
     at_once = max(1, COUNTERS // max(len(slots), paths.wiring.links, 1))
-    return check(paths, _shift(slots, at_once, progress))
+    return check(paths, hosts_of(slots), _shift(slots, at_once, progress))
 
 
-def check(paths: Paths, batches: Iterable[Phases]) -> ShiftCheck:
-    """Checks any phases, given in batches of any number of them."""
+def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftCheck:
+    """Checks any phases of some hosts, given in batches of any number of them."""
     links = paths.wiring.links
+    time = _times(paths.wiring, hosts)
+    transfers, slowest_link = [np.zeros(0)], [np.zeros(0, np.int32)]
     worst, worst_link = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     histogram = np.zeros(1, np.int64)
     link_worst, link_conflicts = np.zeros(links, np.int32), np.zeros(links, np.int32)
@@ -90,6 +111,11 @@ def check(paths: Paths, batches: Iterable[Phases]) -> ShiftCheck:
         flows = _flows(paths, senders, receivers)
         worst.append(flows.max(axis=1, initial=0))
         worst_link.append(np.where(worst[-1] > 0, flows.argmax(axis=1) if links else NONE, NONE))
+        taken = flows * time
+        transfers.append(taken.max(axis=1, initial=0))
+        slowest_link.append(
+            np.where(transfers[-1] > 0, taken.argmax(axis=1) if links else NONE, NONE)
+        )
         seen = np.bincount(flows.reshape(-1))
         histogram = _sum(histogram, seen)
         link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
@@ -101,10 +127,19 @@ def check(paths: Paths, batches: Iterable[Phases]) -> ShiftCheck:
         np.concatenate(worst).astype(np.int32),
         np.concatenate(worst_link).astype(np.int32),
         histogram,
+        np.concatenate(transfers),
+        np.concatenate(slowest_link).astype(np.int32),
         link_worst,
         link_conflicts,
         lost,
     )
+
+
+def _times(wiring: Wiring, hosts: list[int]) -> NDArray[np.float64]:
+    """(links,): the time of one flow alone on a link, in transfers by the slowest host's cable."""
+    cables = wiring.uplink[hosts]
+    slowest_bps = wiring.rate_bps[cables[cables != NONE]].min(initial=np.iinfo(np.int64).max)
+    return np.asarray(slowest_bps / wiring.rate_bps, np.float64)
 
 
 def _shift(

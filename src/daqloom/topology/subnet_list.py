@@ -66,7 +66,7 @@ def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
         if state != "ACT":
             survey.idle[here] = number
     if not survey.devices:
-        raise TopologyError(f"{path} is empty; expected a list of cables as OpenSM writes it")
+        raise TopologyError(f"{path} is empty; expected a list of cables from OpenSM")
     return survey.fabric(), survey.warnings
 
 

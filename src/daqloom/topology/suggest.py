@@ -35,10 +35,11 @@ class Schedule:
 
     @property
     def rate_share(self) -> float:
-        """Event rate as a share of what as many hosts reach without conflict: an upper bound.
+        """Event rate as a share of what as many hosts reach where only their own cables bound it.
 
-        A round builds R events and takes at least `round_time` transfers with a barrier after each
-        phase; without conflict this is R/(R + D).
+        An upper bound: a round builds R events and takes at least `round_time` transfers by the
+        slowest of these cables, with a barrier after each phase; R + D where no other link takes
+        longer.
         """
         return self.hosts / max(1, self.check.round_time)
 

@@ -159,28 +159,28 @@ class Survey:
         self._check_lids()
         self._leave_out()
         if not self.told or not any(d.kind == "switch" for d in self.devices.values()):
-            raise TopologyError(f"{self.path} tells of no switch with a cable; it may be cut short")
+            raise TopologyError(f"{self.path} has no switch with a cable; it may be truncated")
         folder = self.path.absolute().parent.name or self.path.stem
         return self._assemble(printable(folder)[:LONGEST_DESCRIPTION])
 
     def _check_lid(self, lid: int, line: int) -> None:
         if not 0 <= lid <= MOST_NODES:
-            self.fail(line, f"LID {lid} is no unicast address; expected 1 to {MOST_NODES}")
+            self.fail(line, f"LID {lid} is not a unicast address; expected 1 to {MOST_NODES}")
 
     def _check_both_ends(self) -> None:
         for here, told in self.told.items():
             if told.there.guid not in self.devices:
                 self.fail(
                     told.line,
-                    f"{self.name(here)} leads to {self.name(told.there)}, of which the file tells "
-                    "nothing; it may be cut short",
+                    f"{self.name(here)} leads to {self.name(told.there)}, which the file does not "
+                    "describe; it may be truncated",
                 )
             back = self.told.get(told.there)
             if back is None:
                 self.fail(
                     told.line,
-                    f"{self.name(here)} leads to {self.name(told.there)}, which tells of no cable; "
-                    "the file may be cut short",
+                    f"{self.name(here)} leads to {self.name(told.there)}, which has no cable; "
+                    "the file may be truncated",
                 )
             if back.there != here:
                 self.fail(
@@ -309,11 +309,11 @@ class Survey:
         if assumed:
             self.warnings.append(
                 f"{self.path}, line {min(assumed)}: the speed of {counted(len(assumed), 'cable')} "
-                f"has no name there; taken for 4x{NEWER_THAN_KNOWN}"
+                f"has no name there; assumed to be 4x{NEWER_THAN_KNOWN}"
             )
         if differing:
             self.warnings.append(
                 f"{self.path}, line {min(differing)}: the ends of "
-                f"{counted(len(differing), 'cable')} tell different speeds; the slower counts"
+                f"{counted(len(differing), 'cable')} have different speeds; the slower one is used"
             )
         return sorted(cables, key=lambda cable: (cable.a, cable.b))

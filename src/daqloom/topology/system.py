@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric, with_rate
@@ -18,9 +19,8 @@ from daqloom.topology.schedule import DUMMY, Slots, by_port, hosts_of, shuffled,
 from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
-    from daqloom.scenario.fabric import FabricScenario
-    from daqloom.scenario.infiniband import InfinibandFabric
-    from daqloom.scenario.push import Nodes
+    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.network import Network
 
 
 @dataclass(frozen=True)
@@ -50,54 +50,72 @@ class FabricSystem:
         return len(self.hosts)
 
 
-def fabric_system(scenario: FabricScenario) -> FabricSystem:
+def fabric_system(scenario: Scenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes, warnings = cabled(scenario.fabric)
-    slots = node_slots(scenario.nodes, fabric, scenario.run.seed)
+    fabric, routes, warnings = cabled(scenario.network)
+    slots = node_slots(scenario, fabric)
     sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
-    readouts, builders = (slots, slots) if scenario.nodes.folded else unfolded(slots)
+    readouts, builders = (slots, slots)
+    if scenario.building.protocol != "none" and not scenario.builders.folded:
+        readouts, builders = unfolded(slots)
     return FabricSystem(fabric, routes, slots, readouts, builders, sizes, warnings)
 
 
-def cabled(given: InfinibandFabric) -> tuple[Fabric, Routes, list[str]]:
+def cabled(given: Network) -> tuple[Fabric, Routes, list[str]]:
     """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
     none such."""
     if given.shape == "imported":
         fabric, tables, warnings = load_fabric(given.folder)
     else:
-        tables, warnings = None, []
-        fabric = folded_clos(
-            "fat-tree",
-            leaves=given.leaves,
-            spines=given.spines,
-            hosts_per_leaf=given.hosts_per_leaf,
-            links=given.links,
-            pods=given.pods or None,
-            cores=given.cores or None,
-            core_links=given.core_links if given.pods else None,
-            radix=given.radix,
-            rate_bps=given.rate,
-        )
-    fabric = with_rate(fabric, given.rate) if given.rate else fabric
+        fabric, tables, warnings = regular(given), None, []
+    fabric = with_rate(fabric, given.links.rate) if given.links.rate else fabric
     return fabric, routing(fabric, tables, given.routing or None), warnings
 
 
-def node_slots(nodes: Nodes, fabric: Fabric, seed: int) -> Slots:
+def regular(given: Network) -> Fabric:
+    """The cables of a fat tree. Raises TopologyError where there is none such."""
+    return folded_clos(
+        "fat-tree",
+        leaves=given.leaves,
+        spines=given.spines,
+        hosts_per_leaf=given.hosts_per_leaf,
+        links=given.spine_links,
+        pods=given.pods or None,
+        cores=given.cores or None,
+        core_links=given.core_links if given.pods else None,
+        radix=given.switch.radix,
+        rate_bps=given.links.rate,
+    )
+
+
+def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     """Which host has which slot. Raises ScenarioError where there are too few hosts."""
+    hosts, dummies = scenario.hosts, scenario.building.dummies
     wiring = wire(fabric)
     everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
-    count = nodes.count or len(everyone)
+    count = scenario.nodes or len(everyone)
     if count > len(everyone):
         raise ScenarioError(
-            f"nodes.count = {count} is more than the {len(everyone)} hosts of the fabric; take "
-            "fewer nodes, more leaves or more hosts_per_leaf"
+            f"{scenario.name}: {_counted(scenario)} {count} hosts, and the network has "
+            f"{len(everyone)}; use "
+            "fewer units, more leaves or more hosts_per_leaf"
         )
-    taken = everyone[:count] if nodes.placement == "fill" else _spread(everyone, wiring, count)
-    if nodes.dummies == "all-ports":
+    taken = everyone[:count] if hosts.placement == "fill" else _spread(everyone, wiring, count)
+    if dummies == "all-ports":
         slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
     else:
-        slots = by_port(fabric, wiring, taken, dummies=nodes.dummies == "used-ports")
-    return shuffled(slots, seed) if nodes.order == "shuffled" else slots
+        slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
+    return shuffled(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
+
+
+def _counted(scenario: Scenario) -> str:
+    """Return the beginning of a sentence on the number of hosts."""
+    if scenario.building.protocol == "none":
+        return "hosts.count takes"
+    if scenario.builders.folded:
+        return f"readout.units = {scenario.readout.units} takes"
+    units = scenario.builders.units or scenario.readout.units
+    return f"readout.units = {scenario.readout.units} and {units} builder units take"
 
 
 def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
@@ -109,9 +127,8 @@ def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: Array
     unreached = set(targets[broken.any(axis=0)].tolist())
     where = next((d.sentence for d in paths.defects if unreached & set(d.destinations)), "")
     raise ScenarioError(
-        f"{name}: {lost} {'pairs of nodes have' if lost > 1 else 'pair of nodes has'} no path and "
-        f"would wait for ever: {where or 'they are not cabled'}; `daqloom topology check` names "
-        "all such places"
+        f"{name}: {lost} {'pairs of nodes have' if lost > 1 else 'pair of nodes has'} no path: "
+        f"{where or 'they are not cabled'}; `daqloom topology check` lists all such places"
     )
 
 
@@ -126,22 +143,22 @@ def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
     return spread
 
 
-def mfp_bytes(scenario: FabricScenario, nodes: int) -> list[int]:
-    """Mean size (B) of each source's MFP; over all sources the mean is that of `fragments.size`.
+def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
+    """Mean size (B) of each source's MFP; over all, the mean is that of `event.fragment_size`.
 
     Raises ScenarioError where the groups have other sources than so many nodes.
     """
     try:
-        scenario.check_groups(nodes)
+        check_groups(scenario, nodes)
     except ValueError as error:
         raise ScenarioError(str(error)) from None
-    fragments, sources = scenario.fragments, scenario.readouts(nodes) * scenario.nodes.streams
-    mean = fragments.size * fragments.packing
-    if not fragments.groups:
+    event, sources = scenario.event, scenario.readouts(nodes) * scenario.readout.streams
+    mean = event.fragment_size * event.packing
+    if not event.groups:
         return [mean] * sources
-    shares = sum(group.share for group in fragments.groups)
+    shares = sum(group.share for group in event.groups)
     return [
         round(mean * sources * group.share / shares / group.sources)
-        for group in fragments.groups
+        for group in event.groups
         for _ in range(group.sources)
     ]

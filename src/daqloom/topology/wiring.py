@@ -27,6 +27,8 @@ class Wiring:
     head: NDArray[np.int32]
     head_port: NDArray[np.int32]
     """(links,): the node and port where a link begins (tail) and ends (head)."""
+    rate_bps: NDArray[np.int64]
+    """(links,): the rate of its cable (b/s)."""
     uplink: NDArray[np.int32]
     """(hosts,): the link from a host to its switch, `NONE` where there is no such cable."""
     leaf: NDArray[np.int32]
@@ -45,6 +47,7 @@ def wire(fabric: Fabric) -> Wiring:
     ends = np.array([(*cable.a, *cable.b) for cable in fabric.cables], np.int32).reshape(-1, 4)
     tail, tail_port = ends[:, [0, 2]].reshape(-1), ends[:, [1, 3]].reshape(-1)
     head, head_port = ends[:, [2, 0]].reshape(-1), ends[:, [3, 1]].reshape(-1)
+    rate_bps = np.repeat(np.array([cable.rate_bps for cable in fabric.cables], np.int64), 2)
     ports = max([node.ports for node in fabric.nodes] + [int(tail_port.max(initial=0))], default=0)
     out = np.full((len(fabric.nodes), ports + 1), NONE, np.int32)
     out[tail, tail_port] = np.arange(len(tail), dtype=np.int32)
@@ -57,7 +60,7 @@ def wire(fabric: Fabric) -> Wiring:
     uplink[tail[access]] = access
     leaf[tail[access]] = head[access] - hosts
     leaf_port[tail[access]] = head_port[access]
-    return Wiring(out, tail, tail_port, head, head_port, uplink, leaf, leaf_port)
+    return Wiring(out, tail, tail_port, head, head_port, rate_bps, uplink, leaf, leaf_port)
 
 
 FAR = 1 << 30

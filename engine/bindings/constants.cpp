@@ -1,0 +1,36 @@
+// Numbers that both sides need, for Python: sizes of headers, and limits.
+#include <nanobind/nanobind.h>
+
+#include "bindings/systems.hpp"
+#include "ethernet/frame.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "infiniband/message.hpp"
+#include "infiniband/shift_system.hpp"
+#include "live/post.hpp"
+#include "live/transport/transport.hpp"
+#include "protocol/mep.hpp"
+#include "protocol/mfp.hpp"
+#include "protocol/pattern.hpp"
+
+namespace daqloom::bindings {
+
+void bind_constants(nanobind::module_& module) {
+    module.attr("MFP_MAGIC") = protocol::mfp_magic;
+    module.attr("MEP_MAGIC") = protocol::mep_magic;
+    module.attr("MFP_HEADER_BYTES") = protocol::mfp_header_bytes;
+    module.attr("MOST_MFP_FRAGMENTS") = protocol::most_mfp_fragments;
+    module.attr("LARGEST_MEAN_FRAGMENT_BYTES") = protocol::PatternSizes::largest_mean;
+    module.attr("MOST_MEP_SOURCES") = protocol::largest_mep_sources;
+    module.attr("MOST_SIMULATED_STREAMS") = infiniband::ShiftSystem::kMostStreams;
+    module.attr("MOST_LIVE_STREAMS") = live::most_streams;
+    module.attr("TOKEN_BYTES") = live::Token{}.size();
+    module.attr("ETHERNET_FRAME_OVERHEAD_BYTES") = ethernet::kFrameOverhead;
+    module.attr("ETHERNET_WIRE_OVERHEAD_BYTES") = ethernet::kWireOverhead;
+    module.attr("INFINIBAND_BLOCK_BYTES") = infiniband::kBlockBytes;
+    module.attr("INFINIBAND_HEADER_BYTES") = infiniband::kHeaderBytes;
+    module.attr("INFINIBAND_RDMA_HEADER_BYTES") = infiniband::kRdmaHeaderBytes;
+    module.attr("INFINIBAND_IMMEDIATE_BYTES") = infiniband::kImmediateBytes;
+    module.attr("INFINIBAND_ACKNOWLEDGE_BYTES") = infiniband::kAcknowledgeBytes;
+}
+
+}  // namespace daqloom::bindings

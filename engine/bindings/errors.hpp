@@ -1,0 +1,41 @@
+// The engine's errors as Python's exceptions.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "base/expected.hpp"
+
+namespace daqloom::bindings {
+
+/// ValueError for input that cannot be used, OSError for what the system refuses, RuntimeError for
+/// a defect of the engine.
+[[noreturn]] inline void raise(const base::Error& error) {
+    switch (error.cause) {
+        case base::Cause::input:
+            PyErr_SetString(PyExc_ValueError, error.message.c_str());
+            break;
+        case base::Cause::system:
+            PyErr_SetString(PyExc_OSError, error.message.c_str());
+            break;
+        case base::Cause::defect:
+            PyErr_SetString(PyExc_RuntimeError, error.message.c_str());
+            break;
+    }
+    throw nanobind::python_error();
+}
+
+/// The value, or raises.
+template <class T>
+T value_of(base::expected<T>&& result) {
+    if (!result) {
+        raise(result.error());
+    }
+    if constexpr (!std::is_void_v<T>) {
+        return std::move(*result);
+    }
+}
+
+}  // namespace daqloom::bindings

@@ -1,0 +1,106 @@
+// Reports for Python, bound by the list that each struct gives of its fields: `each` calls
+// see(name, member, meaning). A report is a class of read-only attributes; of many rows Python sees
+// one numpy array per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace daqloom::bindings {
+
+/// Rows of which Python sees the columns. Those with two dimensions are tables of `width` columns,
+/// row after row.
+template <class Row, std::size_t dimensions = 1>
+struct Columns {
+    std::vector<Row> rows;
+    std::size_t width = 1;
+};
+
+/// What Python sees of a field.
+template <class Value>
+auto in_python(const Value& value) {
+    if constexpr (std::is_same_v<Value, base::Time>) {
+        return value.seconds();
+    } else if constexpr (std::is_same_v<Value, base::BitRate>) {
+        return value.bps;
+    } else if constexpr (std::is_enum_v<Value>) {
+        return static_cast<std::underlying_type_t<Value>>(value);
+    } else {
+        return value;
+    }
+}
+
+/// Its name, with the unit of what Python sees.
+template <class Value>
+std::string name_in_python(const char* name) {
+    constexpr bool is_time = std::is_same_v<Value, base::Time>;
+    constexpr bool is_rate = std::is_same_v<Value, base::BitRate>;
+    return std::string(name) + (is_time ? "_s" : is_rate ? "_bps" : "");
+}
+
+/// Adds the fields of `Part`, which of(object) finds in an object of the class.
+template <class Part, class Of, class Class, class... Base>
+void bind_fields(nanobind::class_<Class, Base...>& cls, Of of) {
+    Part::each(
+        [&]<class Value, class Owner>(const char* name, Value Owner::*member, const char* meaning) {
+            cls.def_prop_ro(
+                name_in_python<Value>(name).c_str(),
+                [of, member](const Class& self) { return in_python(of(self).*member); }, meaning);
+        });
+}
+
+/// A class with the fields of `Report`.
+template <class Report, class... Base>
+nanobind::class_<Report, Base...> bind_report(nanobind::module_& module, const char* name,
+                                              const char* meaning) {
+    nanobind::class_<Report, Base...> cls(module, name, meaning);
+    bind_fields<Report>(cls, [](const Report& self) -> const Report& { return self; });
+    return cls;
+}
+
+/// An array of its own, of one field of all rows.
+template <class Row, std::size_t dimensions, class Value, class Owner>
+auto column(const Columns<Row, dimensions>& columns, Value Owner::*member) {
+    using Item = decltype(in_python(std::declval<const Value&>()));
+    const std::size_t size = columns.rows.size();
+    auto items = std::make_unique_for_overwrite<Item[]>(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        items[i] = in_python(columns.rows[i].*member);
+    }
+    std::array<std::size_t, dimensions> shape{size};
+    if constexpr (dimensions == 2) {
+        shape = {size / columns.width, columns.width};
+    }
+    Item* const data = items.get();
+    const nanobind::capsule owner(items.release(),
+                                  [](void* all) noexcept { delete[] static_cast<Item*>(all); });
+    return nanobind::ndarray<nanobind::numpy, Item, nanobind::ndim<dimensions>>(
+        data, dimensions, shape.data(), owner);
+}
+
+/// A class with a column for each field of `Row`. `Class` derives from Columns<Row, dimensions>.
+template <class Row, std::size_t dimensions = 1, class Class = Columns<Row, dimensions>>
+nanobind::class_<Class> bind_columns(nanobind::module_& module, const char* columns,
+                                     const char* of_all) {
+    nanobind::class_<Class> cls(module, columns, of_all);
+    Row::each(
+        [&]<class Value, class Owner>(const char* name, Value Owner::*member, const char* meaning) {
+            cls.def_prop_ro(
+                name_in_python<Value>(name).c_str(),
+                [member](const Class& self) { return column<Row, dimensions>(self, member); },
+                nanobind::rv_policy::automatic, meaning);
+        });
+    return cls;
+}
+
+}  // namespace daqloom::bindings

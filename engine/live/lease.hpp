@@ -1,0 +1,36 @@
+// The lease of a unit: the MEPs that it may answer, and until when, without a new message of its
+// run control.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include "base/units.hpp"
+
+namespace daqloom::live {
+
+/// MEPs before a number, until a time. A unit that has lost contact with the run control begins no
+/// more MEPs once its lease is over; the run control gives the MEPs that it leased to such a unit
+/// to no other unit. At first there is no limit, for a node without a run control.
+class Lease {
+  public:
+    /// Of any thread. The number may be 0: nothing.
+    void set(std::uint64_t mep_end, base::Time until) {
+        mep_end_.store(mep_end, std::memory_order_relaxed);
+        until_ps_.store(until.ps, std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool is_over(base::Time now) const {
+        return now.ps >= until_ps_.load(std::memory_order_relaxed);
+    }
+    /// MEPs before this one may be answered now.
+    [[nodiscard]] std::uint64_t mep_end(base::Time now) const {
+        return is_over(now) ? 0 : mep_end_.load(std::memory_order_relaxed);
+    }
+
+  private:
+    std::atomic<std::uint64_t> mep_end_ = std::numeric_limits<std::uint64_t>::max();
+    std::atomic<std::int64_t> until_ps_ = base::Time::never().ps;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,27 @@
+// A hash of the events of a run.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "sim/event.hpp"
+
+namespace daqloom::sim {
+
+/// FNV-1a over one word an event, of its time, kind and index: one multiplication, and another
+/// order gives another hash.
+class Fingerprint {
+  public:
+    void add(const Event& event) {
+        const std::uint64_t word = static_cast<std::uint64_t>(event.at.ps) ^
+                                   std::rotl(std::uint64_t{event.kind}, 56) ^
+                                   (std::uint64_t{event.index} << 32);
+        hash_ = (hash_ ^ word) * 0x100000001b3;
+    }
+    [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+  private:
+    std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace daqloom::sim

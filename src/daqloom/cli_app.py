@@ -1,0 +1,37 @@
+"""The set-up of all commands of daqloom: plain help, with commands grouped by purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+DESCRIBED = "Describe, analyse, simulate"
+STUDIES = "Studies"
+LIVE = "Real event builders"
+NETWORKS_AND_DATA = "Networks and data"
+OTHERS = "Commands"
+
+
+class Group(TyperGroup):
+    """A group of commands, whose help has a section per panel that the commands name."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See `TyperGroup`."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        known = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        room = formatter.width - 6 - max(len(name) for name, _ in known)
+        for name, command in known:
+            if not command.hidden:
+                panel = getattr(command, "rich_help_panel", None)
+                of_panel = panels.setdefault(panel if isinstance(panel, str) else OTHERS, [])
+                of_panel.append((name, command.get_short_help_str(room)))
+        for panel, rows in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
+
+def group(*, cls: type[TyperGroup] = Group, **options: Any) -> typer.Typer:
+    """Make a group of commands. Plain help keeps the layout of the examples and starts faster."""
+    return typer.Typer(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)

@@ -1,0 +1,108 @@
+"""The metrics of a result, each declared once: name, unit, label, meaning, and who gives it.
+
+The declarations are the only description of a metric. Results and studies refuse a name that is
+not declared, tables and figures take labels and units from here, and `docs/reference/metrics.md`
+is generated (`python -m daqloom.metrics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from daqloom.metrics.cost import COST
+from daqloom.metrics.events import EVENTS
+from daqloom.metrics.live import LIVE
+from daqloom.metrics.metric import TAKES, Metric, Systems, with_unit
+from daqloom.metrics.network import NETWORK
+from daqloom.metrics.units import UNITS
+
+__all__ = [
+    "COST",
+    "METRICS",
+    "SUBJECTS",
+    "TAKES",
+    "Metric",
+    "Systems",
+    "declared",
+    "described",
+    "flatten",
+    "for_people",
+    "label",
+    "nearest",
+    "unit_of",
+    "unknown",
+    "unknown_sentence",
+    "with_unit",
+]
+
+SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
+    "Events": EVENTS,
+    "Readout and builder units": UNITS,
+    "Network": NETWORK,
+    "Real runs": LIVE,
+}
+METRICS: tuple[Metric, ...] = tuple(metric for part in SUBJECTS.values() for metric in part)
+_BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def described(path: str) -> Metric | None:
+    """Return the declaration of a metric by its dotted name; None if there is none."""
+    root, dot, _ = path.partition(".")
+    return _BY_NAME.get(path) or _BY_NAME.get(f"{root}{dot}*")
+
+
+def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
+    """Yield the dotted names in `metrics` (one level of nesting) that are not declared."""
+    for path in flatten(metrics):
+        if described(path) is None:
+            yield path
+
+
+def declared(path: str) -> Metric:
+    """Return the declaration of a metric by its dotted name. Raises KeyError if there is none."""
+    if (metric := described(path)) is None:
+        raise KeyError(path)
+    return metric
+
+
+def label(path: str) -> str:
+    """Return the label of a metric by its dotted name. Raises KeyError if there is none."""
+    return declared(path).label_of(path)
+
+
+def unit_of(path: str) -> str:
+    """Return the unit of a metric by its dotted name. Raises KeyError if there is none."""
+    return declared(path).unit
+
+
+def for_people(path: str, value: float) -> str:
+    """Write the value of a metric with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB".
+
+    Raises KeyError if there is no such metric.
+    """
+    return with_unit(value, unit_of(path))
+
+
+def unknown_sentence(name: str) -> str:
+    """Return a sentence that there is no such metric, and which name is nearest."""
+    close = nearest(name, _BY_NAME)
+    return f'"{name[:80]}" is not a metric{close or "; docs/reference/metrics.md lists them"}'
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: the most similar known one, if any."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:200], list(known), n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def flatten(metrics: Mapping[str, object]) -> dict[str, object]:
+    """Flatten `{"a": {"b": 1}}` to `{"a.b": 1}`."""
+    flat: dict[str, object] = {}
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": number for inner, number in value.items()}
+        else:
+            flat[name] = value
+    return flat

@@ -1,0 +1,91 @@
+"""What the searches of a study found, in words: one line for each point."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from daqloom.report import style
+from daqloom.study import unbounded
+from daqloom.study.axis import dimension_of_key
+from daqloom.study.bisection import Boundary
+from daqloom.study.file import Study
+from daqloom.study.program import Task
+
+MOST = 40
+"""Lines; the report has all points."""
+
+
+def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
+    """A heading, then the points in the order of the study, all seeds of a point on one line.
+
+    Empty where there was no search, or none that ended.
+    """
+    search = study.search
+    if search is None or not boundaries:
+        return []
+    by_point: dict[tuple[int, ...], list[Boundary]] = {}
+    for task in sorted(boundaries, key=lambda task: task.index):
+        by_point.setdefault(task.index, []).append(boundaries[task])
+    what = f"{search.find} {search.key} with {search.where}"
+    if not study.axes:
+        [found] = by_point.values()
+        return [f"{what}: {_answer(study, found)}"]
+    lines = [
+        f"  {_place(study, index)}: {_answer(study, each)}" for index, each in by_point.items()
+    ]
+    if len(lines) > MOST:
+        lines[MOST:] = [f"  and {len(lines) - MOST} points more: see `daqloom report`"]
+    return [f"{what}:", *lines]
+
+
+def _place(study: Study, index: tuple[int, ...]) -> str:
+    """The steps of all axes; of variants their names."""
+    told: list[str] = []
+    for axis, step in zip(study.axes, index, strict=True):
+        if axis.labels:
+            told.append(str(axis.labels[step]))
+        else:
+            told += [f"{key} = {value}" for key, value in axis.overrides(step).items()]
+    return ", ".join(told)
+
+
+def _answer(study: Study, found: list[Boundary]) -> str:
+    return "; ".join(_parts(study, found))
+
+
+def _parts(study: Study, found: list[Boundary]) -> Iterator[str]:
+    search = study.search
+    assert search is not None
+    values = [each.value for each in found if each.status == "found" and each.value is not None]
+    of_seeds = "" if len(values) == len(found) else f" of {len(found)}"
+    if len(found) == 1 and values:
+        [one] = found
+        yield f"{_text(study, values[0])} ({_bracket(study, one)})"
+    elif values:
+        spread = f"{_text(study, min(values))} to {_text(study, max(values))}"
+        mean = _text(study, statistics.fmean(values))
+        yield f"{mean} on average ({spread}, {len(values)}{of_seeds} seeds)"
+    low, high = (_text(study, bound) for bound in study.search_bounds)
+    for status, count in sorted(Counter(each.status for each in found).items()):
+        if status != "found":
+            seeds = f" ({count} of {len(found)} seeds)" if len(found) > 1 else ""
+            yield unbounded.word(status, search.find, low, high) + seeds
+
+
+def _bracket(study: Study, one: Boundary) -> str:
+    assert study.search is not None
+    fails = one.lower if study.search.find == "smallest" else one.upper
+    assert fails is not None
+    return f"not with {_text(study, fails)}"
+
+
+def _text(study: Study, value: float) -> str:
+    """A value of the key that is searched, with its unit."""
+    assert study.search is not None
+    dimension = dimension_of_key(type(study.base), study.search.key)
+    if dimension is None:
+        return f"{value:.5g}"
+    divisor, unit = style.prefixed(dimension.unit, value)
+    return f"{value / divisor:.4g} {unit}".rstrip()

@@ -1,0 +1,200 @@
+"""What has to fit together across the tables of a scenario."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
+from daqloom.scenario.quantities import SIZE, TIME
+from daqloom.scenario.switches import Switch
+from daqloom.scenario.transport import BLOCK_BYTES, LARGEST_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+
+MOST_CONNECTIONS = 4_000_000
+
+
+def check(scenario: Scenario) -> None:
+    """Raise ValueError where parts of a scenario contradict one another."""
+    _check_run(scenario)
+    _check_units(scenario)
+    if scenario.network.technology == "ethernet":
+        _check_ethernet(scenario)
+    else:
+        _check_lanes(scenario)
+        _check_buffer(scenario)
+    if scenario.building.protocol == "pull":
+        _check_event(scenario)
+    else:
+        _check_groups(scenario)
+    _check_flows(scenario)
+
+
+def _check_run(scenario: Scenario) -> None:
+    run = scenario.run
+    if run.warmup >= run.duration:
+        raise ValueError(
+            f"run.warmup = {TIME.format(run.warmup)} leaves no time to count of "
+            f"run.duration = {TIME.format(run.duration)}; shorten the one or lengthen "
+            "the other"
+        )
+
+
+def _check_units(scenario: Scenario) -> None:
+    readout, builders = scenario.readout.units, scenario.builders.units
+    if scenario.building.protocol == "pull":
+        for key, units in (("readout", readout), ("builders", builders)):
+            if units == 0:
+                raise ValueError(f"{key}.units = 0; pull requires a number of units")
+    elif scenario.builders.folded and builders not in (0, readout):
+        raise ValueError(
+            f"builders.units = {builders} and readout.units = {readout}; folded units are as many "
+            "as each other: leave builders.units out, or set builders.folded = false"
+        )
+    elif not scenario.builders.folded and builders and not 0 <= readout - builders <= 1:
+        raise ValueError(
+            f"builders.units = {builders} and readout.units = {readout}; unfolded units of linear "
+            "shifting and DAQPIPE alternate: give as many of each, or one builder unit less"
+        )
+
+
+def _check_ethernet(scenario: Scenario) -> None:
+    if scenario.network.shape == "rack":
+        uplinks = scenario.network.links.uplink.count
+        core, tor = scenario.network.switch.core, scenario.network.switch.tor
+        _check_switch(scenario, "core", core, scenario.readout.units + uplinks)
+        _check_switch(scenario, "tor", tor, uplinks + scenario.builders.units)
+        if scenario.transport.congestion == "dctcp" and not (
+            core.ecn_threshold or tor.ecn_threshold
+        ):
+            raise ValueError(
+                'transport.congestion = "dctcp" requires a switch that marks packets; set '
+                'network.switch.tor.ecn_threshold, such as "100 kB"'
+            )
+    if scenario.transport.kind == "tcp":
+        _check_windows(scenario)
+
+
+def _check_windows(scenario: Scenario) -> None:
+    transport = scenario.transport
+    windows = {"receive_window": transport.receive_window}
+    if transport.congestion == "static":
+        windows["static_window"] = transport.static_window
+    if transport.tso_burst:
+        windows["tso_burst"] = transport.tso_burst
+    for key, window in windows.items():
+        if window < scenario.mss:
+            raise ValueError(
+                f"transport.{key} = {SIZE.format(window)} is smaller than one segment of "
+                f"{SIZE.format(scenario.mss)} (network.mtu less headers)"
+            )
+
+
+def _check_switch(scenario: Scenario, level: str, switch: Switch, connected: int) -> None:
+    name = f"network.switch.{level}"
+    frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
+    limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
+    for key, limit in limits.items():
+        if 0 < limit < frame:
+            raise ValueError(
+                f"{name}.{key} = {SIZE.format(limit)} is smaller than one frame of "
+                f"{SIZE.format(frame)}; every full packet would be dropped"
+            )
+    if 0 < switch.ports < connected:
+        raise ValueError(
+            f"{name}.ports = {switch.ports} is less than the {connected} ports that the "
+            "scenario connects to that switch; set it to at least that number, or to 0 for "
+            "exactly those"
+        )
+    if switch.architecture == "shared-memory" and not switch.holds(frame, connected):
+        raise ValueError(
+            f"{name} is too small for a full frame of {SIZE.format(frame)} at one output, in "
+            "whole cells and with the shared pool free; enlarge buffer, dedicated or "
+            "port_limit"
+        )
+
+
+def _check_lanes(scenario: Scenario) -> None:
+    lanes, transport = scenario.network.lanes, scenario.transport
+    levels = {
+        f"transport.{key}": getattr(transport, key)
+        for key in ("data_service_level", "control_service_level")
+    }
+    levels |= {
+        f"flows.{name}.service_level": flow.service_level for name, flow in scenario.flows.items()
+    }
+    for key, level in levels.items():
+        lane = lanes.of(level)
+        if not lanes.serves(lane):
+            raise ValueError(
+                f"{key} = {level} is on lane {lane}, which has no weight in "
+                "network.lanes.high or low; no packet would be sent on it"
+            )
+
+
+def _check_buffer(scenario: Scenario) -> None:
+    blocks = -(-(scenario.transport.mtu + LARGEST_HEADER_BYTES) // BLOCK_BYTES)
+    if scenario.network.switch.buffer < blocks * BLOCK_BYTES:
+        raise ValueError(
+            f"network.switch.buffer = {scenario.network.switch.buffer} B is smaller than a full "
+            f"packet of {blocks} blocks of 64 B; no such packet could be sent"
+        )
+
+
+def _check_event(scenario: Scenario) -> None:
+    event, units = scenario.event, scenario.readout.units
+    if units * scenario.builders.units > MOST_CONNECTIONS:
+        raise ValueError(
+            f"readout.units × builders.units is more than {MOST_CONNECTIONS} connections; one "
+            "rack can stand for a farm of independent racks"
+        )
+    if event.rate == 0:
+        raise ValueError('event.rate = "0 Hz"; pull requires a rate, such as "12 kHz"')
+    if event.size < units:
+        raise ValueError(
+            f"event.size = {SIZE.format(event.size)} is less than one byte for each of "
+            f"readout.units = {units} units"
+        )
+    if event.share != "equal" and len(event.share) != units:
+        raise ValueError(
+            f"event.share has {len(event.share)} weights; expected one for each of "
+            f"readout.units = {units} units"
+        )
+
+
+def _check_groups(scenario: Scenario) -> None:
+    if scenario.readout.card.buffer and not scenario.event.rate:
+        raise ValueError(
+            "readout.card.buffer requires event.rate; a card fills at the rate of events"
+        )
+    check_groups(scenario, scenario.nodes)
+    groups = scenario.event.groups
+    if groups and not any(group.share for group in groups):
+        raise ValueError("event.groups have no size; give a share above 0")
+
+
+def check_groups(scenario: Scenario, nodes: int) -> None:
+    """Raise ValueError where `nodes` hosts have other sources than `event.groups`."""
+    told = sum(group.sources for group in scenario.event.groups)
+    sources = scenario.readouts(nodes) * scenario.readout.streams
+    if told and nodes and told != sources:
+        raise ValueError(
+            f"event.groups have {told} sources; expected one for each of the "
+            f"{scenario.readout.streams} streams of {scenario.readouts(nodes)} readout units, "
+            f"{sources}"
+        )
+
+
+def _check_flows(scenario: Scenario) -> None:
+    if scenario.building.protocol == "none" and not scenario.flows:
+        raise ValueError(
+            'building.protocol = "none" requires a flow, such as [flows.a] with source = 0 and '
+            "destination = 1"
+        )
+    for name, flow in scenario.flows.items():
+        if flow.start >= scenario.run.duration:
+            raise ValueError(
+                f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "
+                f"run, run.duration = {TIME.format(scenario.run.duration)}"
+            )

@@ -1,0 +1,63 @@
+"""A scenario as a TOML file has it: tables within tables, whose keys have dotted names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ABSENT = object()
+"""What `look` finds where nothing is given."""
+
+
+def look(document: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a key, or a table; ABSENT if the document does not give it."""
+    found: Any = document
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return ABSENT
+        found = found[name]
+    return found
+
+
+def given(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Return the dotted names of the keys, not the tables, of a document."""
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            yield from given(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def put(document: dict[str, Any], path: str, value: Any) -> bool:
+    """Set a key, in new tables if need be. False: what should be its table is none."""
+    *tables, name = path.split(".")
+    table: Any = document
+    for each in tables:
+        table = table.setdefault(each, {})
+        if not isinstance(table, dict):
+            return False
+    table[name] = value
+    return True
+
+
+def forget(document: dict[str, Any], path: str) -> None:
+    """Remove a key that the document gives."""
+    table, _, name = path.rpartition(".")
+    del (look(document, table) if table else document)[name]
+
+
+def copy_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with tables of its own and the same values."""
+    return {
+        name: copy_of(value) if isinstance(value, Mapping) else value
+        for name, value in document.items()
+    }
+
+
+def without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document without tables that have no key."""
+    inner = {
+        name: without_empty_tables(value) if isinstance(value, dict) else value
+        for name, value in document.items()
+    }
+    return {name: value for name, value in inner.items() if value != {}}

@@ -1,0 +1,91 @@
+"""[network.links]: the cables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from daqloom.scenario.link_rates import PortRate
+from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.quantities import BitRate, BitRateOrNone, PositiveSeconds, Seconds
+
+FRAME_OVERHEAD_BYTES = 18
+"""Ethernet header (14) and frame check sequence (4): buffered with the frame."""
+WIRE_OVERHEAD_BYTES = 20
+"""Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
+
+
+_ETHERNET = When("network.technology", ("ethernet",))
+_INFINIBAND = When("network.technology", ("infiniband",))
+_REGULAR = When("network.shape", ("fat-tree",))
+
+
+class SourceLink(Part):
+    """[network.links.source]: the link of each source to the core switch."""
+
+    rate: Annotated[BitRate, ASSUMED] = Field(
+        default=100_000_000_000, description="rate of each direction (b/s)"
+    )
+    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
+
+
+class Uplink(Part):
+    """[network.links.uplink]: core switch to top-of-rack (ToR) switch."""
+
+    rate: Annotated[BitRate, ASSUMED] = Field(
+        default=800_000_000_000, description="rate of each uplink, each direction (b/s)"
+    )
+    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
+    count: int = Field(
+        default=1,
+        ge=1,
+        le=1024,
+        description="number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow",
+    )
+
+
+class AccessLink(Part):
+    """[network.links.access]: ToR switch to each builder."""
+
+    rate: Annotated[BitRate, ASSUMED] = Field(
+        default=25_000_000_000, description="rate of each direction (b/s)"
+    )
+    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
+    rate_limit: BitRateOrNone = Field(
+        default=0,
+        description=(
+            "pacing rate of the ToR towards each builder, below the link's rate, as in a software "
+            'switch; preamble and gap count; "0 b/s" = no pacing (b/s)'
+        ),
+    )
+
+
+class Links(Part):
+    """[network.links]: on a rack, source NIC – core – ToR – builder NIC; on InfiniBand, each
+    cable."""
+
+    source: Annotated[SourceLink, _ETHERNET] = Field(
+        default_factory=SourceLink, description="source to core"
+    )
+    uplink: Annotated[Uplink, _ETHERNET] = Field(default_factory=Uplink, description="core to ToR")
+    access: Annotated[AccessLink, _ETHERNET] = Field(
+        default_factory=AccessLink, description="ToR to builder"
+    )
+    rate: Annotated[
+        PortRate,
+        _INFINIBAND,
+        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=_REGULAR),
+        Assumed(unless_given="network.switch.model", when=(_REGULAR,)),
+    ] = Field(
+        default=0,
+        description=(
+            "data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of "
+            'four lanes; by default that of the switch; imported: "0 b/s" takes the rates of the '
+            "dumps (b/s)"
+        ),
+    )
+    delay: Annotated[PositiveSeconds, _INFINIBAND, ASSUMED] = Field(
+        default=170e-9,
+        description="delay of a cable with its transceivers and error correction (s)",
+    )

@@ -1,0 +1,37 @@
+"""[run]: how long, and with which random numbers."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from daqloom.scenario.part import Part
+from daqloom.scenario.quantities import PositiveSeconds, Seconds
+
+FROM_THE_SYSTEM = 0.0
+"""Default of a length that is not given; `Scenario` fills it in."""
+
+
+class Run(Part):
+    """[run]: how long, and with which random numbers."""
+
+    duration: PositiveSeconds = Field(
+        default=FROM_THE_SYSTEM,
+        description=(
+            "virtual time simulated, warm-up included; by default the time of 2000 events of each "
+            "builder, on a fabric 21 rounds of event building or 1000 messages of each flow, and "
+            "less for systems that would take too long (s)"
+        ),
+        json_schema_extra={"default": "from the system"},
+    )
+    warmup: Seconds = Field(
+        default=FROM_THE_SYSTEM,
+        description=(
+            "virtual time at the start that no metric counts; by default that of 400 events of "
+            "each builder, or on a fabric one round after the sources have filled the first "
+            "packets (s)"
+        ),
+        json_schema_extra={"default": "from the system"},
+    )
+    seed: int = Field(
+        default=1, ge=0, lt=1 << 63, description="seed of all random streams; no unit"
+    )

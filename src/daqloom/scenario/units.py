@@ -1,0 +1,115 @@
+"""[readout] and [builders]: who builds: the units at both ends."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
+
+_PULL = When("building.protocol", ("pull",))
+_SHIFT = When("building.protocol", ("shift",))
+_PACKED = When("building.protocol", ("shift", "daqpipe"))
+_BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
+_COST = "CPU time per message, sent or received, one message at a time (s)"
+
+
+class Card(Part):
+    """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
+
+    buffer: Annotated[Bytes, _SHIFT] = Field(
+        default=0,
+        description=(
+            "buffer of the card for a stream; when it is full, the trigger stops for all; "
+            'requires event.rate; "0 B": no limit (B)'
+        ),
+    )
+    acknowledge: Annotated[Distribution, When(".buffer")] = Field(
+        default_factory=Distribution,
+        description=(
+            "acknowledge latency, from the end of an MFP until the card knows that it is in the "
+            "host's memory"
+        ),
+    )
+    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1), When(".buffer")] = Field(
+        default=0.0, description="probability of a latency spike instead, 0 to 1"
+    )
+    spike: Annotated[Distribution, When(".spike_probability")] = Field(
+        default_factory=Distribution, description="length of a spike"
+    )
+
+
+class Readout(Part):
+    """[readout]: the readout units (RO servers, ROSes), which hold the fragments."""
+
+    units: Annotated[
+        int, _BUILT, DefaultWith("building.protocol", {"pull": 48}), Assumed(when=(_PULL,))
+    ] = Field(
+        default=0,
+        ge=0,
+        le=50_000,
+        description="number of readout units; shift, daqpipe: 0: on all hosts of the network",
+    )
+    streams: Annotated[int, _PACKED, ASSUMED] = Field(
+        default=3,
+        ge=1,
+        le=8,
+        description="sources (data streams) of a unit; daqpipe: they are sent as one fragment",
+    )
+    response: Annotated[Distribution, _PULL] = Field(
+        default_factory=Distribution, description="time from a request to the answer"
+    )
+    message_cost: Annotated[Seconds, _PULL] = Field(default=0.0, description=_COST)
+    buffer: Annotated[PositiveBytes, _SHIFT] = Field(
+        default=10**12, description="host buffer for the MFPs of a stream (B)"
+    )
+    card: Annotated[Card, _SHIFT] = Field(
+        default_factory=Card, description="the readout card of a stream"
+    )
+
+
+class Builders(Part):
+    """[builders]: the builder units (EF nodes, DCMs), which collect whole events."""
+
+    units: Annotated[
+        int, _BUILT, DefaultWith("building.protocol", {"pull": 32}), Assumed(when=(_PULL,))
+    ] = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="number of builder units; shift, daqpipe: 0: as many as readout units",
+    )
+    folded: Annotated[
+        bool,
+        _BUILT,
+        DefaultWith("building.protocol", {"shift": True, "daqpipe": True}),
+        Assumed(when=(_PACKED,)),
+    ] = Field(
+        default=False,
+        description=(
+            "folded event builder: each builder unit shares a host with a readout unit; false: "
+            "unfolded, hosts have one or the other (shift, daqpipe: alternating by port)"
+        ),
+    )
+    buffer: Annotated[PositiveBytes, _SHIFT] = Field(
+        default=10**12, description="builder unit's buffer for multi-event packets (MEPs) (B)"
+    )
+    processing: Annotated[tuple[Distribution, ...], _BUILT] = Field(
+        default=(),
+        strict=False,
+        max_length=64,
+        description=(
+            'delays that follow one another once an event is built, such as [{kind = "exponential",'
+            ' mean = "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in '
+            "the output buffer) meanwhile"
+        ),
+    )
+    message_cost: Annotated[Seconds, _PULL] = Field(default=0.0, description=_COST)
+
+    @property
+    def processing_mean(self) -> float:
+        """Mean time (s) of all processing; a histogram's among it."""
+        return sum(stage.mean_s for stage in self.processing)

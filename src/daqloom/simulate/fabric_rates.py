@@ -1,0 +1,73 @@
+"""Two rates of an event builder on a fabric: of events built, and of fragments written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from daqloom.scenario.quantities import TIME
+
+
+def rates(
+    window_s: float,
+    *,
+    events_built: int,
+    bytes_built: int,
+    events_written: float,
+    bytes_written: int,
+    readouts: int,
+) -> dict[str, float]:
+    """Return both rates, from what was counted in `window_s`.
+
+    Events are completed in whole packets, by all builder units at the end of a round: their rate in
+    a window of few rounds can be wrong by one round. Fragments are written all the time, and their
+    rate, divided by the fragments of an event, converges to the same within a few phases.
+    """
+    return {
+        "event_rate_hz": events_built / window_s,
+        "written_event_rate_hz": events_written / window_s,
+        "throughput_bps": 8 * bytes_built / window_s,
+        "written_throughput_bps": 8 * bytes_written / window_s,
+        "node_throughput_bps": 8 * bytes_written / window_s / readouts,
+    }
+
+
+FEWEST_PHASES = 5
+"""Phases in a window from which the rate of fragments written is meaningful."""
+ENOUGH_ROUNDS = 10
+"""Rounds in a window from which the event rate is meaningful: it is wrong by at most one, 10 %."""
+APART = 1 / ENOUGH_ROUNDS
+
+
+def too_short(
+    metrics: Mapping[str, Any],
+    *,
+    window_s: float,
+    rounds: float,
+    round_s: float,
+    phases: float,
+    warmup_s: float,
+) -> list[str]:
+    """Return warnings about `rates` where the window has few rounds or few phases.
+
+    A round is the time in which each builder unit builds an event in each of its places, and
+    `phases` is the number of consecutive writes of each readout unit in the window.
+    """
+    built, written = (metrics[name] for name in ("event_rate_hz", "written_event_rate_hz"))
+    if rounds >= 1 and phases >= FEWEST_PHASES and abs(built - written) <= APART * written:
+        return []
+    warmup_s = max(warmup_s, round_s)
+    window, warmup, needed = (
+        TIME.format(float(f"{time_s:.3g}"))
+        for time_s in (window_s, warmup_s, warmup_s + ENOUGH_ROUNDS * round_s)
+    )
+    told = (
+        "use written_event_rate_hz, which is already meaningful"
+        if phases >= FEWEST_PHASES
+        else "no rate of so short a run is the long-term rate"
+    )
+    return [
+        f"the {window} counted have {rounds:.2g} rounds of event building, and event_rate_hz "
+        f"counts complete events, many of which are built at once: {told}; "
+        f'run.duration = "{needed}" with run.warmup = "{warmup}" measures {ENOUGH_ROUNDS} rounds'
+    ]

@@ -1,0 +1,31 @@
+"""A simulated distribution of durations as metrics and as a series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from daqloom._engine import Histogram
+
+
+def summary(durations: Histogram) -> dict[str, float]:
+    """Return minimum, mean, percentiles and maximum (s); empty where nothing was recorded."""
+    if durations.count == 0:
+        return {}
+    return {
+        "min": durations.min_s,
+        "mean": durations.mean_s,
+        "p50": durations.quantile_s(0.5),
+        "p99": durations.quantile_s(0.99),
+        "max": durations.max_s,
+    }
+
+
+def columns(durations: Histogram) -> dict[str, list[float]]:
+    """Return the buckets that hold something: `lowest_s`, `width_s` and `count`."""
+    buckets = durations.buckets
+    return {
+        "lowest_s": buckets.lowest_s.tolist(),
+        "width_s": buckets.width_s.tolist(),
+        "count": buckets.count.tolist(),
+    }

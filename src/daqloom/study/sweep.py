@@ -1,0 +1,97 @@
+"""A sweep over keys of a system, without a file: `daqloom.sweep(system, {"event.rate": [...]})`."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.study.dataset import to_dataset
+from daqloom.study.errors import StudyError
+from daqloom.study.executor import executor_for
+from daqloom.study.file import Method, Study, StudyFile, sentence_of, study_of
+from daqloom.study.runner import Progress, replay, run
+from daqloom.study.store import Store
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def sweep(
+    system: Scenario,
+    axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
+    *,
+    method: Method | Sequence[Method] = "simulate",
+    seeds: int | Sequence[int] = 1,
+    workers: int = 1,
+    store: str | PathLike[str] | None = None,
+    course: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> xarray.Dataset:
+    """Every value of each axis with every other, by one method or several.
+
+    An axis is a key of `system` with a list of values, as a scenario file has them (`"2 MB"`), or
+    `{"from": "1 kHz", "to": "9 kHz", "step": "2 kHz"}`. `seeds` are how many, from 1, or which.
+    `workers` are processes of this machine; 0 is one for each core. A script that asks for more
+    than one does so under `if __name__ == "__main__":`, for its workers import it.
+
+    What `store`, a folder, holds already is not computed again; without it nothing is kept.
+    `progress` is called with the share done, 0 to 1.
+
+    The dataset is that of `daqloom.study.dataset.open_study`; what failed is NaN, and a warning
+    says why. Raises StudyError where the sweep makes no sense, or nothing of it could be computed.
+    """
+    study = _study(system, axes, method, seeds)
+    with ExitStack() as stack:
+        folder = Path(store or stack.enter_context(tempfile.TemporaryDirectory(prefix="daqloom-")))
+        opened = stack.enter_context(Store.open(folder, create=True))
+        opened.prepare()
+        executor = executor_for(study, opened, workers)
+        stack.callback(executor.close)
+        found = run(study, opened, executor, _share(progress))
+        _tell(found)
+        return to_dataset(study, replay(study, opened), course=course)
+
+
+def _study(
+    system: Scenario,
+    axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
+    method: Method | Sequence[Method],
+    seeds: int | Sequence[int],
+) -> Study:
+    grid = {key: dict(v) if isinstance(v, Mapping) else list(v) for key, v in axes.items()}
+    try:
+        file = StudyFile(
+            scenario=system.name,
+            methods=(method,) if isinstance(method, str) else tuple(method),
+            grid=grid,
+            repeat={"seeds": seeds},
+        )
+        return study_of(system, file, f"sweep of {system.name}")
+    except ValidationError as error:
+        raise StudyError(sentence_of(error)) from None
+    except ScenarioError as error:
+        raise StudyError(str(error)) from None
+
+
+def _share(progress: Callable[[float], None] | None) -> Callable[[Progress], None]:
+    return lambda how: progress(how.finished / how.tasks) if progress else None
+
+
+def _tell(found: Progress) -> None:
+    if not found.failures:
+        return
+    task, why = found.failures[0]
+    missing = f"{len(found.failures)} of {found.tasks} answers are missing"
+    told = f"{missing}; the first: {task.method}, {why}"
+    if len(found.failures) == found.tasks:
+        raise StudyError(told)
+    warnings.warn(told, stacklevel=3)

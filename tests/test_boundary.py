@@ -1,0 +1,201 @@
+"""The boundary between engine and Python: its types, its enumerations, its constants."""
+
+from __future__ import annotations
+
+import ast
+import re
+import types
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+import daqloom
+from daqloom import _engine
+from daqloom.enumerations import named
+from daqloom.measure import (
+    counters,
+    exporter,
+    ledger,
+    messages,
+    node,
+    recorded,
+    result,
+    tally,
+    unit_program,
+)
+from daqloom.scenario import building, links, measure, switches, transport, units
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.event import Event
+from daqloom.simulate import course
+
+STUB = Path(_engine.__file__).parent / "_engine.pyi"
+SOURCES = Path(daqloom.__file__).parent
+
+
+# ---- types --------------------------------------------------------------------------------------
+
+VAGUE = {"Any", "object", "dict", "list", "tuple", "set", "Callable"}
+
+
+def annotations(stub: ast.Module) -> Iterator[tuple[int, ast.expr]]:
+    """The annotations of a stub, with their lines."""
+    for item in ast.walk(stub):
+        match item:
+            case ast.arg(annotation=ast.expr() as found) | ast.AnnAssign(annotation=found):
+                yield item.lineno, found
+            case ast.FunctionDef(returns=ast.expr() as found):
+                yield item.lineno, found
+
+
+def vague(annotation: ast.expr) -> Iterator[str]:
+    """The types in an annotation that say nothing of what they hold."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[first, *_])):
+            yield from vague(first)
+        case ast.Subscript(slice=inner):
+            yield from vague(inner)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            if name in VAGUE:
+                yield name
+        case _:
+            for child in ast.iter_child_nodes(annotation):
+                if isinstance(child, ast.expr):
+                    yield from vague(child)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        ("Any", ["Any"]),
+        ("dict", ["dict"]),
+        ("dict[str, int]", []),
+        ("dict[str, Any] | None", ["Any"]),
+        ("list[tuple[int, object]]", ["object"]),
+        ("Annotated[NDArray[numpy.int64], dict(shape=(None,))]", []),
+        ("typing.Any", ["Any"]),
+    ],
+)
+def test_vague_types_are_found(annotation: str, expected: list[str]) -> None:
+    assert list(vague(ast.parse(annotation, mode="eval").body)) == expected
+
+
+def test_the_stub_says_what_everything_is() -> None:
+    stub = ast.parse(STUB.read_text())
+    found = [(line, name) for line, each in annotations(stub) for name in vague(each)]
+    assert found == []
+    functions = [node for node in ast.walk(stub) if isinstance(node, ast.FunctionDef)]
+    assert len(functions) > 100
+    assert [each.lineno for each in functions if each.returns is None] == []
+
+
+def test_the_stub_has_everything_in_the_module() -> None:
+    stub = ast.parse(STUB.read_text())
+    named_there = {
+        node.name for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+    named_there |= {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    assert {name for name in dir(_engine) if not name.startswith("_")} == named_there
+
+
+# ---- enumerations -------------------------------------------------------------------------------
+
+
+def words(annotation: Any) -> set[str]:
+    """All words of the Literals in an annotation."""
+    if get_origin(annotation) is Literal:
+        return {word for word in get_args(annotation) if isinstance(word, str)}
+    if get_origin(annotation) in (Annotated, Union, types.UnionType):
+        return set().union(*map(words, get_args(annotation)))
+    return set()
+
+
+MEASURED = {"histogram"}
+"""Delays from a file are measured ones, which carry their values."""
+
+CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
+    (Event, "arrivals", _engine.ArrivalKind, set()),
+    (Event, "size_distribution", _engine.SizeKind, set()),
+    (building.Building, "assignment", _engine.Assignment, set()),
+    (Distribution, "kind", _engine.DelayKind, MEASURED),
+    (building.Building, "change", _engine.PhaseChange, set()),
+    (building.Building, "barrier", _engine.ShiftBarrier, set()),
+    (building.Building, "protocol", _engine.Protocol, {"pull", "none"}),
+    (transport.Transport, "congestion", _engine.CongestionControl, set()),
+    (switches.Switches, "input_queue", _engine.InputQueue, set()),
+    (switches.Switches, "credit_release", _engine.CreditRelease, set()),
+    (measure.Measure, "waiting", _engine.Waiting, set()),
+    (measure.Measure, "source", _engine.SourceKind, set()),
+    (measure.Measure, "content", _engine.Content, set()),
+    (measure.Measure, "sink", _engine.SinkKind, set()),
+]
+"""Key of the scenario, enumeration, and the words that never reach the engine."""
+
+
+@pytest.mark.parametrize(("model", "key", "kind", "without"), CROSSING)
+def test_every_word_of_the_scenario_has_a_value(
+    model: type[BaseModel], key: str, kind: type[Enum], without: set[str]
+) -> None:
+    crossing = words(model.model_fields[key].annotation) - without
+    assert crossing
+    for word in crossing:
+        assert named(kind, word).name == word.replace("-", "_")
+
+
+def test_every_architecture_of_a_switch_has_a_value() -> None:
+    for word in words(switches.Architecture):
+        assert named(_engine.BufferModel, word).name == word.replace("-", "_")
+
+
+def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
+    code = "\n".join(path.read_text() for path in SOURCES.rglob("*.py"))
+    used = set(re.findall(r"named\(_engine\.(\w+)", code))
+    assert used == {kind.__name__ for _, _, kind, _ in CROSSING} | {"BufferModel"}
+    assert "getattr(_engine" not in code
+
+
+def test_messages_name_the_stages_of_the_engine() -> None:
+    assert words(messages.StageName) == {stage.name for stage in _engine.ShiftStage}
+
+
+# ---- constants ----------------------------------------------------------------------------------
+
+
+def test_constants_are_the_engines_where_the_engine_is_not_imported() -> None:
+    """Closed forms and the command line start without the engine, which would take them longer."""
+    assert links.FRAME_OVERHEAD_BYTES == _engine.ETHERNET_FRAME_OVERHEAD_BYTES
+    assert links.WIRE_OVERHEAD_BYTES == _engine.ETHERNET_WIRE_OVERHEAD_BYTES
+    assert transport.BLOCK_BYTES == _engine.INFINIBAND_BLOCK_BYTES
+    assert transport.HEADER_BYTES == _engine.INFINIBAND_HEADER_BYTES
+    assert transport.ADDRESS_BYTES == _engine.INFINIBAND_RDMA_HEADER_BYTES
+    assert transport.IMMEDIATE_BYTES == _engine.INFINIBAND_IMMEDIATE_BYTES
+    assert transport.ACKNOWLEDGE_BYTES == _engine.INFINIBAND_ACKNOWLEDGE_BYTES
+    assert unit_program.TOKEN_BYTES == _engine.TOKEN_BYTES
+
+
+def test_the_slices_of_a_course_divide_the_bins_of_the_occupancy() -> None:
+    assert _engine.RackConfig().occupancy_bins % course.SLICES == 0
+
+
+def test_a_scenario_has_no_more_streams_than_the_engine_takes() -> None:
+    limits = [
+        each.le for each in units.Readout.model_fields["streams"].metadata if hasattr(each, "le")
+    ]
+    assert limits == [_engine.MOST_SIMULATED_STREAMS]
+    assert limits[0] <= _engine.MOST_LIVE_STREAMS
+
+
+# ---- counters of units --------------------------------------------------------------------------
+
+
+def test_every_counter_that_a_result_reads_is_one_of_a_unit() -> None:
+    """Heartbeats carry counters by name; test_operations compares these names with a unit's."""
+    read = {row.counter for row in result.ROWS} | {row.by for row in result.ROWS if row.by}
+    read |= {node.BEATS, node.STEPS, node.WAITS, node.NEXT_MEP, node.BROKEN, node.ELAPSED}
+    read |= {*ledger.FINISHED, *ledger.UNANSWERED, *tally.LEVELS}
+    read |= {name for *_, names in exporter.LABELLED.values() for name in names.values()}
+    read |= {recorded.NOT_WRITTEN, recorded.INCOMPLETE_NOT_WRITTEN}
+    assert sorted(name for name in read - {node.CPU} if not counters.described(name)) == []

@@ -1,0 +1,167 @@
+"""The command line around the commands: completion, lists for programs, quiet, help by subject."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from daqloom import console
+from daqloom.cli import app
+from daqloom.metrics import METRICS
+from daqloom.scenario import presets
+from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.study.file import shipped_studies
+
+
+def invoke(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def completed(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    asked = {
+        "_DAQLOOM_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["daqloom", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    code = "from daqloom.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_names_of_scenarios_studies_and_fabrics_are_completed() -> None:
+    assert completed("analyse", "lhcb-") == [n for n in presets() if n.startswith("lhcb-")]
+    assert completed("study", "run", "inc") == [n for n in shipped_studies() if n[:3] == "inc"]
+    fabrics = sorted([*shipped_fabrics(), "clos"])
+    assert completed("topology", "show", "c") == [n for n in fabrics if n.startswith("c")]
+
+
+def test_keys_are_those_of_the_scenario_that_is_named() -> None:
+    of_a_rack = completed("simulate", "small-rack", "--set", "event.")
+    assert {"event.size=", "event.arrivals="} <= set(of_a_rack)
+    of_a_fabric = completed("simulate", "laptop", "--set", "event.")
+    assert {"event.fragment_size=", "event.packing="} <= set(of_a_fabric)
+    assert "event.size=" not in of_a_fabric
+    assert "building.barrier=" in completed("simulate", "laptop", "--set", "building.")
+    assert completed("simulate", "no-such-thing", "--set", "event.") == []
+
+
+def test_metrics_are_completed() -> None:
+    known = sorted(metric.name for metric in METRICS if metric.name.startswith("event_rate"))
+    assert completed("report", "incast-buffers", "--show", "event_rate") == known
+
+
+def test_a_shell_is_told_how_to_complete() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "daqloom", "--show-completion"],
+        env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "--show-completion" in done.stderr  # which asks for the name of a shell
+    told = invoke("--help").stdout
+    assert "--install-completion" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "names"),
+    [
+        (["scenarios"], "scenarios", presets),
+        (["study", "list"], "studies", shipped_studies),
+        (["topology", "list"], "fabrics", shipped_fabrics),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_lists_are_for_programs_too(command, kind, names) -> None:
+    done = invoke(*command, "--json")
+    record = json.loads(done.stdout)
+    assert (record.keys(), done.stderr) == ({"schema", kind}, "")
+    assert [each["name"] for each in record[kind]] == list(names())
+    assert all(each["title"] for each in record[kind])
+    lines = invoke(*command).stdout.splitlines()
+    assert [line.split()[0].rstrip(":") for line in lines] == list(names())
+
+
+def test_help_groups_commands_by_what_they_are_for() -> None:
+    told = invoke("--help").stdout
+    sections = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
+    assert sections == [
+        "Options:",
+        "Describe, analyse, simulate:",
+        "Studies:",
+        "Real event builders:",
+        "Networks and data:",
+    ]
+    live = told.partition("Real event builders:")[2].partition("Networks")[0]
+    named = {line.split()[0] for line in live.strip().splitlines()}
+    assert named == {"measure", "control", "unit", "doctor"}
+
+
+def test_options_stand_for_keys_of_the_run() -> None:
+    done = invoke("simulate", "small-rack", "--duration", "0.2 min", "--json", "--seed", "7")
+    assert json.loads(done.stdout)["engine"]["virtual_s"] == 12
+    assert json.loads(done.stdout)["seed"] == 7
+    for command, options, sentence in (
+        ("simulate", ["--duration", "soon"], "--duration: run.duration"),
+        ("measure", ["--seed", "-1"], "--seed: run.seed = -1 is too small"),
+        ("measure", ["--duration", "5"], '--duration: measure.duration = "5" has no unit'),
+    ):
+        refused = invoke(command, "laptop", *options)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert sentence in refused.stderr
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_quiet_shows_no_progress(clock, capsys) -> None:
+    with console.spoken("measuring", quiet=True, at_once="the units start") as say:
+        clock[0] = 60.0
+        say(0.5, "4 of 4 units running", "running")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_quiet_is_an_option_of_whatever_takes_long() -> None:
+    for command in (
+        ["simulate", "small-rack", "--duration", "200 ms"],
+        ["compare", "small-rack"],
+        ["topology", "check", "clos", "--leaves", "2", "--spines", "1", "--hosts-per-leaf", "2"],
+    ):
+        loud, quiet = invoke(*command, "--json"), invoke(*command, "--json", "-q")
+        assert (quiet.exit_code, quiet.stderr) == (0, "")
+        assert json.loads(quiet.stdout).keys() == json.loads(loud.stdout).keys()
+
+
+def test_a_log_has_a_line_for_each_stage_of_a_run(clock, capsys) -> None:
+    with console.spoken("measuring") as say:
+        for clock[0], stage in [
+            (1.0, "waiting"),
+            (2.5, "waiting"),
+            (3.0, "running"),
+            (4, "running"),
+        ]:
+            say(0.1, stage, stage)
+    assert capsys.readouterr().err.splitlines() == [
+        "measuring: 10%, waiting",
+        "measuring: 10%, running",
+    ]
+
+
+def test_a_terminal_shows_something_at_once(clock, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with console.spoken("measuring laptop", at_once="the units start"):
+        pass
+    assert "measuring laptop, the units start" in capsys.readouterr().err

@@ -1,0 +1,195 @@
+"""Every metric that a method declares comes out of it, and nothing else does."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, get_args
+
+import grpc
+import pytest
+from small_fabrics import daqpipe, small
+from test_measure_daqpipe import tiny
+
+from daqloom.measure import run as live
+from daqloom.measure.control import Control
+from daqloom.metrics import COST, METRICS, TAKES, Metric, Systems, described, flatten, with_unit
+from daqloom.result import METHODS, Result
+from daqloom.scenario import Scenario, load
+from daqloom.scenario.building import Building
+
+RACK, SHIFT, DAQPIPE, FLOWS = Systems.RACK, Systems.SHIFT, Systems.DAQPIPE, Systems.FLOWS
+RUNNING = live._running
+RETRIES = {"transport__retry_timeout": "100 us", "network__switch__head_of_queue_lifetime": "5 us"}
+
+
+def rack(**changes: object) -> Scenario:
+    short: dict[str, object] = {"run__duration": "100 ms", "run__warmup": "20 ms"}
+    keys = {key.replace("__", "."): value for key, value in (short | changes).items()}
+    found = load("small-rack", keys)
+    assert isinstance(found, Scenario)
+    return found
+
+
+def windows(**changes: object) -> Scenario:
+    return small(**({"building__change": "window", "building__window": "100 us"} | changes))
+
+
+def probe() -> Scenario:
+    found = load("ib-buffer-probe")
+    assert isinstance(found, Scenario)
+    return found
+
+
+SHARED = {"network__switch__tor__model": "shared-memory", "network__switch__tor__buffer": "4 MB"}
+QUEUES = {
+    "network__switch__tor__model": "drop-tail",
+    "network__switch__tor__queue_packets": 8,
+    "run__duration": "1 s",
+}
+
+ANALYSED = {
+    RACK: [rack(), rack(**SHARED)],
+    SHIFT: [small(), windows()],
+    DAQPIPE: [daqpipe()],
+}
+SIMULATED = {
+    RACK: [rack(), rack(**SHARED), rack(**QUEUES)],
+    SHIFT: [
+        small(),
+        small(**RETRIES),
+        windows(),
+        small(event__rate="10 MHz", readout__card__buffer="1 MB"),
+    ],
+    DAQPIPE: [daqpipe(), daqpipe(**RETRIES)],
+    FLOWS: [
+        probe(),
+        small(building__protocol="none", flows__a__source=0, flows__a__destination=1, **RETRIES),
+    ],
+}
+
+
+def given(result: Result) -> set[str]:
+    """The names of the declarations of what came out."""
+    names = set()
+    for path in flatten(result.metrics):
+        metric = described(path)
+        assert metric is not None, path
+        names.add(metric.name)
+    return names
+
+
+def declared(method: str, system: Systems, metrics: tuple[Metric, ...] = METRICS) -> set[str]:
+    return {metric.name for metric in metrics if system in metric.given_by(method)}
+
+
+def expect_as_declared(method: str, system: Systems, results: list[Result]) -> None:
+    assert set.union(*map(given, results)) == declared(method, system)
+    for result in results:
+        assert set(result.engine) == declared(method, system, COST)
+
+
+@pytest.mark.parametrize("system", ANALYSED, ids=str)
+def test_analyse_gives_what_it_declares(system: Systems) -> None:
+    expect_as_declared("analyse", system, [each.analyse() for each in ANALYSED[system]])
+
+
+@pytest.mark.parametrize("system", SIMULATED, ids=str)
+def test_simulate_gives_what_it_declares(system: Systems) -> None:
+    expect_as_declared("simulate", system, [each.simulate() for each in SIMULATED[system]])
+
+
+async def visited(control: Control, *more: Any) -> None:
+    """A stranger calls a method that the run control does not have; then the run goes on."""
+
+    def call() -> None:
+        with grpc.insecure_channel(control.address) as channel, pytest.raises(grpc.RpcError):
+            channel.unary_unary("/no/such")(b"", timeout=60)
+
+    await asyncio.to_thread(call)
+    await RUNNING(control, *more)
+
+
+@pytest.mark.parametrize("system", [SHIFT, DAQPIPE], ids=str)
+def test_measure_gives_what_it_declares(
+    system: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_running", visited)
+    name = {SHIFT: "shift", DAQPIPE: "daqpipe"}[system]
+    to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
+    runs = [tiny(building__protocol=name, **more) for more in ({}, to_file)]
+    expect_as_declared("measure", system, [live.measure(each) for each in runs])
+
+
+def test_each_method_takes_the_systems_of_its_metrics() -> None:
+    for method in METHODS:
+        of_metrics = [metric.given_by(method) for metric in METRICS]
+        assert all(TAKES[method] & each == each for each in of_metrics)
+        assert TAKES[method] == TAKES[method] & Systems.ALL != Systems.NONE
+
+
+def test_every_metric_is_declared_once_with_all_that_is_told_of_it() -> None:
+    for part in (METRICS, COST):
+        names = [metric.name for metric in part]
+        assert sorted(set(names)) == sorted(names)
+        for metric in part:
+            assert metric.label == metric.label.strip() != ""
+            assert metric.meaning.endswith(".")
+            assert metric.givers(), f"no method gives {metric.name}"
+
+
+SUFFIXES = {"_s": "s", "_hz": "Hz", "_bps": "bit/s", "_bytes": "B", "_share": "1"}
+
+
+@pytest.mark.parametrize("metric", [*METRICS, *COST], ids=lambda metric: metric.name)
+def test_the_unit_is_that_of_the_name(metric: Metric) -> None:
+    root = metric.name.partition(".")[0]
+    for suffix, unit in SUFFIXES.items():
+        if root.endswith(suffix) and root != "packet_hops_per_cpu_s":
+            assert metric.unit == unit
+            return
+    assert metric.unit not in {"s", "Hz", "bit/s", "B"}
+
+
+def test_no_two_metrics_have_the_same_label() -> None:
+    # One with further parts in its name tells them after its label.
+    labels = [metric.label_of(metric.name.replace("*", "x")) for metric in METRICS]
+    assert sorted(set(labels)) == sorted(labels)
+
+
+@pytest.mark.parametrize(
+    ("path", "label"),
+    [
+        ("buffer_peak_bytes.tor", "peak occupancy of the top-of-rack switch"),
+        ("link_utilisation.access.3.down", "link utilisation, access 3 down"),
+        ("timeouts_by_cause.whole_window", "retransmission timeouts, whole window"),
+    ],
+)
+def test_a_label_tells_the_part_of_the_name_that_is_free(path: str, label: str) -> None:
+    metric = described(path)
+    assert metric is not None
+    assert metric.label_of(path) == label
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (47_500_000, "B", "47.5 MB"),
+        (-1_190_000, "B", "-1.19 MB"),
+        (12_000.0, "Hz", "12 kHz"),
+        (480e9, "bit/s", "480 Gb/s"),
+        (0.0016, "s", "1.6 ms"),
+        (0, "s", "0 s"),
+        (0.637, "1", "63.7%"),
+        (0.0, "1", "0.0%"),
+        (0.00034, "1", "0.034%"),
+        (1_234_567, "packets", "1,234,567"),
+        (0.25, "cores", "0.25"),
+    ],
+)
+def test_a_number_is_shown_as_its_unit_asks(value: float, unit: str, text: str) -> None:
+    assert with_unit(value, unit) == text
+
+
+def test_systems_are_those_of_protocols() -> None:
+    protocols = get_args(Building.model_fields["protocol"].annotation)
+    of_fabrics = {Systems.of(each) for each in protocols if each != "pull"}
+    assert of_fabrics == {SHIFT, DAQPIPE, FLOWS}
