@@ -243,14 +243,13 @@ def test_units_and_operators_that_say_nothing_keep_nobody_out(tmp_path, monkeypa
 
 @pytest.mark.parametrize("method", [JOIN, STEER])
 def test_an_admitted_call_says_something_in_time_or_is_refused(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
-
     async def life():
         async with waiting(tmp_path) as control:
             secret = control.token if method == JOIN else control.steering
-            # A connection that is not spoken on in time has ended as well: see below.
             async with grpc.aio.insecure_channel(control.address) as channel:
                 admitted = await admission(channel, method, secret)
+                # Not before: the server would close the idle connection too, within the same time.
+                monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
                 call = channel.stream_stream(method)(metadata=admitted)
                 assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             assert control.refused == {Refused.SILENT: 1}
@@ -272,9 +271,8 @@ def test_a_connection_on_which_nothing_is_said_is_closed(tmp_path, monkeypatch):
     asyncio.run(life())
 
 
-def test_a_unit_that_plays_by_the_rules_stays(tmp_path, monkeypatch):
+def test_a_unit_that_plays_by_the_rules_stays(tmp_path):
     """The time that a first message may take is not that of a call."""
-    monkeypatch.setattr(service, "FIRST_MESSAGE_S", 1.0)
 
     async def life():
         async with waiting(tmp_path) as control, Player(control) as unit:
