@@ -1,6 +1,8 @@
-# The engine is one static library; tests, benchmarks and fuzz targets are found by their names.
+# Each folder of the engine is a static library; tests, benchmarks and fuzz targets are found by their
+# names.
 #
-#   engine/<folder>/<subject>.cpp          the library
+#   engine/CMakeLists.txt                  the folders, and what each may know
+#   engine/<folder>/<subject>.cpp          the library daqloom_<folder>
 #   engine/<folder>/<subject>_test.cpp     one test executable per folder
 #   engine/<folder>/<subject>_bench.cpp    one executable each
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
@@ -36,88 +38,92 @@ macro(daqloom_find_libfabric)
   endif()
 endmacro()
 
-function(daqloom_glob result suffix)
+# The sources of engine/`folder` whose names end in `suffix`.
+function(daqloom_glob result folder suffix)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
-    "${PROJECT_SOURCE_DIR}/engine/*${suffix}.cpp")
-  list(FILTER files EXCLUDE REGEX "^engine/bindings/")
+    "${PROJECT_SOURCE_DIR}/engine/${folder}/*${suffix}.cpp")
   if(NOT DAQLOOM_LIBFABRIC)
     list(FILTER files EXCLUDE REGEX "/libfabric[^/]*\\.cpp$")
   endif()
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-function(daqloom_add_engine)
-  daqloom_glob(sources "")
+# engine/`folder` as the library daqloom_<folder>. Those named after it are the folders that it knows
+# besides those that they know: what includes any other neither links nor passes the test of arrows.
+function(daqloom_add_folder folder)
+  if(DAQLOOM_ENGINE_FOLDERS AND NOT folder IN_LIST DAQLOOM_ENGINE_FOLDERS)
+    return()
+  endif()
+  daqloom_glob(sources ${folder} "")
   list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
-  if(DAQLOOM_ENGINE_FOLDERS)
-    list(JOIN DAQLOOM_ENGINE_FOLDERS "|" folders)
-    list(FILTER sources INCLUDE REGEX "^engine/(${folders})/")
-  endif()
-  add_library(daqloom_engine STATIC ${sources})
-  target_include_directories(daqloom_engine PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>)
-  target_link_libraries(daqloom_engine
-    PUBLIC tl::expected fmt::fmt-header-only
-    PRIVATE $<BUILD_INTERFACE:daqloom_warnings>)
-  if(DAQLOOM_LIBFABRIC)
-    target_compile_definitions(daqloom_engine PUBLIC DAQLOOM_LIBFABRIC)
-    target_link_libraries(daqloom_engine PUBLIC "${DAQLOOM_LIBFABRIC}")
-    target_include_directories(daqloom_engine SYSTEM PUBLIC "${DAQLOOM_LIBFABRIC_INCLUDE}")
-  endif()
-  set_target_properties(daqloom_engine PROPERTIES LINKER_LANGUAGE CXX)
+  list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/")
+  set(library daqloom_${folder})
+  add_library(${library} STATIC ${sources})
+  set_property(GLOBAL APPEND PROPERTY DAQLOOM_FOLDERS ${folder})
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>)
+  list(TRANSFORM ARGN PREPEND daqloom_)
+  target_link_libraries(${library} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:daqloom_warnings>)
 endfunction()
 
-# For find_package(daqloom): library, headers, and how to link them.
-function(daqloom_install_engine)
+# For find_package(daqloom): the libraries of these folders, their headers, and how to link them.
+function(daqloom_install_folders)
   include(CMakePackageConfigHelpers)
   set(package lib/cmake/daqloom)
-  set_target_properties(daqloom_engine PROPERTIES EXPORT_NAME engine)
-  target_compile_features(daqloom_engine INTERFACE cxx_std_20)
-  # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
-  target_include_directories(daqloom_engine INTERFACE
-    $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
-  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The library also serves who links with another compiler, or without optimisation across files.
-    target_compile_options(daqloom_engine PRIVATE -ffat-lto-objects)
-  endif()
-  install(TARGETS daqloom_engine EXPORT daqloom ARCHIVE DESTINATION lib)
-  install(EXPORT daqloom NAMESPACE daqloom:: FILE daqloom-targets.cmake DESTINATION ${package})
-  foreach(folder base live protocol)
+  foreach(folder IN LISTS ARGN)
+    set(library daqloom_${folder})
+    set_target_properties(${library} PROPERTIES EXPORT_NAME ${folder})
+    target_compile_features(${library} INTERFACE cxx_std_20)
+    # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
+    target_include_directories(${library} INTERFACE
+      $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
+    if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # The library also serves who links with another compiler, or without optimisation across files.
+      target_compile_options(${library} PRIVATE -ffat-lto-objects)
+    endif()
+    install(TARGETS ${library} EXPORT daqloom ARCHIVE DESTINATION lib)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/${folder}" DESTINATION include/daqloom
       FILES_MATCHING PATTERN "*.hpp")
   endforeach()
+  install(EXPORT daqloom NAMESPACE daqloom:: FILE daqloom-targets.cmake DESTINATION ${package})
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/daqloom-config.cmake.in"
-    daqloom-config.cmake INSTALL_DESTINATION ${package})
+    "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" INSTALL_DESTINATION ${package})
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" DESTINATION ${package})
 endfunction()
 
 function(daqloom_add_tests)
   include(GoogleTest)
-  daqloom_glob(tests "_test")
-  foreach(file IN LISTS tests)
-    get_filename_component(folder "${file}" DIRECTORY)
-    string(REGEX REPLACE "^engine/" "" folder "${folder}")
-    string(REPLACE "/" "_" target "${folder}_test")
-    if(NOT TARGET ${target})
-      add_executable(${target})
-      target_link_libraries(${target} PRIVATE daqloom_engine daqloom_warnings GTest::gtest_main)
-      # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
-      set_target_properties(${target} PROPERTIES
-        INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)
-      gtest_discover_tests(${target} TEST_PREFIX "${folder}/" DISCOVERY_TIMEOUT 60
-        PROPERTIES TIMEOUT 300)
-    endif()
-    target_sources(${target} PRIVATE "${file}")
+  get_property(folders GLOBAL PROPERTY DAQLOOM_FOLDERS)
+  foreach(library IN LISTS folders)
+    daqloom_glob(tests ${library} "_test")
+    foreach(file IN LISTS tests)
+      get_filename_component(folder "${file}" DIRECTORY)
+      string(REGEX REPLACE "^engine/" "" folder "${folder}")
+      string(REPLACE "/" "_" target "${folder}_test")
+      if(NOT TARGET ${target})
+        add_executable(${target})
+        target_link_libraries(${target} PRIVATE
+          daqloom_${library} daqloom_warnings GTest::gtest_main)
+        # Tests check behaviour, not speed: do not pay for a link-time optimisation per executable.
+        set_target_properties(${target} PROPERTIES
+          INTERPROCEDURAL_OPTIMIZATION OFF RUNTIME_OUTPUT_DIRECTORY tests)
+        gtest_discover_tests(${target} TEST_PREFIX "${folder}/" DISCOVERY_TIMEOUT 60
+          PROPERTIES TIMEOUT 300)
+      endif()
+      target_sources(${target} PRIVATE "${file}")
+    endforeach()
   endforeach()
 endfunction()
 
-# One executable per file whose name ends in `suffix`, linked with `library`.
+# One executable per file whose name ends in `suffix`, linked with its folder and with `library`.
 function(daqloom_add_each suffix library)
-  daqloom_glob(files "${suffix}")
-  foreach(file IN LISTS files)
-    get_filename_component(target "${file}" NAME_WE)
-    add_executable(${target} "${file}")
-    target_link_libraries(${target} PRIVATE daqloom_engine daqloom_warnings ${library})
-    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "programs${suffix}")
+  get_property(folders GLOBAL PROPERTY DAQLOOM_FOLDERS)
+  foreach(folder IN LISTS folders)
+    daqloom_glob(files ${folder} "${suffix}")
+    foreach(file IN LISTS files)
+      get_filename_component(target "${file}" NAME_WE)
+      add_executable(${target} "${file}")
+      target_link_libraries(${target} PRIVATE daqloom_${folder} daqloom_warnings ${library})
+      set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "programs${suffix}")
+    endforeach()
   endforeach()
 endfunction()
