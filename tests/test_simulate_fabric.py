@@ -567,5 +567,5 @@ def test_unfolded_units_are_as_many_as_one_another() -> None:
         small(readout__units=3, builders__units=1, builders__folded=False)
     with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
         small(readout__units=3, builders__units=1)
-    with pytest.raises(ScenarioError, match=r"builders.folded = false has no closed form"):
+    with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
         small(builders__folded=False).analyse()

@@ -20,7 +20,8 @@ from daqloom.analyse.fabric_windows import by_clock
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
-from daqloom.topology.system import cabled, check_paths
+from daqloom.topology.cabled import cables
+from daqloom.topology.system import check_paths
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
@@ -74,20 +75,20 @@ def _answer(scenario: Scenario) -> Answer:
     scenario = _with_one_rate(scenario)
     if scenario.building.protocol == "daqpipe":
         return _daqpipe(Pipe(scenario))
-    if not scenario.builders.folded:
+    if not scenario.folded:
         raise ScenarioError(
-            f"{scenario.name}: linear shifting with builders.folded = false has no closed form; "
-            "simulate it, or leave readout and builder units on the same nodes"
+            f"{scenario.name}: linear shifting with units that are not folded has no closed form; "
+            "simulate it, or put a readout and a builder unit on each host"
         )
     push = Push(scenario)
     return _by_clock(push) if scenario.building.change == "window" else _by_count(push)
 
 
 def _with_one_rate(scenario: Scenario) -> Scenario:
-    """Return the scenario with the one rate of its imported cables. Raises ScenarioError."""
-    if scenario.network.links.rate:
+    """Return the scenario with the one rate of its cables. Raises ScenarioError."""
+    if scenario.network.links.rate and scenario.network.shape != "cables":
         return scenario
-    fabric, _, _ = cabled(scenario.network)
+    fabric, _ = cables(scenario.network)
     rates = sorted({cable.rate_bps for cable in fabric.cables})
     if len(rates) > 1:
         raise ScenarioError(

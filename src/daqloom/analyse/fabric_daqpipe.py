@@ -20,7 +20,8 @@ from daqloom.analyse.fabric_slowest import Times
 from daqloom.analyse.fabric_view import View
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.transport import ACKNOWLEDGE_BYTES
-from daqloom.topology.system import mfp_bytes
+from daqloom.topology.schedule import hosts_of, slots_of
+from daqloom.topology.system import mfp_bytes, unit_slots
 
 if TYPE_CHECKING:
     pass
@@ -37,23 +38,28 @@ class Pipe(View):
     @property
     def folded(self) -> bool:
         """Whether each node has both a readout unit and a builder unit."""
-        return self.scenario.builders.folded
+        return self.scenario.folded
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
         """Hosts of the readout units; the event manager is with the first."""
-        return self.traffic.hosts if self.folded else self.traffic.hosts[0::2]
+        return self._units[0]
 
     @cached_property
     def builders(self) -> NDArray[np.int32]:
         """Hosts of the builder units. Raises ScenarioError where there is none."""
-        hosts = self.traffic.hosts if self.folded else self.traffic.hosts[1::2]
+        hosts = self._units[1]
         if not len(hosts):
             raise ScenarioError(
                 f"{self.scenario.name} has one node and builders.folded = false; expected at least "
                 "two, one to read out and one to build"
             )
         return hosts
+
+    @cached_property
+    def _units(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        readouts, builders = unit_slots(self.scenario, self.traffic.slots)
+        return slots_of(hosts_of(readouts)), slots_of(hosts_of(builders))
 
     @cached_property
     def fragments(self) -> NDArray[np.int64]:

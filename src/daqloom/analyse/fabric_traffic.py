@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.topology.cabled import cabled
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.schedule import DUMMY, Slots
-from daqloom.topology.system import cabled, node_slots
+from daqloom.topology.system import node_slots
 from daqloom.topology.wiring import NONE
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 SHAPE = (
     "network.shape",
     "network.dumps",
+    "network.switches",
+    "network.cables",
     "network.leaves",
     "network.spines",
     "network.spine_links",
@@ -39,7 +42,7 @@ SHAPE = (
 """Keys that determine cables and routes."""
 ANY_RATE = 10**9
 """Of the cables (b/s): who shares one does not depend on it."""
-PLACES = ("nodes", "hosts.placement", "building.dummies", "hosts.order")
+PLACES = ("nodes", "hosts.placement", "hosts.units", "building.dummies", "hosts.order")
 """Keys that determine slots."""
 COUNTERS = 1 << 21
 """Flows and loads of so many (phase, link) at once: some 50 MB."""

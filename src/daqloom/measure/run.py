@@ -187,13 +187,13 @@ def plan_of(scenario: Scenario) -> Plan:
 
     check_live(scenario)
     given = scenario.measure
-    folded = scenario.builders.folded
     system, where = fabric_system(scenario), places(scenario)
+    readouts = frozenset(unit for unit in where.readouts if unit >= 0)
+    builders = tuple(unit for unit in where.builders if unit >= 0)
 
     def viable(members: Collection[int]) -> bool:
-        # Unfolded, nodes are readout and builder units by turns: see topology.schedule.unfolded.
-        both = folded or {unit % 2 for unit in members} == {0, 1}
-        return len(members) >= given.minimum and both
+        kinds = readouts, frozenset(builders)
+        return len(members) >= given.minimum and all(kind.intersection(members) for kind in kinds)
 
     return Plan(
         run=secrets.token_hex(4),
@@ -206,8 +206,8 @@ def plan_of(scenario: Scenario) -> Plan:
         stops_when_unwritable=given.when_unwritable == "stop",
         restart=given.restart,
         launches=given.launch != "by-hand",
-        readouts=frozenset(unit for unit in where.readouts if unit >= 0),
-        builders=tuple(unit for unit in where.builders if unit >= 0),
+        readouts=readouts,
+        builders=builders,
         takes_turns=scenario.building.protocol == "shift",
         viable=viable,
     )

@@ -91,7 +91,8 @@ class Shift(Part):
         default="used-ports",
         description=(
             "dummy slots of the schedule for absent nodes: none, for ports that are used on "
-            "other leaves, or for all hosts of the network"
+            "other leaves, or for all hosts of the network; a table of units has none; live: "
+            "a lost unit leaves a dummy slot, but for none"
         ),
     )
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = Field(

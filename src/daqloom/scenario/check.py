@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
@@ -11,6 +13,7 @@ from daqloom.scenario.transport import BLOCK_BYTES, LARGEST_HEADER_BYTES
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
+    from daqloom.scenario.placement import UnitPlace
 
 MOST_CONNECTIONS = 4_000_000
 
@@ -43,7 +46,9 @@ def _check_run(scenario: Scenario) -> None:
 
 def _check_units(scenario: Scenario) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
-    if scenario.building.protocol == "pull":
+    if scenario.hosts.placement == "table":
+        _check_table(scenario.hosts.units, scenario.building.protocol)
+    elif scenario.building.protocol == "pull":
         for key, units in (("readout", readout), ("builders", builders)):
             if units == 0:
                 raise ValueError(f"{key}.units = 0; pull requires a number of units")
@@ -56,6 +61,36 @@ def _check_units(scenario: Scenario) -> None:
         raise ValueError(
             f"builders.units = {builders} and readout.units = {readout}; unfolded units of linear "
             "shifting and DAQPIPE alternate: give as many of each, or one builder unit less"
+        )
+
+
+def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
+    if not units:
+        raise ValueError(
+            'hosts.placement = "table" requires hosts.units, such as [{unit = 0, role = "both", '
+            'host = "r5n0020"}]'
+        )
+    places: dict[str, int] = {}
+    for expected, unit in enumerate(sorted(units, key=attrgetter("unit"))):
+        if unit.unit != expected:
+            raise ValueError(
+                f"hosts.units has no unit {expected}, or one twice; give each unit from 0 to "
+                f"{len(units) - 1} once"
+            )
+        if (other := places.setdefault(str(unit), unit.unit)) != unit.unit:
+            raise ValueError(
+                f"hosts.units has units {other} and {unit.unit} on {str(unit)[:80]}; give one unit "
+                'of role = "both", or another host or adapter'
+            )
+    if protocol == "none":
+        if any(unit.role != "both" for unit in units):
+            raise ValueError(
+                'a role in hosts.units means nothing with building.protocol = "none"; leave it out'
+            )
+    elif not (any(unit.reads for unit in units) and any(unit.builds for unit in units)):
+        kind = "readout" if any(unit.builds for unit in units) else "builder"
+        raise ValueError(
+            f'hosts.units has no {kind} unit; give one with role = "{kind}" or role = "both"'
         )
 
 

@@ -113,7 +113,7 @@ class Choices:
 
     def _fails(self, condition: When) -> When | None:
         if (above := self.unmet(condition.key)) is not None:
-            return above
+            return None if condition.or_without else above
         value = self.value(condition.key)
         known = get_args(self._keys[condition.key].field.annotation)
         if known and value not in known:

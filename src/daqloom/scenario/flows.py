@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from daqloom.scenario.part import ASSUMED, Number, Part
+from daqloom.scenario.placement import Host
 from daqloom.scenario.quantities import PositiveBytes, Seconds
 
 MOST_FLOWS = 256
@@ -17,17 +18,6 @@ RANDOM = "random"
 
 FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=40)]
 """A name that is part of dotted names of keys and metrics."""
-
-
-def _host(value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and 0 < len(value) <= 200:
-        return value
-    raise ValueError("is not a host; give its place in the order of ports, from 0, or its name")
-
-
-Host = Annotated[int | str, BeforeValidator(_host)]
 
 
 class Flow(Part):
@@ -71,7 +61,7 @@ class Flow(Part):
         default=0,
         ge=0,
         le=15,
-        description="service level of the messages, which fabric.lanes maps to a lane",
+        description="service level of the messages, which network.lanes maps to a lane",
     )
 
     @model_validator(mode="after")

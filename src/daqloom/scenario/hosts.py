@@ -8,7 +8,10 @@ from pydantic import Field
 
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Number, Part, When
+from daqloom.scenario.placement import BY_RULE, UnitPlace
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
+
+MOST_HOSTS = 8192
 
 _CLOCKED = "by windows or time slots: standard deviation of the hosts' "
 
@@ -17,18 +20,26 @@ class Hosts(Part):
     """[hosts]: the hosts of the units; on a rack, they are infinitely fast but for
     `message_cost` of their units."""
 
-    count: Annotated[int, When("building.protocol", ("none",))] = Field(
-        default=0, ge=0, le=8192, description="number of hosts; 0: all of the network"
+    count: Annotated[int, When("building.protocol", ("none",)), BY_RULE] = Field(
+        default=0, ge=0, le=MOST_HOSTS, description="number of hosts; 0: all of the network"
     )
-    placement: Annotated[Literal["fill", "spread"], When("network.technology", ("infiniband",))] = (
-        Field(
-            default="fill",
-            description="fill one leaf switch after the other, or spread units evenly over the "
-            "leaves",
-        )
+    placement: Annotated[
+        Literal["fill", "spread", "table"], When("network.technology", ("infiniband",))
+    ] = Field(
+        default="fill",
+        description="fill one leaf switch after the other, spread units evenly over the leaves, or "
+        "as `units` says",
+    )
+    units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST_HOSTS,
+        description='units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; '
+        "slots of the schedule in the order of units; the k-th readout unit without builder unit "
+        "shares its slot with the k-th builder unit without readout unit",
     )
     order: Annotated[
-        Literal["by-port", "shuffled"], When("network.technology", ("infiniband",))
+        Literal["by-port", "shuffled"], When("network.technology", ("infiniband",)), BY_RULE
     ] = Field(
         default="by-port",
         description="order of the units' slots: leaf after leaf by port, or random",

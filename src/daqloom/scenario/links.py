@@ -82,7 +82,7 @@ class Links(Part):
         description=(
             "data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of "
             'four lanes; by default that of the switch; imported: "0 b/s" takes the rates of the '
-            "dumps (b/s)"
+            "dumps; cables: of those without a rate of their own (b/s)"
         ),
     )
     delay: Annotated[PositiveSeconds, _INFINIBAND, ASSUMED] = Field(

@@ -98,17 +98,32 @@ class Scenario(Part):
     @property
     def nodes(self) -> int:
         """Number of hosts with a unit; 0: all of the network."""
+        if self.hosts.placement == "table":
+            return len(self.hosts.units)
         if self.building.protocol == "none":
             return self.hosts.count
-        if self.builders.folded:
+        if self.folded:
             return self.readout.units
         return self.readout.units + (self.builders.units or self.readout.units)
 
+    @property
+    def folded(self) -> bool:
+        """Return whether each host has a readout unit and a builder unit, or nothing is built."""
+        if self.hosts.placement == "table":
+            return all(unit.role == "both" for unit in self.hosts.units)
+        return self.builders.folded or self.building.protocol == "none"
+
     def readouts(self, nodes: int) -> int:
         """Return how many of `nodes` hosts have a readout unit."""
-        if self.builders.folded or self.building.protocol == "none":
-            return nodes
-        return -(-nodes // 2)
+        if self.hosts.placement == "table":
+            return sum(unit.reads for unit in self.hosts.units)
+        return nodes if self.folded else -(-nodes // 2)
+
+    def builder_units(self, nodes: int) -> int:
+        """Return how many of `nodes` hosts have a builder unit."""
+        if self.hosts.placement == "table":
+            return sum(unit.builds for unit in self.hosts.units)
+        return nodes if self.folded else nodes // 2
 
     def document(self) -> dict[str, Any]:
         """Return the keys that apply, as JSON and as a file would have them."""

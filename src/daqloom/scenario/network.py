@@ -9,8 +9,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
+from daqloom.scenario.cables import MOST_CABLES, Cable, NodeName
 from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
 from daqloom.scenario.files import open_regular
+from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
 from daqloom.scenario.links import Links
 from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
@@ -19,12 +21,12 @@ from daqloom.scenario.switches import Switches
 
 SMALLEST_MTU_BYTES = 576
 LARGEST_MTU_BYTES = 65_000
-MOST_HOSTS = 8192
 
 _ETHERNET = When(".technology", ("ethernet",))
 _INFINIBAND = When(".technology", ("infiniband",))
 _FAT_TREE = When(".shape", ("fat-tree",))
 _IMPORTED = When(".shape", ("imported",))
+_CABLES = When(".shape", ("cables",))
 
 
 class Shape(Part):
@@ -34,12 +36,12 @@ class Shape(Part):
         default="ethernet", description="of links and switches"
     )
     shape: Annotated[
-        Literal["rack", "farm", "fat-tree", "imported"],
+        Literal["rack", "farm", "fat-tree", "imported", "cables"],
         DefaultWith(".technology", {"infiniband": "fat-tree"}),
     ] = Field(
         default="rack",
         description="one rack behind a core switch, racks behind core routers (farm), a regular "
-        "tree, or the dumps of a real network",
+        "tree, the dumps of a real network, or a list of cables",
     )
 
 
@@ -97,12 +99,24 @@ class Network(FatTree, Shape):
             "the name of a shipped fabric, or a folder with ibnetdiscover.txt and opensm-lfts.dump"
         ),
     )
+    switches: Annotated[tuple[NodeName, ...], _CABLES] = Field(
+        default=(),
+        strict=False,
+        max_length=1024,
+        description="names of the switches; other ends of cables are hosts, with one cable each",
+    )
+    cables: Annotated[tuple[Cable, ...], _CABLES] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST_CABLES,
+        description='the cables, such as [{ends = ["node0", "leaf0"]}]',
+    )
     routing: Annotated[str, _INFINIBAND] = Field(
         default="",
         max_length=40,
         description=(
             "forwarding tables: imported, d-mod-k, minimal or minimal:TIE; by default those of "
-            "the dumps, else d-mod-k"
+            "the dumps, minimal for cables, else d-mod-k"
         ),
     )
     links: Links = Field(default_factory=Links, description="cables")
@@ -128,6 +142,11 @@ class Network(FatTree, Shape):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
+        if self.shape == "cables" and not (self.switches and self.cables):
+            raise ValueError(
+                'shape = "cables" requires switches, such as ["leaf0"], and cables, such as '
+                '[{ends = ["node0", "leaf0"]}]'
+            )
         if self.shape == "imported":
             self._find_dumps(inputs.folder_of(info))
         elif self.technology == "infiniband" and self.shape == "fat-tree" and self.links.rate == 0:

@@ -27,6 +27,8 @@ class When:
 
     key: str
     among: tuple[str, ...] = ()
+    or_without: bool = False
+    """Holds also where the choice itself is no key of the scenario."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def impossible(scenario: Scenario) -> str:
             f'building.protocol = "{protocol}" over network.technology = "{network.technology}" is '
             f"not possible yet; expected {'ethernet' if pulls else 'infiniband'}"
         )
-    shapes = ("rack",) if ethernet else ("fat-tree", "imported")
+    shapes = ("rack",) if ethernet else ("fat-tree", "imported", "cables")
     if network.shape not in shapes:
         return (
             f'network.shape = "{network.shape}" with network.technology = "{network.technology}" '
@@ -41,6 +41,6 @@ def impossible(scenario: Scenario) -> str:
         return (
             f'[flows] beside building.protocol = "{protocol}" is not possible yet; expected "none"'
         )
-    if pulls and scenario.builders.folded:
+    if pulls and scenario.folded:
         return 'builders.folded = true with building.protocol = "pull" is not possible yet'
     return ""

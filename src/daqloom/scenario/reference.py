@@ -9,8 +9,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.choices import Key, keys_of, named_tables, table_of
-from daqloom.scenario.distribution import Distribution
-from daqloom.scenario.event import Group, LeakyBucket
 from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.part import Assumed
@@ -93,17 +91,17 @@ def _rows(fields: dict[str, FieldInfo], path: str) -> Iterator[str]:
             f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
             f"| {_sentence(field)} |"
         )
-        entries: dict[str, type[BaseModel]] = {
-            "processing": Distribution,
-            "complex_dead_time": LeakyBucket,
-            "groups": Group,
-        }
-        inside = entries[name].model_fields if name in entries else {}
-        for inner, described in inside.items():
+        for inner, described in _entry(field).items():
             yield (
                 f"| `{name}[].{inner}` | {_default(described)} | | {_values(described)} "
                 f"| {_sentence(described)} |"
             )
+
+
+def _entry(field: FieldInfo) -> dict[str, FieldInfo]:
+    """Return the keys of each entry, where a key is a list of tables."""
+    of = (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
+    return of.model_fields if isinstance(of, type) and issubclass(of, BaseModel) else {}
 
 
 def _with(key: Key | None) -> str:

@@ -135,8 +135,11 @@ class Tcp(Part):
             "down to the initial window (RFC 2861); not for static"
         ),
     )
-    dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1)] = Field(
-        default=0.0625, description="weight of a new sample in DCTCP's estimate of marked packets"
+    dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1), When(".congestion", ("dctcp",))] = (
+        Field(
+            default=0.0625,
+            description="weight of a new sample in DCTCP's estimate of marked packets",
+        )
     )
 
     @property

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.placement import BY_RULE
 from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 
 _PULL = When("building.protocol", ("pull",))
@@ -46,7 +47,11 @@ class Readout(Part):
     """[readout]: the readout units (RO servers, ROSes), which hold the fragments."""
 
     units: Annotated[
-        int, _BUILT, DefaultWith("building.protocol", {"pull": 48}), Assumed(when=(_PULL,))
+        int,
+        _BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", {"pull": 48}),
+        Assumed(when=(_PULL,)),
     ] = Field(
         default=0,
         ge=0,
@@ -75,7 +80,11 @@ class Builders(Part):
     """[builders]: the builder units (EF nodes, DCMs), which collect whole events."""
 
     units: Annotated[
-        int, _BUILT, DefaultWith("building.protocol", {"pull": 32}), Assumed(when=(_PULL,))
+        int,
+        _BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", {"pull": 32}),
+        Assumed(when=(_PULL,)),
     ] = Field(
         default=0,
         ge=0,
@@ -85,6 +94,7 @@ class Builders(Part):
     folded: Annotated[
         bool,
         _BUILT,
+        BY_RULE,
         DefaultWith("building.protocol", {"shift": True, "daqpipe": True}),
         Assumed(when=(_PACKED,)),
     ] = Field(

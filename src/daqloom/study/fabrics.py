@@ -12,6 +12,7 @@ from typing import Any
 from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.scenario.network import Network
 from daqloom.study.changes import number, value
 
 HOPS_PER_S = 2.5e6
@@ -92,18 +93,29 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     rate_bps = USUAL_BPS
     if value(base, changes, "network.shape") == "imported":
         hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
+    if value(base, changes, "network.shape") == "cables":
+        hosts = _hosts_of_cables(base.network)
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 
 
 def _units(base: Scenario, changes: Mapping[str, Any]) -> float:
     """How many hosts have units, as told; 0: all."""
     of = functools.partial(number, base, changes)
+    if value(base, changes, "hosts.placement") == "table":
+        return len(base.hosts.units)
     if value(base, changes, "building.protocol") == "none":
         return of("hosts.count")
     readouts = of("readout.units")
     if value(base, changes, "builders.folded"):
         return readouts
     return readouts + (of("builders.units") or readouts)
+
+
+def _hosts_of_cables(network: Network) -> float:
+    """Ends of cables at hosts."""
+    switches = network.switches
+    ends = [end for cable in network.cables for end in cable.ends]
+    return sum(end not in switches and end.rpartition(" port ")[0] not in switches for end in ends)
 
 
 @functools.lru_cache(maxsize=1000)

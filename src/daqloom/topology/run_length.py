@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
+from daqloom.topology.cabled import cables
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.load import load_cabling
 from daqloom.topology.schedule import DUMMY
-from daqloom.topology.system import mfp_bytes, node_slots, regular
+from daqloom.topology.system import mfp_bytes, node_slots
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
@@ -44,9 +44,8 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
     An estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a
     run has really counted, its warnings say.
     """
-    imported = scenario.network.shape == "imported"
     try:
-        fabric = load_cabling(scenario.network.folder)[0] if imported else regular(scenario.network)
+        fabric, _ = cables(scenario.network)
         slots = node_slots(scenario, fabric)
         nodes = int((slots != DUMMY).sum())
         rate_bps = scenario.network.links.rate or _slowest_bps(fabric)
@@ -72,8 +71,8 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
     """Of linear shifting: a phase for each slot."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
-    builders = nodes if scenario.builders.folded else nodes // 2
-    phases = slots if scenario.builders.folded else -(-slots // 2)
+    builders = scenario.builder_units(nodes)
+    phases = slots if scenario.folded else -(-slots // 2)
     sizes, streams = mfp_bytes(scenario, nodes), scenario.readout.streams
     largest = max(sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams))
     round_s = phases * building.window
@@ -82,7 +81,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
         if building.barrier not in ("none", "ideal"):
             messages += 2 * math.ceil(math.log2(max(2, readouts)))
         round_s = phases * (messages * _message_s(scenario) + building.jitter.mean)
-        writes = phases - scenario.builders.folded  # in one phase nodes copy within themselves
+        writes = phases - scenario.folded  # in one phase nodes copy within themselves
         round_s += writes * building.meps_per_phase * _write_s(scenario, largest, rate_bps)
     packets = sum(math.ceil(size / scenario.transport.mtu) for size in sizes)
     filled_s = 0.0
@@ -99,7 +98,7 @@ def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
     """Of DAQPIPE: what its credits take each builder unit, all at the same time."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
-    builders = max(1, nodes if scenario.builders.folded else nodes // 2)
+    builders = max(1, scenario.builder_units(nodes))
     sizes = mfp_bytes(scenario, nodes)
     packets = sum(math.ceil(size / scenario.transport.mtu) for size in sizes)
     fragment_s = _write_s(scenario, sum(sizes) / readouts, rate_bps)

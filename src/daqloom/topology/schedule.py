@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -95,6 +95,28 @@ def unfolded(slots: Slots) -> tuple[Slots, Slots]:
     units = np.full((2, -(-len(slots) // 2)), DUMMY, np.int32)
     units[np.arange(len(places)) % 2, places // 2] = slots[places]
     return units[0], units[1]
+
+
+def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tuple[Slots, Slots]:
+    """The slots of readout units and those of builder units, where each host has its role.
+
+    A host with both units has one slot; the k-th of the others with a readout unit shares its slot
+    with the k-th of those with a builder unit, in the place of the earlier one.
+    """
+    units: list[list[int]] = []
+    alone: tuple[list[int], list[int]] = [], []
+    for host, roles in zip(slots.tolist(), zip(reads, builds, strict=True), strict=True):
+        if all(roles):
+            units.append([host, host])
+            continue
+        own = roles.index(True)
+        if alone[1 - own]:
+            units[alone[1 - own].pop(0)][own] = host
+        else:
+            alone[own].append(len(units))
+            units.append([host, DUMMY] if own == 0 else [DUMMY, host])
+    readouts, builders = np.array(units, np.int32).reshape(-1, 2).T
+    return readouts, builders
 
 
 def _grid(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,17 +12,24 @@ from numpy.typing import ArrayLike
 
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
-from daqloom.topology.clos import folded_clos
-from daqloom.topology.fabric import Fabric, with_rate
-from daqloom.topology.load import load_fabric
+from daqloom.topology.cabled import cabled
+from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Paths, Routes
-from daqloom.topology.routing import routing
-from daqloom.topology.schedule import DUMMY, Slots, by_port, hosts_of, shuffled, slots_of, unfolded
+from daqloom.topology.schedule import (
+    DUMMY,
+    Slots,
+    by_port,
+    by_role,
+    hosts_of,
+    shuffled,
+    slots_of,
+    unfolded,
+)
 from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
-    from daqloom.scenario.network import Network
+    from daqloom.scenario.placement import UnitPlace
 
 
 @dataclass(frozen=True)
@@ -55,37 +64,8 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     fabric, routes, warnings = cabled(scenario.network)
     slots = node_slots(scenario, fabric)
     sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
-    readouts, builders = (slots, slots)
-    if scenario.building.protocol != "none" and not scenario.builders.folded:
-        readouts, builders = unfolded(slots)
+    readouts, builders = unit_slots(scenario, slots)
     return FabricSystem(fabric, routes, slots, readouts, builders, sizes, warnings)
-
-
-def cabled(given: Network) -> tuple[Fabric, Routes, list[str]]:
-    """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
-    none such."""
-    if given.shape == "imported":
-        fabric, tables, warnings = load_fabric(given.folder)
-    else:
-        fabric, tables, warnings = regular(given), None, []
-    fabric = with_rate(fabric, given.links.rate) if given.links.rate else fabric
-    return fabric, routing(fabric, tables, given.routing or None), warnings
-
-
-def regular(given: Network) -> Fabric:
-    """The cables of a fat tree. Raises TopologyError where there is none such."""
-    return folded_clos(
-        "fat-tree",
-        leaves=given.leaves,
-        spines=given.spines,
-        hosts_per_leaf=given.hosts_per_leaf,
-        links=given.spine_links,
-        pods=given.pods or None,
-        cores=given.cores or None,
-        core_links=given.core_links if given.pods else None,
-        radix=given.switch.radix,
-        rate_bps=given.links.rate,
-    )
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
@@ -93,6 +73,8 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     hosts, dummies = scenario.hosts, scenario.building.dummies
     wiring = wire(fabric)
     everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
+    if hosts.placement == "table":
+        return _as_told(scenario, fabric, everyone)
     count = scenario.nodes or len(everyone)
     if count > len(everyone):
         raise ScenarioError(
@@ -108,11 +90,60 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     return shuffled(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
 
 
+def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
+    """Of the nodes' slots, those of readout units and those of builder units, as many."""
+    if scenario.folded:
+        return slots, slots
+    if scenario.hosts.placement == "table":
+        units = _in_order(scenario)
+        return by_role(slots, [unit.reads for unit in units], [unit.builds for unit in units])
+    return unfolded(slots)
+
+
+def _in_order(scenario: Scenario) -> list[UnitPlace]:
+    return sorted(scenario.hosts.units, key=attrgetter("unit"))
+
+
+def _as_told(scenario: Scenario, fabric: Fabric, everyone: Slots) -> Slots:
+    """The hosts of the units in `hosts.units`. Raises ScenarioError for one that is not there."""
+    known = {fabric.hosts[host].name: host for host in everyone.tolist()}
+    units: dict[int, int] = {}
+    for unit in _in_order(scenario):
+        host = _found(scenario, unit, known, everyone)
+        if (other := units.setdefault(host, unit.unit)) != unit.unit:
+            raise ScenarioError(
+                f"{scenario.name}: hosts.units has units {other} and {unit.unit} on "
+                f'{fabric.hosts[host].name}; give one unit of role = "both", or another host'
+            )
+    return slots_of(units)
+
+
+def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], everyone: Slots) -> int:
+    where = f"{scenario.name}: unit {unit.unit} of hosts.units is on {str(unit)[:80]}"
+    if isinstance(unit.host, int) and not unit.adapter:
+        if unit.host < len(everyone):
+            return int(everyone[unit.host])
+        raise ScenarioError(
+            f"{where}, and the network has {len(everyone)} hosts; expected 0 to {len(everyone) - 1}"
+        )
+    if (host := known.get(str(unit))) is not None:
+        return host
+    adapters = [name for name in known if name.startswith(f"{unit.host} ")]
+    if adapters and (unit.adapter or len(adapters) > 1):
+        own = ", ".join(sorted(name.removeprefix(f"{unit.host} ") for name in adapters)[:4])
+        raise ScenarioError(f"{where}, whose adapters are {own}; give one of them as adapter")
+    if not adapters:
+        close = difflib.get_close_matches(str(unit.host)[:80], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "give the name of a host of the network"
+        raise ScenarioError(f"{where}, which is not in the network; {hint}")
+    return known[adapters[0]]
+
+
 def _counted(scenario: Scenario) -> str:
     """Return the beginning of a sentence on the number of hosts."""
     if scenario.building.protocol == "none":
         return "hosts.count takes"
-    if scenario.builders.folded:
+    if scenario.folded:
         return f"readout.units = {scenario.readout.units} takes"
     units = scenario.builders.units or scenario.readout.units
     return f"readout.units = {scenario.readout.units} and {units} builder units take"

@@ -1,0 +1,39 @@
+"""Cables one by one: a network that the scenario lists itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from daqloom.scenario.link_rates import PortRate
+from daqloom.scenario.part import Part
+
+MOST_CABLES = 20_000
+_NAME = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
+
+
+def _name(value: object) -> str:
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise ValueError("is not a name; expected 1 to 100 printable ASCII characters")
+
+
+NodeName = Annotated[str, BeforeValidator(_name)]
+
+
+class Cable(Part):
+    """An entry of `network.cables`: one cable, or several alike side by side."""
+
+    ends: tuple[NodeName, NodeName] = Field(
+        strict=False,
+        description='the two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a '
+        "host by its name",
+    )
+    count: int = Field(
+        default=1, ge=1, le=1024, description="cables side by side, each at a free port"
+    )
+    rate: PortRate = Field(
+        default=0, description='data rate; "0 b/s": that of network.links.rate (b/s)'
+    )
