@@ -253,6 +253,7 @@ def verdict(
         "units_lost": metrics.get("units_lost"),
         "events_accounted": accounts,
         "recorded_mfps": recorded.mfps,
+        "recorded_events": recorded.gaps.events,
         "recorded_twice": recorded.duplicates,
         "recorded_damage": recorded.fault_count,
         "recovered_files": len(recovered),

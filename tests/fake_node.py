@@ -71,6 +71,7 @@ class FakeNode:
             "next_mep": done,
             "meps_delivered": done,
             "meps_built": done,
+            "meps_processed": done,
             "mfp_bytes_built": 1000 * done,
         }
 

@@ -18,7 +18,7 @@ SOAK = Path(__file__).parent.parent / "benchmarks" / "event_building_soak.py"
 def can_make_networks() -> bool:
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nsenter"))):
         return False
-    probe = "ip link add a type veth peer name b"
+    probe = "ip link add name a type veth peer name b"
     return subprocess.run(["unshare", "-n", "sh", "-c", probe], capture_output=True).returncode == 0
 
 
@@ -32,6 +32,6 @@ def test_no_event_is_recorded_twice_whatever_befalls_all_units_together(transpor
     assert report["recorded_twice"] == report["recorded_damage"] == 0
     accounts = report["events_accounted"]
     assert sum(n for fate, n in accounts.items() if fate != "begun") == accounts["begun"]
-    # MFPs of the laptop's four sources, 20 events each; what was in memory when units were killed
-    # is in no file.
-    assert 0 < report["recorded_mfps"] <= 4 * (accounts["built"] + accounts["incomplete"]) / 20
+    # What a killed unit did after its last heartbeat is in the files alone.
+    unknown = accounts["not_processed"] + accounts["unfinished"] + accounts["skipped"]
+    assert 0 <= report["recorded_events"] - accounts["built"] - accounts["incomplete"] <= unknown

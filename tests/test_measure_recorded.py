@@ -12,6 +12,7 @@ from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
 from daqloom.measure.recorded import lost_events, unfinished_files
 from daqloom.measure.result import accounts
 from daqloom.measure.states import Goal, Phase, State
+from daqloom.measure.told import failures
 from daqloom.measure.unit import Unit
 from daqloom.result import Result
 
@@ -21,21 +22,65 @@ FULL = {"meps_not_written": 7, "incomplete_meps_not_written": 2, "not_written.EN
 
 def test_events_not_written_are_a_fate_of_their_own() -> None:
     built = {"meps_built": 100, "meps_incomplete": 20, "meps_discarded": 5}
-    totals = {0: {**built, **FULL}, 1: {"meps_built": 50}}
-    found = accounts(totals, Balance(unfinished=5), 100 + 50 + 20 + 5 + 5, PACKING)
+    processed = {"meps_processed": 120, "incomplete_meps_processed": 20}
+    totals = {0: {**built, **processed, **FULL}, 1: {"meps_built": 50, "meps_processed": 50}}
+    found = accounts(totals, Balance(unfinished=5), 100 + 50 + 20 + 5 + 5, PACKING, "file")
     fates = {fate: count for fate, count in found.items() if fate != "begun"}
     # 5 of 7 were built whole, 2 incomplete.
     assert found["built"] == (100 + 50 - 5) * PACKING
     assert found["incomplete"] == (20 - 2) * PACKING
     assert found["not_written"] == 7 * PACKING
+    assert found["not_processed"] == 0
     assert sum(fates.values()) == found["begun"] == 180 * PACKING
 
 
+def test_events_that_a_killed_unit_took_with_it_are_a_fate_of_their_own() -> None:
+    lost = {
+        "meps_built": 100,
+        "meps_incomplete": 20,
+        "meps_processed": 110,
+        "incomplete_meps_processed": 17,
+    }
+    totals = {0: lost, 1: {"meps_built": 50, "meps_processed": 50}, 2: {}}
+    found = accounts(totals, Balance(), 170, PACKING, "check")
+    assert found == {
+        "begun": 170 * PACKING,
+        "built": (100 - 7 + 50) * PACKING,
+        "incomplete": 17 * PACKING,
+        "dropped": 0,
+        "discarded": 0,
+        "not_processed": 10 * PACKING,
+        "unfinished": 0,
+        "skipped": 0,
+    }
+    [told] = lost_events(totals, PACKING, "check")
+    assert told == (
+        "100 events were built and then lost: unit 0 ended before the sink had processed them"
+    )
+
+
+def test_a_users_consumer_keeps_what_a_killed_unit_had_built() -> None:
+    totals = {0: {"meps_built": 100, "meps_processed": 90}}
+    found = accounts(totals, Balance(), 100, PACKING, "user")
+    assert found["built"] == 100 * PACKING
+    assert "not_processed" not in found
+    assert list(lost_events(totals, PACKING, "user")) == []
+
+
+def test_a_fate_that_is_counted_wrongly_is_a_failure() -> None:
+    totals = {0: {"meps_built": 10, "meps_processed": 11}}
+    metrics = {"events_accounted": accounts(totals, Balance(), 10, PACKING, "check")}
+    result = Result(scenario="x", scenario_hash="0", method="measure", metrics=metrics)
+    [told] = failures(result)
+    assert told == "not_processed is -10 events: they were not counted right"
+
+
 def test_they_are_told_with_units_and_causes() -> None:
-    [told] = lost_events({0: {"not_written.EIO": 0}, 2: FULL, 3: {**FULL}}, PACKING)
+    [told] = lost_events({0: {"not_written.EIO": 0}, 2: FULL, 3: {**FULL}}, PACKING, "file")
     assert "140 events were built, but not written" in told
     assert told.endswith("by units 2, 3: No space left on device")
-    assert list(lost_events({0: {"meps_built": 3}}, PACKING)) == []
+    processed = {"meps_built": 3, "meps_processed": 3}
+    assert list(lost_events({0: processed}, PACKING, "file")) == []
 
 
 def test_a_result_with_events_that_were_not_written_is_a_failure(capsys) -> None:

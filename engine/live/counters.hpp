@@ -6,8 +6,8 @@
 
 namespace daqloom::live {
 
-/// The counters of a unit's data thread since the start of the unit, over all epochs. Times are in
-/// picoseconds (`_ps`).
+/// The counters of a unit since its start, over all epochs: those of its consumer are written by
+/// the sink's thread, all others by the data thread. Times are in picoseconds (`_ps`).
 struct NodeCounters {
     Counter beats;  ///< iterations of the data thread's loop
     Counter sleeps;
@@ -45,9 +45,14 @@ struct NodeCounters {
     Counter mfps_received;
     Counter mfp_bytes_built;  ///< of MEPs delivered
     Counter mep_bytes_built;  ///< the same with headers and padding
-    Counter meps_processed;
-    Counter first_mep_time;  ///< from the start of the first epoch to its first MEP
-    Counter build_time;      ///< from the grant of a MEP until it is built, sum
+    Counter first_mep_time;   ///< from the start of the first epoch to its first MEP
+    Counter build_time;       ///< from the grant of a MEP until it is built, sum
+    // ---- consumer
+    Counter meps_processed;               ///< consumed: a unit that is killed loses all others
+    Counter incomplete_meps_processed;    ///< of these
+    Counter meps_repeated;                ///< duplicates
+    Counter meps_not_written;             ///< of which a file sink lost some packet; each once
+    Counter incomplete_meps_not_written;  ///< of these, that lacked an MFP anyhow
     // ---- what was refused
     Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
     Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
@@ -72,6 +77,12 @@ struct NodeCounters {
         see("beats", &N::beats);
         see("sleeps", &N::sleeps);
         see("waits", &N::waits);
+        // The consumer's first: it has processed no more MEPs than are delivered by then.
+        see("meps_processed", &N::meps_processed);
+        see("incomplete_meps_processed", &N::incomplete_meps_processed);
+        see("meps_repeated", &N::meps_repeated);
+        see("meps_not_written", &N::meps_not_written);
+        see("incomplete_meps_not_written", &N::incomplete_meps_not_written);
         see("mfps_taken", &N::mfps_taken);
         see("mfp_bytes_taken", &N::mfp_bytes_taken);
         see("fragment_bytes_taken", &N::fragment_bytes_taken);
@@ -102,7 +113,6 @@ struct NodeCounters {
         see("mfps_received", &N::mfps_received);
         see("mfp_bytes_built", &N::mfp_bytes_built);
         see("mep_bytes_built", &N::mep_bytes_built);
-        see("meps_processed", &N::meps_processed);
         see("first_mep_ps", &N::first_mep_time);
         see("building_ps", &N::build_time);
         see("refused_messages", &N::refused_messages);

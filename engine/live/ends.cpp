@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -83,8 +83,6 @@ void see_checked(const CheckCounters& checked, const SeeCount& see) {
 
 void see_written(const FileCounters& written, const SeeCount& see) {
     see("files_written", written.files);
-    see("meps_not_written", written.lost_meps);
-    see("incomplete_meps_not_written", written.lost_incomplete);
     std::uint64_t lost = 0;
     for (std::size_t error = 0; error < FileCounters::errors; ++error) {
         const std::uint64_t packets = written.lost[error];
@@ -100,25 +98,26 @@ void see_written(const FileCounters& written, const SeeCount& see) {
 }  // namespace
 
 struct Ends::Parts {
+    explicit Parts(NodeCounters& unit) : counters(unit) {}
+
     base::expected<std::unique_ptr<MepConsumer>> consumer(const NodeConfig& config);
     void end_output();
 
+    NodeCounters& counters;
     std::vector<Buffer> streams;
     std::vector<std::unique_ptr<Source>> sources;
     std::unique_ptr<BufferServer> stream_server;
 
     std::optional<Buffer> output;
-    std::mutex mutex;  ///< of `sink`, at whose counters other threads look
     std::unique_ptr<Sink> sink;
     std::unique_ptr<BufferServer> output_server;
-    SinkKind kind = SinkKind::user;
+    std::atomic<SinkKind> kind = SinkKind::user;
     CheckCounters checked;
     FileCounters written;
     SeenMeps seen;
-    std::uint64_t repeated = 0;  ///< MEPs, of earlier output buffers
 };
 
-Ends::Ends() : parts_(std::make_unique<Parts>()) {}
+Ends::Ends(NodeCounters& counters) : parts_(std::make_unique<Parts>(counters)) {}
 Ends::~Ends() { shut(); }
 
 base::expected<void> Ends::make_sources(const NodeConfig& config, std::uint32_t readout,
@@ -174,7 +173,7 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
         return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
-                          written);
+                          written, counters);
     }
     std::vector<protocol::MfpGenerator> expected;
     for (std::uint32_t source = 0; source < config.fragment_bytes.size(); ++source) {
@@ -212,8 +211,8 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     if (!consumer) {
         return tl::unexpected(consumer.error());
     }
-    const std::lock_guard lock(parts.mutex);
-    parts.sink = std::make_unique<Sink>(*parts.output, std::move(*consumer), parts.seen);
+    parts.sink =
+        std::make_unique<Sink>(*parts.output, std::move(*consumer), parts.seen, parts.counters);
     parts.sink->start();
     return {};
 }
@@ -226,8 +225,6 @@ void Ends::Parts::end_output() {
     }
     if (sink) {
         sink->stop();
-        const std::lock_guard lock(mutex);
-        repeated += sink->counters().repeated;
         sink.reset();
     }
     output_server.reset();
@@ -245,7 +242,7 @@ void Ends::stop_sources() {
     }
 }
 void Ends::shut() {
-    parts_->sources.clear();
+    stop_sources();  // their counters can still be read
     parts_->stream_server.reset();
     parts_->end_output();
 }
@@ -254,8 +251,7 @@ std::span<Buffer> Ends::streams() { return parts_->streams; }
 Buffer* Ends::output() { return parts_->output ? &*parts_->output : nullptr; }
 
 void Ends::each_count(const SeeCount& see) const {
-    Parts& parts = *parts_;
-    const std::lock_guard lock(parts.mutex);
+    const Parts& parts = *parts_;
     std::uint64_t blocked = 0;
     std::uint64_t late = 0;
     for (const auto& source : parts.sources) {
@@ -264,8 +260,6 @@ void Ends::each_count(const SeeCount& see) const {
     }
     see("mfps_blocked", blocked);
     see("mfps_late", late);
-    see("meps_repeated",
-        parts.repeated + (parts.sink ? parts.sink->counters().repeated.load() : 0));
     if (parts.kind == SinkKind::check) {
         see_checked(parts.checked, see);
     } else if (parts.kind == SinkKind::file) {

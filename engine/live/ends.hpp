@@ -8,6 +8,7 @@
 
 #include "base/expected.hpp"
 #include "live/buffer.hpp"
+#include "live/counters.hpp"
 #include "live/node_config.hpp"
 
 namespace daqloom::live {
@@ -17,7 +18,8 @@ using SeeCount = std::function<void(const std::string& name, std::uint64_t value
 
 class Ends {
   public:
-    Ends();
+    /// `counters`, in which the consumer counts, outlive it.
+    explicit Ends(NodeCounters& counters);
     ~Ends();
 
     /// A buffer for each stream of the readout unit, and its source, which does not run yet.

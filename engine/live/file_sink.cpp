@@ -143,8 +143,8 @@ class FileSeries {
 
 class WriteFiles final : public MepConsumer {
   public:
-    WriteFiles(FileSinkConfig config, FileCounters& counters)
-        : config_(std::move(config)), counters_(&counters) {}
+    WriteFiles(FileSinkConfig config, FileCounters& counters, NodeCounters& unit)
+        : config_(std::move(config)), counters_(&counters), unit_(&unit) {}
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         const auto view = protocol::MepView::decode(bytes);
@@ -196,8 +196,8 @@ class WriteFiles final : public MepConsumer {
     }
 
     void count(const Held& mep) {
-        add(counters_->lost_meps, 1);
-        add(counters_->lost_incomplete, mep.is_complete ? 0 : 1);
+        unit_->meps_not_written.add(1);
+        unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
     }
     /// Each MEP once: its packets are in the files of several sources.
     void count_unfinished() {
@@ -218,13 +218,15 @@ class WriteFiles final : public MepConsumer {
 
     FileSinkConfig config_;
     FileCounters* counters_;
+    NodeCounters* unit_;
     std::map<std::uint16_t, FileSeries> series_;
 };
 
 }  // namespace
 
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
-                                                        FileCounters& counters) {
+                                                        FileCounters& counters,
+                                                        NodeCounters& unit) {
     std::error_code ignored;
     const fs::path folder = fs::path(config.prefix).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, ignored)) {
@@ -237,7 +239,7 @@ base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
         return base::failure(
             fmt::format("{} bytes per file; give at least 1", config.bytes_per_file));
     }
-    return std::make_unique<WriteFiles>(std::move(config), counters);
+    return std::make_unique<WriteFiles>(std::move(config), counters, unit);
 }
 
 }  // namespace daqloom::live

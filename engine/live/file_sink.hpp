@@ -36,15 +36,13 @@ struct FileCounters {
     /// Packets that could not be written, by errno, at the write or when their file was finished.
     /// Packets that arrive before the next attempt count for the previous error.
     std::array<std::atomic<std::uint64_t>, errors> lost{};
-    std::atomic<std::uint64_t> lost_meps{0};        ///< of which some packet was lost; each once
-    std::atomic<std::uint64_t> lost_incomplete{0};  ///< of these, that lacked an MFP anyhow
 };
 
 /// A file appears under its name when it is complete; existing files are kept. If no more can be
 /// written (a full disk), the file ends with its last whole packet, later packets are dropped and
 /// counted, and the next file is tried a second later: the builder unit is never blocked.
-/// `counters` must outlive the consumer.
+/// `counters` and `unit`, in which it counts MEPs not written, must outlive the consumer.
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
-                                                        FileCounters& counters);
+                                                        FileCounters& counters, NodeCounters& unit);
 
 }  // namespace daqloom::live

@@ -162,7 +162,7 @@ struct Node::Parts {
     std::unique_ptr<CountersServer> server;
     StageTrace trace;
     Lease lease;
-    Ends ends;
+    Ends ends{counters};
     std::uint32_t epoch = 0;
     std::optional<Members> members;
     /// A member of the epoch may still write to the output buffer, as it did not drain with it, or

@@ -100,6 +100,19 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     EXPECT_LE(run.accounted(), run.next_mep);
 }
 
+TEST_P(NodesOver, WhatIsConsumedAfterItsEpochWasGivenUpCountsToo) {
+    NodesUnderTest run(folded(2, GetParam()));
+    for (int epoch = 0; epoch < 10; ++epoch) {
+        run.next_mep += 100'000;  // beyond all that the epoch before may have begun
+        run.begin(first(2));
+        EXPECT_TRUE(run.builds(first(2)));
+    }
+    run.halt(first(2));
+    run.expect_all_checked();
+    EXPECT_TRUE(until([&] { return run.sum("meps_processed") == run.sum("meps_delivered"); }));
+    EXPECT_EQ(run.sum("incomplete_meps_processed"), run.sum("meps_incomplete"));
+}
+
 TEST_P(NodesOver, ManyEpochsWithChangingMembersBuildNothingTwice) {
     NodesUnderTest run(folded(3, GetParam()));
     for (UnitIndex i = 0; i < 12; ++i) {

@@ -3,14 +3,11 @@
 #include <stop_token>
 
 #include "live/background.hpp"
+#include "protocol/mep.hpp"
 
 namespace daqloom::live {
 
 namespace {
-
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
-    counter.fetch_add(count, std::memory_order_relaxed);
-}
 
 class Discard final : public MepConsumer {
   public:
@@ -40,11 +37,12 @@ void Sink::run(const std::stop_token& stop) {
         const bool is_last = stop.stop_requested();
         const auto mep = reader.next();
         if (mep) {
-            consumer_->consume(mep->tag, {reinterpret_cast<const std::uint8_t*>(mep->bytes.data()),
-                                          mep->bytes.size()});
-            add(counters_.meps, 1);
-            add(counters_.bytes, mep->bytes.size());
-            add(counters_.repeated, seen_->add(mep->tag) ? 0 : 1);
+            const std::span bytes(reinterpret_cast<const std::uint8_t*>(mep->bytes.data()),
+                                  mep->bytes.size());
+            consumer_->consume(mep->tag, bytes);
+            counters_->meps_repeated.add(seen_->add(mep->tag) ? 0U : 1U);
+            counters_->incomplete_meps_processed.add(protocol::lacks_mfps(bytes) ? 1U : 0U);
+            counters_->meps_processed.add(1);
             reader.acknowledge();
         } else if (is_last || reader.is_at_end() || reader.is_broken()) {
             break;
@@ -54,7 +52,6 @@ void Sink::run(const std::stop_token& stop) {
             });
         }
     }
-    counters_.broken = reader.is_broken() ? 1 : 0;
     consumer_->finish();
 }
 

@@ -1,7 +1,6 @@
 // Sinks of a unit: threads that take built events (MEPs) from its output buffer.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "live/buffer.hpp"
+#include "live/counters.hpp"
 #include "live/seen_meps.hpp"
 
 namespace daqloom::live {
@@ -23,21 +23,15 @@ class MepConsumer {
     virtual void finish() {}
 };
 
-/// Written by the sink's thread, read by any thread.
-struct SinkCounters {
-    std::atomic<std::uint64_t> meps{0};
-    std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> repeated{0};  ///< duplicate MEPs
-    std::atomic<std::uint64_t> broken{0};    ///< 1: the buffer's descriptors are invalid
-};
-
-/// A thread that is asleep until there is a MEP. Each is acknowledged when it has been consumed.
+/// A thread that is asleep until there is a MEP. Each is counted and acknowledged when it has been
+/// consumed.
 class Sink {
   public:
-    /// The buffer outlives the sink, which is its only reader; `seen` too, which goes on from sink
-    /// to sink.
-    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen)
-        : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen) {}
+    /// The buffer outlives the sink, which is its only reader; so do `seen` and `counters`, which
+    /// go on from sink to sink.
+    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen,
+         NodeCounters& counters)
+        : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen), counters_(&counters) {}
     ~Sink() { stop(); }
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
@@ -46,15 +40,13 @@ class Sink {
     /// Returns when the thread has consumed all that had been committed.
     void stop();
 
-    [[nodiscard]] const SinkCounters& counters() const { return counters_; }
-
   private:
     void run(const std::stop_token& stop);
 
     Buffer* buffer_;
     std::unique_ptr<MepConsumer> consumer_;
     SeenMeps* seen_;
-    SinkCounters counters_;
+    NodeCounters* counters_;
     std::jthread thread_;
 };
 

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +23,7 @@
 
 #include "live/check_sink.hpp"
 #include "live/clock.hpp"
+#include "live/counters_page.hpp"
 #include "live/file_sink.hpp"
 #include "live/packet_file.hpp"
 #include "live/replay_source.hpp"
@@ -120,46 +126,103 @@ class SinkTest : public testing::Test {
     std::unique_ptr<Buffer> buffer_;
     std::unique_ptr<BufferWriter> writer_;
     SeenMeps seen_;
+    NodeCounters unit_;
     std::filesystem::path folder_;
 };
 
 TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
     const auto sources = sources_of(2);
-    Sink sink(*buffer_, discard_meps(), seen_);
+    Sink sink(*buffer_, discard_meps(), seen_, unit_);
     sink.start();
-    std::uint64_t bytes = 0;
     for (std::uint64_t mep = 0; mep < 500; ++mep) {
-        const auto data = mep_of(sources, mep);
-        bytes += data.size();
-        give(mep, data);
+        give(mep, mep_of(sources, mep, mep % 10 == 0 ? 1 : 99));
     }
     sink.stop();
-    EXPECT_EQ(sink.counters().meps, 500U);
-    EXPECT_EQ(sink.counters().bytes, bytes);
-    EXPECT_EQ(sink.counters().repeated, 0U);
+    EXPECT_EQ(unit_.meps_processed, 500U);
+    EXPECT_EQ(unit_.incomplete_meps_processed, 50U);
+    EXPECT_EQ(unit_.meps_repeated, 0U);
     EXPECT_EQ(writer_->acknowledged(), 500U);
     sink.start();
     give(700, mep_of(sources, 700));
     give(700, mep_of(sources, 700));
     give(699, mep_of(sources, 699));
     sink.stop();
-    EXPECT_EQ(sink.counters().meps, 503U);
-    EXPECT_EQ(sink.counters().repeated, 1U);
+    EXPECT_EQ(unit_.meps_processed, 503U);
+    EXPECT_EQ(unit_.meps_repeated, 1U);
 }
 
+/// Says that it has come to its end.
+class Finished final : public MepConsumer {
+  public:
+    void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {}
+    void finish() override { said_.set_value(); }
+    std::future<void> said() { return said_.get_future(); }
+
+  private:
+    std::promise<void> said_;
+};
+
 TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
-    Sink sink(*buffer_, discard_meps(), seen_);
+    auto consumer = std::make_unique<Finished>();
+    const auto said = consumer->said();
+    Sink sink(*buffer_, std::move(consumer), seen_, unit_);
     ASSERT_TRUE(writer_->put(0, -1, 1));
     sink.start();
-    sink.stop();
-    EXPECT_EQ(sink.counters().broken, 1U);
-    EXPECT_EQ(sink.counters().meps, 0U);
+    EXPECT_EQ(said.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(unit_.meps_processed, 0U);
+}
+
+/// Consumes some MEPs, says so at the next one, and never returns from that.
+class Stuck final : public MepConsumer {
+  public:
+    Stuck(std::uint64_t consumes, int tell) : left_(consumes), tell_(tell) {}
+    void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {
+        if (left_-- == 0 && ::write(tell_, "s", 1) == 1) {
+            ::pause();
+        }
+    }
+
+  private:
+    std::uint64_t left_;
+    int tell_;
+};
+
+/// The counters that outlive a killed unit tell what its sink had processed, and no more.
+TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
+    const std::string run = fmt::format("sink-{}", ::getpid());
+    std::array<int, 2> stuck{};
+    ASSERT_EQ(::pipe(stuck.data()), 0);
+    const pid_t unit = ::fork();
+    ASSERT_GE(unit, 0);
+    if (unit == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        auto page = CountersPage::create();
+        const auto server = CountersServer::serve(run, 0, *page);
+        Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
+        sink.start();
+        const auto sources = sources_of(2);
+        for (std::uint64_t mep = 0; server && mep < 10; ++mep) {
+            give(mep, mep_of(sources, mep, mep % 2 == 0 ? 1 : 99));
+        }
+        ::pause();
+        ::_exit(1);
+    }
+    ::close(stuck[1]);
+    char said = 0;
+    EXPECT_EQ(::read(stuck[0], &said, 1), 1);
+    const auto page = CountersPage::attach(run, 0, now() + kHung);
+    ::kill(unit, SIGKILL);
+    ::waitpid(unit, nullptr, 0);
+    ::close(stuck[0]);
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_EQ(page->counters().meps_processed, 6U);
+    EXPECT_EQ(page->counters().incomplete_meps_processed, 3U);
 }
 
 TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     const auto sources = sources_of(3);
     CheckCounters counters;
-    Sink sink(*buffer_, check_meps(sources, counters), seen_);
+    Sink sink(*buffer_, check_meps(sources, counters), seen_, unit_);
     sink.start();
     std::uint64_t fragment_bytes = 0;
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
@@ -198,9 +261,9 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
 TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
     const auto sources = sources_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters);
+    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters, unit_);
     ASSERT_TRUE(consumer) << consumer.error().message;
-    Sink sink(*buffer_, std::move(*consumer), seen_);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
         give(mep, mep_of(sources, mep));
@@ -237,9 +300,9 @@ TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
 TEST_F(SinkTest, WritesWhatAReplayReads) {
     const auto sources = sources_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 20; ++mep) {
         give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
@@ -308,9 +371,9 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters);
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     {
         const FileSizeLimit limit(20'000);
         sink.start();
@@ -319,12 +382,12 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
         }
         sink.stop();
     }
-    EXPECT_EQ(sink.counters().meps, fit + 1);
+    EXPECT_EQ(unit_.meps_processed, fit + 1);
     EXPECT_EQ(counters.packets, fit);
     EXPECT_EQ(counters.lost[EFBIG], 1U);
     EXPECT_EQ(lost_packets(counters), 1U);
-    EXPECT_EQ(counters.lost_meps, 1U);
-    EXPECT_EQ(counters.lost_incomplete, 0U);
+    EXPECT_EQ(unit_.meps_not_written, 1U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 0U);
     EXPECT_EQ(counters.failed_files, 0U);
     ASSERT_EQ(files(), (std::vector<std::string>{"run-0001.mep"}));
     auto file = MepFile::open(path("run-0001.mep"));  // which ends with a whole packet
@@ -341,9 +404,9 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
 TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
     const auto sources = sources_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
-    Sink sink(*buffer_, std::move(*consumer), seen_);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     {
         const FileSizeLimit limit(0);
         sink.start();
@@ -353,8 +416,8 @@ TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
         sink.stop();
     }
     EXPECT_EQ(lost_packets(counters), 29U);
-    EXPECT_EQ(counters.lost_meps, 10U);
-    EXPECT_EQ(counters.lost_incomplete, 1U);
+    EXPECT_EQ(unit_.meps_not_written, 10U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
     EXPECT_EQ(counters.packets, 0U);
     EXPECT_TRUE(files().empty());  // nothing without a packet
 }
@@ -363,7 +426,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     // Two of three files cannot get their names: folders have them.
     const auto sources = sources_of(3);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters);
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
     (*consumer)->consume(0, mep_of(sources, 0));
     for (const char* source : {"0", "2"}) {
@@ -375,8 +438,8 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     EXPECT_EQ(counters.failed_files, 2U);
     EXPECT_EQ(counters.packets, 2U);
     EXPECT_EQ(counters.lost[EISDIR], 3U);
-    EXPECT_EQ(counters.lost_meps, 2U);
-    EXPECT_EQ(counters.lost_incomplete, 1U);
+    EXPECT_EQ(unit_.meps_not_written, 2U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
     // What they have is left to be recovered.
     EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
 }
@@ -385,7 +448,7 @@ TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
     std::ofstream(path("run-0001.mep.part")) << "half a file";
     const auto sources = sources_of(2);
     FileCounters counters;
-    auto consumer = write_meps({.prefix = path("run")}, counters);
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
     (*consumer)->consume(0, mep_of(sources, 0));
     (*consumer)->finish();
@@ -395,8 +458,8 @@ TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
 
 TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {
     FileCounters counters;
-    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters));
-    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters));
+    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters, unit_));
+    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters, unit_));
 }
 
 }  // namespace

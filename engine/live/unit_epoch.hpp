@@ -86,7 +86,9 @@ class UnitEpoch : public Epoch {
     template <class Consumed>
     bool take_back(Consumed consumed) {
         return outlet_->take_back([&](std::uint64_t key) {
-            counters_.meps_processed.add(1);
+            if (config().sink == SinkKind::user) {  // else its sink counts
+                counters_.meps_processed.add(1);
+            }
             consumed(key);
         });
     }

@@ -131,6 +131,11 @@ base::expected<Bytes> mep_size(Memory front) {
     return static_cast<Bytes>(bytes);
 }
 
+bool lacks_mfps(Memory front) {
+    return front.size() >= static_cast<std::size_t>(mep_overhead(0)) &&
+           (number_at<std::uint32_t>(front, 28) & incomplete_flag) != 0;
+}
+
 base::expected<MepView> MepView::decode(Memory memory) {
     const auto bytes = mep_size(memory);
     if (!bytes) {
@@ -161,9 +166,7 @@ base::expected<MepView> MepView::decode(Memory memory) {
                    sources, memory);
 }
 
-bool MepView::is_complete() const {
-    return (number_at<std::uint32_t>(memory_, 28) & incomplete_flag) == 0;
-}
+bool MepView::is_complete() const { return !lacks_mfps(memory_); }
 
 MepEntry MepView::entry(std::uint32_t source) const { return entry_at(memory_, source); }
 

@@ -63,6 +63,9 @@ base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntr
 /// The size in a MEP's header, from its first `mep_overhead(0)` bytes or more.
 base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
 
+/// Whether the header says that MFPs are missing, of memory that may hold no MEP.
+bool lacks_mfps(std::span<const std::uint8_t> front);
+
 /// A view of a MEP in memory, which must not change meanwhile.
 class MepView {
   public:

@@ -51,6 +51,8 @@ TEST(Mep, DecodesTheWorkedExample) {
     ASSERT_TRUE(view.has_value()) << view.error().message;
     EXPECT_EQ(view->header(), header_of_example);
     EXPECT_FALSE(view->is_complete());
+    EXPECT_TRUE(lacks_mfps(example));
+    EXPECT_FALSE(lacks_mfps(std::span(example).first(39))) << "no header";
     ASSERT_EQ(view->sources(), 3);
     for (std::uint32_t source = 0; source < 3; ++source) {
         EXPECT_EQ(view->entry(source), entries_of_example[source]);

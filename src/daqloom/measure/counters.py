@@ -80,13 +80,19 @@ GROUPS: dict[str, tuple[Counter, ...]] = {
             'MEPs dropped: nothing of them came, or incomplete and `measure.incomplete = "drop"`.',
         ),
         Counter("meps_discarded", "MEPs", "MEPs discarded: the output buffer was full."),
-        Counter("meps_processed", "MEPs", "MEPs acknowledged by the consumer."),
         Counter("mfps_received", "MFPs", "MFPs completely received by this builder unit."),
         Counter("mfp_bytes_built", "B", "Bytes of fragments in MEPs delivered."),
         Counter("mep_bytes_built", "B", "Bytes of MEPs delivered, headers and padding included."),
         Counter("building_s", "s", "Time from a MEP's grant to its completion, summed over MEPs."),
     ),
     "Consumer of built events": (
+        Counter(
+            "meps_processed",
+            "MEPs",
+            "MEPs that the sink has finished with. Of a user's consumer: those that it "
+            "acknowledged in the epoch that built them.",
+        ),
+        Counter("incomplete_meps_processed", "MEPs", "Incomplete MEPs of these (own sinks only)."),
         Counter("meps_checked", "MEPs", "MEPs checked, every byte of them correct."),
         Counter("meps_wrong", "MEPs", "MEPs checked, some bytes of them wrong."),
         Counter("wrong.*", "MEPs", "Wrong MEPs by the first error found."),

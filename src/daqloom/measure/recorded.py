@@ -1,10 +1,12 @@
-"""Events that a run's file sinks could not write, and files that they left unfinished."""
+"""Events that were built and that a run's sinks did not process or could not write, and files that
+they left unfinished."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom.metrics import with_unit
@@ -20,6 +22,29 @@ CAUSE = "not_written."
 MOST_NAMED = 4
 
 
+@dataclass(frozen=True)
+class Unprocessed:
+    """MEPs that a unit built and its sink did not process."""
+
+    meps: int
+    incomplete: int
+    """Those of them that were incomplete."""
+
+
+def unprocessed(counters: Counters) -> Unprocessed:
+    """Return what a unit's processes, once all have ended, took with them from their output
+    buffers: a process that ends in good order leaves nothing there, a killed one does."""
+
+    def count(name: str) -> int:
+        return int(counters.get(name, 0))
+
+    incomplete = count("meps_incomplete")
+    return Unprocessed(
+        count("meps_built") + incomplete - count("meps_processed"),
+        incomplete - count("incomplete_meps_processed"),
+    )
+
+
 def causes(counters: Counters) -> str:
     """Return the causes, such as "No space left on device"."""
     names = [
@@ -31,17 +56,29 @@ def causes(counters: Counters) -> str:
     return " and ".join(dict.fromkeys(told)) or "unknown cause"
 
 
-def lost_events(totals: Mapping[int, Counters], packing: int) -> Iterator[str]:
-    """Return a sentence if sinks could not write everything, from the counters of each unit."""
+def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iterator[str]:
+    """Return sentences if sinks (`measure.sink`) did not process or could not write everything,
+    from the counters of each unit at the end of a run."""
+    killed = {unit: unprocessed(each).meps for unit, each in totals.items()}
+    if sink != "user" and any(killed.values()):
+        yield (
+            f"{sum(killed.values()) * packing:,} events were built and then lost: "
+            f"{_units([unit for unit, meps in killed.items() if meps])} ended before the sink had "
+            "processed them"
+        )
     units = {unit: each for unit, each in totals.items() if each.get(NOT_WRITTEN)}
     if units:
         count = int(sum(each[NOT_WRITTEN] for each in units.values())) * packing
-        numbers = ", ".join(map(str, sorted(units)))
         why = " and ".join(dict.fromkeys(causes(each) for each in units.values()))
         yield (
             f"{count:,} events were built, but not written or written without some sources, by "
-            f"{'unit' if len(units) == 1 else 'units'} {numbers}: {why}"
+            f"{_units(units)}: {why}"
         )
+
+
+def _units(numbers: Iterable[int]) -> str:
+    named = [str(number) for number in sorted(numbers)]
+    return f"{'unit' if len(named) == 1 else 'units'} {', '.join(named)}"
 
 
 def unfinished_files(scenario: Scenario) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 from daqloom.measure.latencies import latencies
 from daqloom.measure.ledger import Balance
 from daqloom.measure.node import ELAPSED
-from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN
+from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN, unprocessed
 from daqloom.metrics import Systems, declared
 
 Counters = Mapping[str, int | float]
@@ -170,13 +170,16 @@ def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | 
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
 
 
-def accounts(totals: Reading, balance: Balance, next_mep: int, packing: int) -> dict[str, int]:
+def accounts(
+    totals: Reading, balance: Balance, next_mep: int, packing: int, sink: str
+) -> dict[str, int]:
     """Return the fates of all events of a run that has ended, as `events_accounted.*`.
 
     `totals` are the counters of the whole run, `balance` the fates that no counter shows,
-    `next_mep` the first number that was assigned to no builder unit. Each fate is counted on its
-    own: their sum is `begun`, unless events were built twice. An event built, complete or not, and
-    then not written is neither `built` nor `incomplete`.
+    `next_mep` the first number that was assigned to no builder unit, `sink` the scenario's
+    `measure.sink`. Each fate is counted on its own: their sum is `begun`, unless events were built
+    twice. An event built, complete or not, and then not processed or not written is neither `built`
+    nor `incomplete`.
     """
 
     def meps(counter: str) -> int:
@@ -189,7 +192,12 @@ def accounts(totals: Reading, balance: Balance, next_mep: int, packing: int) -> 
         "discarded": "meps_discarded",
     }
     found = {fate: meps(counter) for fate, counter in told.items()}
-    if any(NOT_WRITTEN in unit for unit in totals.values()):
+    if sink != "user":
+        lost = [unprocessed(unit) for unit in totals.values()]
+        found["not_processed"] = sum(each.meps for each in lost)
+        found["incomplete"] -= sum(each.incomplete for each in lost)
+        found["built"] -= sum(each.meps - each.incomplete for each in lost)
+    if sink == "file":
         found["not_written"] = meps(NOT_WRITTEN)
         found["incomplete"] -= meps(INCOMPLETE_NOT_WRITTEN)
         found["built"] -= meps(NOT_WRITTEN) - meps(INCOMPLETE_NOT_WRITTEN)

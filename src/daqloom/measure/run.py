@@ -430,13 +430,18 @@ def _result(
         found["node_throughput_bps"] = found["throughput_bps"] / scenario.readouts(units)
     found |= {
         "events_accounted": accounts(
-            reading(control), run.balance(), run.next_mep, scenario.event.packing
+            reading(control),
+            run.balance(),
+            run.next_mep,
+            scenario.event.packing,
+            scenario.measure.sink,
         ),
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],
     }
-    if (not_written := found["events_accounted"].get("not_written")) is not None:
-        found["events_not_written"] = not_written
+    for fate in ("not_processed", "not_written"):
+        if fate in found["events_accounted"]:
+            found[f"events_{fate}"] = found["events_accounted"][fate]
     first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
     if any(first):
         found["first_event_s"] = max(first)
@@ -478,7 +483,7 @@ def children_s() -> float:
 
 def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> list[str]:
     """Return warnings about the numbers of a result."""
-    told = list(lost_events(reading(control), scenario.event.packing))
+    told = list(lost_events(reading(control), scenario.event.packing, scenario.measure.sink))
     told += unfinished_files(scenario)
     told += [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"

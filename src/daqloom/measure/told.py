@@ -33,6 +33,8 @@ def failures(result: Result) -> Iterator[str]:
     accounts = result.metrics.get("events_accounted")
     if isinstance(accounts, Mapping):
         ended = sum(events for fate, events in accounts.items() if fate != "begun")
+        if negative := [fate for fate, events in accounts.items() if events < 0]:
+            yield f"{negative[0]} is {accounts[negative[0]]:,} events: they were not counted right"
         if ended != accounts["begun"]:
             yield (
                 f"{ended:,} events were accounted for, and only {accounts['begun']:,} were begun: "
@@ -42,7 +44,15 @@ def failures(result: Result) -> Iterator[str]:
         yield f"{lost:,.0f} events were not written: the recording is incomplete"
 
 
-FATES = ("incomplete", "dropped", "discarded", "not_written", "unfinished", "skipped")
+FATES = (
+    "incomplete",
+    "dropped",
+    "discarded",
+    "not_processed",
+    "not_written",
+    "unfinished",
+    "skipped",
+)
 
 
 def fates(result: Result) -> Iterator[str]:

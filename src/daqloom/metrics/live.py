@@ -14,11 +14,21 @@ LIVE: tuple[Metric, ...] = (
         "Fate of each event over the whole run: of those `begun`, up to the last one granted by a "
         "builder unit, `built`, `incomplete` (delivered with fragments missing), `dropped` "
         "(because incomplete, or because nothing of them came), `discarded` (the output buffer was "
-        "full, or a lost readout unit had not announced them), `not_written` (built, complete or "
+        "full, or a lost readout unit had not announced them), `not_processed` (built, complete or "
+        "not, and lost with a killed builder unit before its sink had processed them; not with "
+        '`sink = "user"`, whose consumer keeps the buffer), `not_written` (built, complete or '
         'not, and not written, or without some sources: `sink = "file"`), `unfinished` (granted by '
         "a builder unit that was then lost), `skipped` (not known to be granted by any builder "
         "unit: it was lost before, or its machine was lost with the counters since its last "
         "heartbeat).",
+        measure=BUILDERS,
+    ),
+    Metric(
+        "events_not_processed",
+        "events",
+        "events not processed",
+        "Events built and then lost with a killed builder unit before its sink had processed them, "
+        "over the whole run. `events_built` has them.",
         measure=BUILDERS,
     ),
     Metric(

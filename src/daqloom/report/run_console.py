@@ -70,8 +70,9 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
             for task in (ended, stopped, shown):
                 task.cancel()
             await asyncio.gather(shown, return_exceptions=True)
-        packing = scenario.event.packing
-        for sentence in (*lost_events(reading(control), packing), *unfinished_files(scenario)):
+        packing, sink = scenario.event.packing, scenario.measure.sink
+        lost = lost_events(reading(control), packing, sink)
+        for sentence in (*lost, *unfinished_files(scenario)):
             print(f"daqloom: {sentence}", file=sys.stderr)
 
 
