@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate import latency
+from daqloom.simulate.memory import check_memory
 from daqloom.simulate.run import Engine, Ran, SimulationError, check_books, cost, run_engine
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def simulate_fabric(
     after the warm-up. With `timeline` it carries what figures draw of it, `series.phases` of linear
     shifting and `series.events` of DAQPIPE; see `daqloom.timeline`.
 
-    Raises ScenarioError where fabric, nodes, routes and buffers do not fit together,
+    Raises ScenarioError where fabric, nodes, routes and buffers do not fit together, or not into
+    the machine's memory,
     SimulationError for a deadlock; after Ctrl-C `StoppedError`, with the result of
     the time simulated until then. Losses that block the event builder for good are
     a warning.
@@ -85,6 +87,7 @@ def simulate_fabric(
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
     system = fabric_system(scenario)
+    check_memory(scenario, system.nodes)
     _check_paths(scenario, system)
     try:
         run = _protocol_run(scenario, system, seed)

@@ -14,6 +14,7 @@ from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import TIME
+from daqloom.simulate.memory import check_memory
 
 if TYPE_CHECKING:
     from daqloom._engine import FabricReport, Links, RackReport
@@ -47,10 +48,9 @@ def simulate(
 
     Same scenario, seed and version: the same metrics, bit for bit.
 
-    Raises ScenarioError for what the engine refuses, SimulationError for files that cannot be
-    written;
-    after Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are
-    complete in that case too.
+    Raises ScenarioError for what the engine refuses or the machine's memory does not hold,
+    SimulationError for files that cannot be written; after Ctrl-C `StoppedError`, with the result of
+    the time simulated until then. Files are complete in that case too.
     """
     from daqloom import _engine
     from daqloom.simulate import latency
@@ -60,6 +60,7 @@ def simulate(
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
     duration_s = scenario.run.duration
+    check_memory(scenario)
     try:
         rack = _engine.Rack(rack_config(scenario, seed))
         if pcap or trace:

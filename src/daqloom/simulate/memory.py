@@ -1,0 +1,76 @@
+"""Memory that a simulation takes, estimated before it begins.
+
+What grows without bound is the state of each pair of a readout and a builder unit, and the events
+that wait at an overloaded rack. Bytes are those of the engine's structures, measured; see the test.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.quantities import SIZE
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+
+CONNECTION_BYTES = 1420
+"""A TCP connection of a rack, idle: both ends."""
+SHIFT_PAIR_BYTES, SHIFT_MFP_BYTES = 300, 230
+"""A queue pair of linear shifting, and each of its MFPs in a phase."""
+PAIR_BYTES = 60
+"""A queue pair of DAQPIPE or of flows."""
+WAITING_EVENT_BYTES = 64
+"""An event that no builder unit has begun."""
+LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
+"""Of the container (cgroup v2)."""
+
+
+def check_memory(scenario: Scenario, nodes: int = 0) -> None:
+    """Raise ScenarioError where the simulation would need more memory than the machine has.
+
+    `nodes`: number of hosts with a unit, on a fabric.
+    """
+    needed, has = needed_bytes(scenario, nodes), machine_bytes()
+    if needed > has:
+        pairs = _pairs(scenario, nodes)
+        raise ScenarioError(
+            f"{scenario.name}: the simulation needs about {SIZE.format(float(f'{needed:.2g}'))} of "
+            f"memory for {pairs:,} connections, and this machine has "
+            f"{SIZE.format(float(f'{has:.2g}'))}; use fewer units or a shorter run"
+        )
+
+
+def needed_bytes(scenario: Scenario, nodes: int = 0) -> int:
+    """Return the estimate: of all pairs of units, and of the events that wait."""
+    pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
+    if protocol == "pull":
+        return round(CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting_events(scenario))
+    if protocol == "shift":
+        mfps = scenario.readout.streams * scenario.building.meps_per_phase
+        return pairs * (SHIFT_PAIR_BYTES + mfps * SHIFT_MFP_BYTES)
+    return pairs * PAIR_BYTES
+
+
+def _pairs(scenario: Scenario, nodes: int) -> int:
+    if scenario.building.protocol == "pull":
+        return scenario.readout.units * scenario.builders.units
+    return scenario.readouts(nodes) * scenario.builder_units(nodes)
+
+
+def _waiting_events(scenario: Scenario) -> float:
+    """Return the number of events at the end that come faster than the builders' links carry."""
+    links = scenario.network.links
+    carried_hz = links.access.rate * scenario.builders.units / (8 * scenario.event.size)
+    return max(0.0, scenario.event.rate - carried_hz) * scenario.run.duration
+
+
+def machine_bytes() -> int:
+    """Return the memory of this machine, or what its container may use of it."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(physical, int(LIMIT_FILE.read_text()))
+    except (OSError, ValueError):  # no such file, or "max"
+        return physical

@@ -1,0 +1,101 @@
+"""A simulation that would not fit into the machine's memory is refused with the estimate."""
+
+import subprocess
+import sys
+
+import pytest
+from small_fabrics import small
+
+from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import load as load_scenario
+from daqloom.simulate import memory
+from daqloom.simulate.memory import machine_bytes, needed_bytes
+
+LEAST_SHARE, MOST_SHARE = 0.6, 1.6
+GROWTH = """
+import resource, sys
+from daqloom.scenario import load
+from daqloom.simulate import simulate
+from daqloom.simulate.fabric import simulate_fabric
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def run(units):
+    scenario = load(sys.argv[1], [*sys.argv[3:], *(each.format(units) for each in KEYS)])
+    (simulate if scenario.is_rack else simulate_fabric)(scenario)
+
+KEYS = sys.argv[2].split(";")
+run(24)
+before = peak()
+run(600)
+print(peak() - before)
+"""
+"""Prints how much more memory a large system takes than a small one."""
+
+FABRIC = [
+    "network.shape=fat-tree",
+    "network.leaves=25",
+    "network.spines=4",
+    "network.hosts_per_leaf=24",
+    "network.switch.radix=60",
+    "network.links.rate=HDR",
+    "event.groups=[]",
+    "run.duration=10 us",
+    "run.warmup=1 us",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "overrides"),
+    [
+        (
+            "atlas-lab",
+            "readout.units={0};builders.units={0}",
+            ["run.duration=10 us", "run.warmup=1 us"],
+        ),
+        ("lhcb-500", "readout.units={0}", [*FABRIC, "event.rate=0 Hz"]),
+        (
+            "lhcb-500",
+            "readout.units={0}",
+            [*FABRIC, "event.rate=0 Hz", "building.meps_per_phase=3", "readout.streams=2"],
+        ),
+        ("daqpipe-fattree72", "readout.units={0}", FABRIC),
+    ],
+)
+def test_the_estimate_is_what_the_engine_takes(name: str, keys: str, overrides: list[str]) -> None:
+    scenario = load_scenario(name, [*overrides, *(key.format(600) for key in keys.split(";"))])
+    command = [sys.executable, "-c", GROWTH, name, keys, *overrides]
+    grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert LEAST_SHARE * grown < needed_bytes(scenario, 600) < MOST_SHARE * grown
+
+
+def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
+    rack = load_scenario(
+        "atlas-lab", ["event.rate=100 MHz", "event.size=48 B", "run.duration=10 s"]
+    )
+    idle = rack.with_overrides(["event.rate=1 MHz"])
+    # 32 links of 25 Gb/s carry 32 × 25e9 / (8 × 48) = 2.083 GHz of such events.
+    assert needed_bytes(rack) == needed_bytes(idle)
+    flooded = rack.with_overrides(["event.size=4800 B"])  # 20.83 MHz
+    waiting = (100e6 - 32 * 25e9 / (8 * 4800)) * 10
+    assert needed_bytes(flooded) - needed_bytes(idle) == pytest.approx(64 * waiting)
+
+
+@pytest.mark.parametrize("scenario", [load_scenario("small-rack"), small()])
+def test_what_does_not_fit_is_refused_with_the_estimate(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 1000)
+    with pytest.raises(ScenarioError, match=r"needs about .*B of memory .* this machine has 1 kB"):
+        scenario.simulate()
+
+
+def test_a_container_has_less_memory_than_its_machine(tmp_path, monkeypatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(memory, "LIMIT_FILE", limit)
+    whole = machine_bytes()
+    limit.write_text("max\n")
+    assert machine_bytes() == whole
+    limit.write_text("4096\n")
+    assert machine_bytes() == 4096
