@@ -22,21 +22,22 @@ def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 def run(units):
-    scenario = load(sys.argv[1], [*sys.argv[3:], *(each.format(units) for each in KEYS)])
+    scenario = load(sys.argv[1], [*sys.argv[4:], *(each.format(units) for each in KEYS)])
     (simulate if scenario.is_rack else simulate_fabric)(scenario)
 
-KEYS = sys.argv[2].split(";")
+KEYS, UNITS = sys.argv[2].split(";"), int(sys.argv[3])
 run(24)
 before = peak()
-run(600)
+run(UNITS)
 print(peak() - before)
 """
 """Prints how much more memory a large system takes than a small one."""
 
 FABRIC = [
     "network.shape=fat-tree",
-    "network.leaves=25",
+    "network.leaves=50",
     "network.spines=4",
+    "network.spine_links=1",
     "network.hosts_per_leaf=24",
     "network.switch.radix=60",
     "network.links.rate=HDR",
@@ -47,27 +48,31 @@ FABRIC = [
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "overrides"),
+    ("name", "keys", "units", "overrides"),
     [
         (
             "atlas-lab",
             "readout.units={0};builders.units={0}",
+            400,
             ["run.duration=10 us", "run.warmup=1 us"],
         ),
-        ("lhcb-500", "readout.units={0}", [*FABRIC, "event.rate=0 Hz"]),
+        ("lhcb-500", "readout.units={0}", 500, [*FABRIC, "event.rate=0 Hz"]),
         (
             "lhcb-500",
             "readout.units={0}",
+            300,
             [*FABRIC, "event.rate=0 Hz", "building.meps_per_phase=3", "readout.streams=2"],
         ),
-        ("daqpipe-fattree72", "readout.units={0}", FABRIC),
+        ("daqpipe-fattree72", "readout.units={0}", 1200, FABRIC),
     ],
 )
-def test_the_estimate_is_what_the_engine_takes(name: str, keys: str, overrides: list[str]) -> None:
-    scenario = load_scenario(name, [*overrides, *(key.format(600) for key in keys.split(";"))])
-    command = [sys.executable, "-c", GROWTH, name, keys, *overrides]
+def test_the_estimate_is_what_the_engine_takes(
+    name: str, keys: str, units: int, overrides: list[str]
+) -> None:
+    scenario = load_scenario(name, [*overrides, *(key.format(units) for key in keys.split(";"))])
+    command = [sys.executable, "-c", GROWTH, name, keys, str(units), *overrides]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert LEAST_SHARE * grown < needed_bytes(scenario, 600) < MOST_SHARE * grown
+    assert LEAST_SHARE * grown < needed_bytes(scenario, units) < MOST_SHARE * grown
 
 
 def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:

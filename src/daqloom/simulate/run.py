@@ -49,8 +49,8 @@ def simulate(
     Same scenario, seed and version: the same metrics, bit for bit.
 
     Raises ScenarioError for what the engine refuses or the machine's memory does not hold,
-    SimulationError for files that cannot be written; after Ctrl-C `StoppedError`, with the result of
-    the time simulated until then. Files are complete in that case too.
+    SimulationError for files that cannot be written; after Ctrl-C `StoppedError`, with the result
+    of the time simulated until then. Files are complete in that case too.
     """
     from daqloom import _engine
     from daqloom.simulate import latency
