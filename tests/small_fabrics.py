@@ -6,6 +6,7 @@ from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.loaded import override
 
 SMALL = {
     "network.leaves": 2,
@@ -23,13 +24,13 @@ SMALL = {
 """Four nodes that push 100 full packets to each other."""
 
 
-INFINIBAND = Scenario().with_overrides({"network.technology": "infiniband"})
+INFINIBAND = override(Scenario(), {"network.technology": "infiniband"})
 """The default of a fabric: linear shifting on LHCb's fat tree."""
 
 
 def small(**changes: object) -> Scenario:
     more = {key.replace("__", "."): value for key, value in changes.items()}
-    return INFINIBAND.with_overrides(SMALL).with_overrides(more)  # a choice drops what it excludes
+    return override(override(INFINIBAND, SMALL), more)  # a choice drops what it excludes
 
 
 def metrics(result: Result) -> dict[str, float]:
@@ -96,7 +97,8 @@ def ring(folder: Path) -> Scenario:
             )
         tables.append("3 valid lids dumped")
     (folder / "opensm-lfts.dump").write_text("\n".join(tables) + "\n")
-    return INFINIBAND.with_overrides(
+    return override(
+        INFINIBAND,
         {
             "network.shape": "imported",
             "network.dumps": str(folder),
@@ -105,7 +107,7 @@ def ring(folder: Path) -> Scenario:
             "readout.streams": 1,
             "building.barrier": "none",
             "run.duration": "10 ms",
-        }
+        },
     )
 
 

@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import daqloom
+from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.shipped import shipped
 from daqloom.study.file import load_study
 from daqloom.study.program import tasks
+from daqloom.topology.loaded import load, override
 
 FILE = Path(__file__).parent / "data" / "snapshot.json"
 
@@ -94,12 +95,12 @@ takes too long, of fewer nodes and smaller MFPs, and of all nodes for a moment."
 
 def of_scenario(name: str) -> dict[str, dict[str, Any]]:
     """Return the metrics of a scenario, by method and name."""
-    system = daqloom.load(name)
+    system = load(name)
     found = {}
     with suppress(ScenarioError):  # flows have no closed form
-        found["analyse"] = _numbers(system.analyse())
+        found["analyse"] = _numbers(methods.analyse(system))
     for run, overrides in RUNS[name].items():
-        found[run] = _numbers(system.with_overrides(overrides).simulate(seed=SEED))
+        found[run] = _numbers(methods.simulate(override(system, overrides), seed=SEED))
     return found
 
 

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 import daqloom
 import daqloom.scenario
+from daqloom import methods
 from daqloom.analyse.bdp import bandwidth_delay
 from daqloom.analyse.condition import first_failing
 from daqloom.analyse.framing import framing
 from daqloom.analyse.incast import incast
 from daqloom.result import Result
+from daqloom.topology.loaded import load
 
 
 def atlas(*overrides: str) -> Result:
-    return daqloom.load("atlas-lab", overrides).analyse()
+    return methods.analyse(load("atlas-lab", overrides))
 
 
 def peak(result: Result, formula: str) -> Any:
@@ -161,9 +163,9 @@ def test_a_window_smaller_than_the_reply_limits_what_is_under_way() -> None:
 def test_requests_that_are_credited_limit_what_is_under_way() -> None:
     # 8 of 64 fragments of 31 250 B: 22 frames each, 31 250 B and 22 headers of 52 + 18 B.
     def rack(**changes: object) -> Result:
-        return daqloom.load(
-            "incast-rack", {k.replace("__", "."): v for k, v in changes.items()}
-        ).analyse()
+        return methods.analyse(
+            load("incast-rack", {k.replace("__", "."): v for k, v in changes.items()})
+        )
 
     fragment = 31_250 + 22 * 70
     assert rack().analysis["incast"]["windows_bytes"] == 64 * fragment
@@ -178,7 +180,7 @@ def test_requests_that_are_credited_limit_what_is_under_way() -> None:
 
 
 def test_the_margin_of_the_incast_rule_is_buffer_and_pipe_less_windows() -> None:
-    rack = daqloom.load("incast-rack").analyse()
+    rack = methods.analyse(load("incast-rack"))
     rule = rack.analysis["incast"]
     margin = rule["bdp_bytes"] + rule["buffer_bytes"] - rule["windows_bytes"]
     assert rack.metric("incast_margin_bytes") == pytest.approx(margin)
@@ -188,7 +190,7 @@ def test_the_margin_of_the_incast_rule_is_buffer_and_pipe_less_windows() -> None
 
 @pytest.mark.parametrize("name", ["atlas-lab", "atlas-hllhc", "small-rack"])
 def test_every_preset_is_analysed(name: str) -> None:
-    result = daqloom.load(name).analyse()
+    result = methods.analyse(load(name))
     assert result.method == "analyse"
     assert result.seed is None
     assert Result.from_json(result.to_json()).to_dict() == result.to_dict()
@@ -219,7 +221,7 @@ def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
     overhead: bool,
 ) -> None:
     try:
-        scenario = daqloom.load(
+        scenario = load(
             "atlas-lab",
             {
                 "event.size": f"{size} B",
@@ -238,7 +240,7 @@ def test_no_scenario_that_can_be_loaded_is_beyond_the_formulas(
         )
     except daqloom.scenario.ScenarioError:
         assume(False)
-    result = scenario.analyse()
+    result = methods.analyse(scenario)
     held = result.metric("buffer_peak_bytes.tor")
     assert held is not None
     assert held >= 0

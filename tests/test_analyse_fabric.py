@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from small_fabrics import daqpipe, metrics, ring, small, way_s
 
+from daqloom import methods
 from daqloom.analyse.fabric_barrier import barrier
 from daqloom.analyse.fabric_link import Link
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_slowest import Chance, Delay
 from daqloom.analyse.fabric_traffic import traffic
-from daqloom.scenario import Scenario, ScenarioError, load, presets
+from daqloom.scenario import Scenario, ScenarioError, presets
+from daqloom.topology.loaded import load, override
 from daqloom.topology.shift_check import check_shift
 from daqloom.topology.system import fabric_system
 
@@ -145,7 +147,7 @@ def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:
 
 def test_a_phase_is_a_write_and_its_acknowledge() -> None:
     scenario = small(building__barrier="ideal")
-    found = metrics(scenario.analyse())
+    found = metrics(methods.analyse(scenario))
     # Through three switches there and back, an update of 8 B for each packet; of four phases one is
     # a copy that takes no time, one stays on the leaf for everybody but one of each leaf.
     there = wire_s(MFP_WIRE + 100 * 8) + way_s(3, 64)
@@ -154,13 +156,13 @@ def test_a_phase_is_a_write_and_its_acknowledge() -> None:
     assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"])
     assert found["node_throughput_bps"] == pytest.approx(8 * 409_600 / found["phase_s"])
     assert found["barrier_s.releasing"] == 0
-    assert scenario.analyse().warnings == []
+    assert methods.analyse(scenario).warnings == []
 
 
 def test_messages_and_polling_add_to_a_phase() -> None:
-    free = metrics(small(building__barrier="ideal").analyse())
+    free = metrics(methods.analyse(small(building__barrier="ideal")))
     costs = {"hosts__message_cost": "100 ns", "hosts__polling_delay": "300 ns"}
-    paid = metrics(small(building__barrier="ideal", **costs).analyse())
+    paid = metrics(methods.analyse(small(building__barrier="ideal", **costs)))
     assert paid["phase_s"] - free["phase_s"] == pytest.approx(3 / 4 * 400e-9)
     # A node sends and takes in an MFP, sizes and places, three times in a round of four phases.
     assert paid["processor_share"] == pytest.approx(3 / 4 * 6 * 100e-9 / paid["phase_s"])
@@ -168,8 +170,8 @@ def test_messages_and_polling_add_to_a_phase() -> None:
 
 def test_the_largest_node_dictates_the_phase() -> None:
     groups = [{"sources": 1, "share": 0.4}, {"sources": 3, "share": 0.6}]
-    even = metrics(small(building__barrier="ideal").analyse())
-    uneven = metrics(small(building__barrier="ideal", event__groups=groups).analyse())
+    even = metrics(methods.analyse(small(building__barrier="ideal")))
+    uneven = metrics(methods.analyse(small(building__barrier="ideal", event__groups=groups)))
     # 1.6 times the mean: 655 360 B are 160 packets.
     longer = wire_s(160 * (4096 + 26 + 8) - 100 * (4096 + 26 + 8))
     # In one of the three phases it stays on its leaf, where all others wait for who does not.
@@ -182,18 +184,20 @@ def test_the_largest_node_dictates_the_phase() -> None:
 
 
 def test_dummies_cost_their_share() -> None:
-    full = metrics(small(building__barrier="ideal", hosts__local_rate="200 Gb/s").analyse())
+    full = metrics(methods.analyse(small(building__barrier="ideal", hosts__local_rate="200 Gb/s")))
     found = metrics(
-        small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3).analyse()
+        methods.analyse(
+            small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3)
+        )
     )
     assert found["dummy_share"] == 1 / 4
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
 
 
 def test_flows_on_one_link_take_their_sum() -> None:
-    free = small(building__barrier="ideal").analyse()
+    free = methods.analyse(small(building__barrier="ideal"))
     scenario = small(building__barrier="ideal", network__spines=1)
-    found = scenario.analyse()
+    found = methods.analyse(scenario)
     # In phase 2 of 4 both nodes of a leaf send to the other leaf, by one cable.
     assert found.analysis["schedule"]["conflicting"] == 1
     assert found.analysis["schedule"]["worst_flows"] == 2
@@ -218,7 +222,7 @@ def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
 
 
 def test_a_slower_source_sets_the_rate() -> None:
-    found = metrics(small(event__rate="20 MHz").analyse())
+    found = metrics(methods.analyse(small(event__rate="20 MHz")))
     assert found["event_rate_hz"] == found["event_rate_bound_hz"] == 20e6
     assert found["phase_s"] == pytest.approx(4096 / 20e6)
     assert "barrier_s.waiting" not in found  # where they wait, no formula says
@@ -227,7 +231,7 @@ def test_a_slower_source_sets_the_rate() -> None:
 def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     # Room for three events of 4 · 409 600 B, each kept for 5 ms, on each of four nodes.
     buffer = {"builders__buffer": "5 MB", "builders__processing": [{"mean": "5 ms"}]}
-    found = metrics(small(building__barrier="ideal", **buffer).analyse())
+    found = metrics(methods.analyse(small(building__barrier="ideal", **buffer)))
     assert found["event_rate_hz"] == pytest.approx(4096 * 4 * 3 / 5e-3)
     assert "phase_s" not in found
 
@@ -242,7 +246,7 @@ def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     ],
 )
 def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str, object]) -> None:
-    found = small(building__barrier="ideal", **limit).analyse()
+    found = methods.analyse(small(building__barrier="ideal", **limit))
     ways = way_s(3, 64) + way_s(3, 30) + wire_s(30)
     phase = 3 / 4 * (8 * 409_600 / 50e9 + ways)
     assert found.metric("node_throughput_bps") == pytest.approx(8 * 409_600 / phase, rel=1e-9)
@@ -251,7 +255,7 @@ def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str
 
 
 def test_without_a_barrier_it_says_that_it_is_a_bound() -> None:
-    loose = small(building__barrier="none").analyse()
+    loose = methods.analyse(small(building__barrier="none"))
     assert any("bounds" in sentence for sentence in loose.warnings)
     assert not loose.analysis["phase"]["valid"]
     assert loose.metric("barrier_rate_hz") is None
@@ -265,9 +269,9 @@ def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
     for window, meps in {"20 us": 1, "34 us": 2, "16 us": 0}.items():
         scenario = small(building__change="window", building__window=window, building__grace="1 us")
         if not meps:
-            assert scenario.analyse().metric("event_rate_hz") == 0
+            assert methods.analyse(scenario).metric("event_rate_hz") == 0
             continue
-        found = metrics(scenario.analyse())
+        found = metrics(methods.analyse(scenario))
         assert found["phase_s"] == pytest.approx(float(window.split()[0]) * 1e-6)
         assert found["event_rate_hz"] == pytest.approx(4096 * meps / found["phase_s"], rel=0.05)
 
@@ -277,7 +281,7 @@ def test_a_grace_period_shorter_than_the_way_is_told() -> None:
         scenario = small(
             building__change="window", building__window="20 us", building__grace=grace, **more
         )
-        return scenario.analyse().analysis["window"].get("failing")
+        return methods.analyse(scenario).analysis["window"].get("failing")
 
     assert failing("3 us") is None
     assert failing("0 s") is None  # no write begins that could not end by the link's rate
@@ -292,7 +296,7 @@ def message_s(count: int) -> float:
 
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
-    result = daqpipe(readout__units=1).analyse()
+    result = methods.analyse(daqpipe(readout__units=1))
     found = metrics(result)
     told, asked = message_s(32 + 46), message_s(32 + 8 + 46)
     written = message_s(MFP_WIRE)
@@ -304,7 +308,7 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
 
 
 def test_more_credits_are_bound_by_the_link() -> None:
-    found = daqpipe(readout__units=1, building__credits=8).analyse()
+    found = methods.analyse(daqpipe(readout__units=1, building__credits=8))
     assert found.analysis["event"]["limit"] == "host_link"
     assert found.metric("throughput_bps") == pytest.approx(
         200e9 * 409_600 / (MFP_WIRE + 30 + 16), rel=1e-9
@@ -312,7 +316,7 @@ def test_more_credits_are_bound_by_the_link() -> None:
 
 
 def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
-    found = daqpipe(building__slot="50 us", builders__folded=True).analyse()
+    found = methods.analyse(daqpipe(building__slot="50 us", builders__folded=True))
     assert found.metric("event_rate_hz") == pytest.approx(4 * 4096 / (3 * 50e-6))
     assert found.analysis["event"]["limit"] == "time_slots"
 
@@ -322,7 +326,7 @@ def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
 
 @pytest.mark.parametrize("name", ["lhcb-run3-test", "lhcb-run3", "lhcb-500", "daqpipe-cluster64"])
 def test_every_part_bounds_the_rate(name: str) -> None:
-    result = load(name).analyse()
+    result = methods.analyse(load(name))
     bounds = result.analysis["rate_bounds_hz"]
     assert result.metric("event_rate_bound_hz") == min(bounds.values())
     assert 0 < (result.metric("event_rate_hz") or 0) <= min(bounds.values()) * (1 + 1e-9)
@@ -340,7 +344,7 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
     ]
     code = (
         "import sys\n"
-        "from daqloom.scenario import load\n"
+        "from daqloom import load\n"
         f"for name in {fabrics}: load(name).analyse()\n"
         "heavy = {'scipy', 'networkx', 'xarray', 'matplotlib', 'daqloom._engine'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
@@ -358,24 +362,24 @@ def test_the_same_fabric_is_cabled_once() -> None:
         "network.links.delay": "200 ns",
         "hosts.message_cost": "1 us",
     }
-    assert traffic(scenario.with_overrides(other)) is first
-    assert traffic(scenario.with_overrides({"network.hosts_per_leaf": 20})) is not first
+    assert traffic(override(scenario, other)) is first
+    assert traffic(override(scenario, {"network.hosts_per_leaf": 20})) is not first
 
 
 def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="nothing limits its rate"):
-        small(readout__units=1).analyse()
+        methods.analyse(small(readout__units=1))
     with pytest.raises(
         ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
     ):
-        small(readout__units=5).analyse()
+        methods.analyse(small(readout__units=5))
     with pytest.raises(ScenarioError, match="groups have 3 sources"):
-        small(event__groups=[{"sources": 3, "share": 1}]).analyse()
+        methods.analyse(small(event__groups=[{"sources": 3, "share": 1}]))
     scenario = ring(tmp_path)
     lost = tmp_path / "opensm-lfts.dump"
     lost.write_text(lost.read_text().replace("0x000c 002", "0x000c 000"))
     with pytest.raises(ScenarioError, match="pairs of nodes have no path"):
-        scenario.analyse()
+        methods.analyse(scenario)
 
 
 def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
@@ -389,6 +393,6 @@ def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
         "the ends of 1 cable have different speeds; the slower one is used" in n for n in notes
     )
     assert (
-        scenario.with_overrides({"network.links.rate": "HDR"}).analyse().warnings[: len(notes)]
+        methods.analyse(override(scenario, {"network.links.rate": "HDR"})).warnings[: len(notes)]
         == notes
     )

@@ -1,12 +1,13 @@
 """The arrows of the architecture, checked from the include and import lines.
 
 engine:  what engine/CMakeLists.txt says of each folder, and everything ← bindings
-python:  scenario ← topology ← {analyse, simulate, measure, data} ← study ← report ← cli
+python:  scenario ← topology ← {analyse, simulate, measure, faults} ← study ← report ← cli
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -39,69 +40,27 @@ WORLDLY = re.compile(
     r"condition_variable|semaphore|latch|barrier|atomic|coroutine"
 )
 
-# What a part of src/daqloom may import, besides itself. `__init__` is the facade over all of it.
-FOUNDATION = {"scenario", "result", "metrics", "output"}
-TOPOLOGY = FOUNDATION | {"topology"}
-DRAWN_IN_TIME = TOPOLOGY | {"timeline"}
-METHODS = {"analyse", "simulate", "measure"}
-COMMAND = (
-    TOPOLOGY
-    | METHODS
-    | {"study", "report", "console", "columns"}
-    | {"cli_app", "cli_complete", "cli_options", "cli_store"}
+# The parts of src/daqloom from below: each may import those of the lines above its own, and
+# nothing beside it. `__init__` is the facade over all but the command line.
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("version", "enumerations", "columns", "output", "notebook", "buffers"),
+    ("metrics",),
+    ("result_rows",),
+    ("result",),
+    ("scenario",),
+    ("topology",),
+    ("timeline", "data"),
+    ("analyse", "simulate", "measure", "faults"),
+    ("methods",),
+    ("study",),
+    ("system",),
+    ("report",),
+    ("cli",),
 )
-PYTHON: dict[str, set[str]] = {
-    "scenario": set(),
-    "metrics": set(),
-    "output": set(),
-    "result": {"metrics"},
-    "topology": FOUNDATION,
-    "analyse": TOPOLOGY,
-    "timeline": TOPOLOGY,
-    "enumerations": set(),
-    "simulate": DRAWN_IN_TIME | {"_engine", "enumerations"},
-    "measure": DRAWN_IN_TIME | {"_engine", "enumerations", "data"},
-    "data": TOPOLOGY | {"_engine"},
-    "buffers": {"_engine"},
-    "study": TOPOLOGY | METHODS,
-    "columns": set(),
-    "result_rows": {"metrics", "result"},
-    "notebook": FOUNDATION | {"result_rows"},
-    "report": TOPOLOGY | METHODS | {"study", "columns"},
-    "console": FOUNDATION | METHODS | {"study", "report", "columns", "result_rows"},
-    "cli_app": set(),
-    "cli_complete": FOUNDATION,
-    "cli_options": FOUNDATION | {"cli_complete"},
-    "cli_store": {"study", "report"},
-    "cli_fabric_options": COMMAND,
-    "cli_topology": COMMAND | {"cli_fabric_options"},
-    "cli_data_check": COMMAND | {"data"},
-    "cli_data_recover": COMMAND | {"data"},
-    "cli_data": COMMAND | {"data", "cli_data_check", "cli_data_recover"},
-    **dict.fromkeys(
-        ("cli_study", "cli_compare", "cli_conclude", "cli_report", "cli_measure", "cli_doctor"),
-        COMMAND,
-    ),
-    "cli": COMMAND
-    | {
-        "cli_study",
-        "cli_topology",
-        "cli_report",
-        "cli_compare",
-        "cli_conclude",
-        "cli_measure",
-        "cli_doctor",
-        "cli_data",
-    },
-}
+HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 
-# The one way up: `load("atlas-lab").simulate()` hands the scenario to a method. Such an import must
-# stand inside the function (or under TYPE_CHECKING), so that loading a scenario loads no method. A
-# fabric tells how long a run of it lasts, where its file does not say.
-FLUENT: dict[str, set[str]] = {
-    **dict.fromkeys(("scenario/models.py",), METHODS | {"result", "topology", "notebook"}),
-    "result.py": {"notebook"},
-}
+# The parts that know the engine.
+ENGINE_USERS = {"simulate", "measure", "data", "buffers"}
 
 
 def includes(text: str) -> Iterator[str]:
@@ -137,51 +96,81 @@ def is_test(path: str) -> bool:
     return path.endswith(("_test.cpp", "_bench.cpp", "_fuzz.cpp"))
 
 
-def imports(module: tuple[str, ...], text: str) -> Iterator[tuple[str, bool]]:
-    """Parts of daqloom that a module imports, relative ones resolved, and whether at its top level.
-
-    `module` is the module's package path inside daqloom, `("scenario",)` for
-    `daqloom/scenario/models.py`.
-    """
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
+def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
+    """Modules of daqloom that the file at `path` (relative to src/daqloom/) imports, at its top, in
+    a function or for a type checker, each with the name that it takes from there."""
+    package = path.split("/")[:-1]
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            here = ["daqloom", *module][: len(module) + 2 - node.level] if node.level else []
+            here = ["daqloom", *package][: len(package) + 2 - node.level] if node.level else []
             there = node.module.split(".") if node.module else []
             names = [[*here, *there, alias.name] for alias in node.names]
         else:
             continue
-        at_top = node in tree.body
-        yield from ((name[1], at_top) for name in names if name[0] == "daqloom" and len(name) > 1)
+        yield from (tuple(name[1:]) for name in names if name[0] == "daqloom")
 
 
-def python_violations(path: str, text: str, parts: set[str]) -> list[str]:
+def python_violations(path: str, text: str) -> list[str]:
     """Why the file at `path` (relative to src/daqloom/) may not import what it imports.
 
-    `parts` are the names that exist as modules of daqloom: `from daqloom import load` names none.
+    `from daqloom import load` names no part: only the command line may, above the facade.
     """
-    *package, file = path.split("/")
-    part = package[0] if package else file.removesuffix(".py")
-    if part == "__init__" or part == "__main__":
+    part = path.split("/")[0].removesuffix(".py")
+    if part.startswith("cli_") or part == "console":
+        part = "cli"
+    if part in ("__init__", "__main__"):
         return []
-    if part not in PYTHON:
+    if part not in HEIGHT:
         return [f"daqloom.{part} has no place in the architecture: add it to {Path(__file__).name}"]
-    allowed = PYTHON[part] | {part}
-    return [
-        f"{path} imports daqloom.{name}: {part} may not know {name}"
-        for name, at_top in imports(tuple(package), text)
-        if name in parts - allowed and (at_top or name not in FLUENT.get(path, set()))
-    ]
+    found = []
+    for name in imports(path, text):
+        other = name[0] if name else ""
+        other = "cli" if other.startswith("cli_") or other == "console" else other
+        if other == "_engine":
+            allowed = part in ENGINE_USERS
+        elif other in HEIGHT:
+            allowed = other == part or HEIGHT[other] < HEIGHT[part]
+        else:
+            allowed = part == "cli"
+        if not allowed:
+            found.append(f"{path} imports daqloom.{other}: {part} may not know {other}")
+    return found
 
 
-def python_parts(folder: Path) -> set[str]:
-    return {"_engine"} | {
-        entry.name.removesuffix(".py")
-        for entry in folder.iterdir()
-        if entry.suffix == ".py" or (entry / "__init__.py").exists()
-    }
+def module_of(path: str) -> tuple[str, ...]:
+    """The module in the file at `path` (relative to src/daqloom/)."""
+    parts = path.removesuffix(".py").split("/")
+    return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(texts: Mapping[str, str]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Which module imports which, of files by path, imports that are deferred among them."""
+    paths = {module_of(path): path for path in texts}
+    graph = {}
+    for module, path in paths.items():
+        found = {
+            name if name in paths else name[:-1]
+            for name in imports(path, texts[path])
+            if name[0:1] != ("_engine",)
+        }
+        graph[module] = {name for name in found if name in paths} - {module}
+    return graph
+
+
+def circles(texts: Mapping[str, str]) -> list[str]:
+    """The modules that import one another in a circle, if any do."""
+    try:
+        tuple(TopologicalSorter(import_graph(texts)).static_order())
+    except CycleError as error:
+        return [".".join(("daqloom", *module)) for module in error.args[1]]
+    return []
+
+
+def python_texts() -> dict[str, str]:
+    package = ROOT / "src" / "daqloom"
+    return {p.relative_to(package).as_posix(): p.read_text() for p in package.rglob("*.py")}
 
 
 def test_engine_includes_point_down_only():
@@ -196,15 +185,9 @@ def test_engine_includes_point_down_only():
 
 
 def test_python_imports_point_down_only():
-    package = ROOT / "src" / "daqloom"
-    files = list(package.rglob("*.py"))
-    assert files
-    parts = python_parts(package)
-    violations = [
-        v
-        for p in files
-        for v in python_violations(p.relative_to(package).as_posix(), p.read_text(), parts)
-    ]
+    texts = python_texts()
+    assert len(texts) > 100
+    violations = [v for path, text in texts.items() for v in python_violations(path, text)]
     assert not violations, "\n".join(violations)
 
 
@@ -224,6 +207,28 @@ def test_folders_know_what_the_folders_below_know():
 def test_each_folder_of_the_engine_is_a_target():
     sources = {p.relative_to(ROOT / "engine").parts[0] for p in (ROOT / "engine").rglob("*.cpp")}
     assert sources == set(ENGINE)
+
+
+def test_no_modules_import_one_another():
+    assert circles(python_texts()) == []
+
+
+def test_only_the_scenario_asks_for_classes_of_its_tables():
+    """Methods ask for the choice made, not for the class that describes it."""
+    classes = "|".join(
+        name
+        for path, text in python_texts().items()
+        if path.startswith("scenario/")
+        for name in re.findall(r"^class (\w+)\((?:Part|Tables)\)", text, flags=re.MULTILINE)
+    )
+    asked = re.compile(rf"isinstance\([^()]*,[^()]*\b({classes})\b")
+    assert asked.search("isinstance(system, Scenario)")
+    found = [
+        path
+        for path, text in python_texts().items()
+        if not path.startswith("scenario/") and asked.search(text)
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -260,9 +265,6 @@ def test_checker_accepts_an_allowed_include(path, text):
     assert engine_violations(path, text) == []
 
 
-PARTS = {*PYTHON, "_engine"}
-
-
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -271,28 +273,45 @@ PARTS = {*PYTHON, "_engine"}
         ("scenario/models.py", "from daqloom.simulate import run"),
         ("scenario/models.py", "from ..simulate import run"),
         ("scenario/models.py", "from .. import simulate"),
-        ("scenario/load.py", "def late():\n    from daqloom.simulate import run"),
-        ("scenario/models.py", "def late():\n    from daqloom.report import figure"),
+        ("scenario/load.py", "def late():\n    from daqloom.topology.loaded import load"),
+        ("scenario/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
         ("analyse/triangles.py", "from daqloom._engine import Rack"),
         ("analyse/triangles.py", "from daqloom.simulate import run"),
         ("simulate/run.py", "from daqloom.report import figure"),
+        ("study/sweep.py", "from daqloom import load"),
         ("report/figure.py", "import daqloom.cli"),
         ("misc.py", ""),
     ],
 )
 def test_checker_reports_a_forbidden_import(path, text):
-    assert len(python_violations(path, text, PARTS)) == 1
+    assert len(python_violations(path, text)) == 1
 
 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("cli.py", "from daqloom.report import figure\nfrom .simulate import run"),
+        ("cli/main.py", "from daqloom.report import figure\nfrom daqloom import load"),
         ("simulate/run.py", "from daqloom import _engine\nfrom ..scenario import Scenario"),
         ("simulate/run.py", "from .results import record\nfrom . import results\nimport numpy"),
-        ("scenario/models.py", "def late():\n    from daqloom.simulate import run"),
+        ("system.py", "def late():\n    from daqloom.study.beside import beside"),
         ("__init__.py", "from daqloom.cli import main"),
     ],
 )
 def test_checker_accepts_an_allowed_import(path, text):
-    assert python_violations(path, text, PARTS) == []
+    assert python_violations(path, text) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from daqloom.measure.node import Node",
+        "from daqloom.measure import node",
+        "from . import node",
+        "def late():\n    import daqloom.measure.node",
+        "if TYPE_CHECKING:\n    from daqloom.measure.node import Node",
+    ],
+)
+def test_checker_finds_a_circle(back):
+    texts = {"measure/node.py": "from daqloom.measure.unit import Unit", "measure/unit.py": back}
+    assert set(circles(texts)) == {"daqloom.measure.node", "daqloom.measure.unit"}
+    assert circles(texts | {"measure/unit.py": "import numpy"}) == []

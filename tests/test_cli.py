@@ -9,10 +9,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from daqloom import load
 from daqloom.cli import app
 from daqloom.result import Result
-from daqloom.scenario import Scenario
+from daqloom.system import System
+from daqloom.topology.loaded import load
 
 BAD_INPUT = 2
 FAILED = 1
@@ -183,7 +183,7 @@ def test_an_interrupt_is_one_sentence(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Scenario, "simulate", interrupted)
+    monkeypatch.setattr(System, "simulate", interrupted)
     done = invoke("simulate", "small-rack")
     assert done.exit_code == INTERRUPTED
     assert done.stderr == "daqloom: interrupted; nothing was saved\n"
@@ -210,14 +210,15 @@ def test_running_out_of_memory_is_one_sentence(monkeypatch):
     def exhausted(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(Scenario, "simulate", exhausted)
+    monkeypatch.setattr(System, "simulate", exhausted)
     done = invoke("simulate", "small-rack")
     assert done.exit_code == FAILED
     assert "out of memory" in done.stderr
 
 
 def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
-    def simulated(scenario, **_):
+    def simulated(system, **_):
+        scenario = system.scenario
         return Result(
             scenario=scenario.name,
             scenario_hash=scenario.hash(),
@@ -226,7 +227,7 @@ def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
             metrics={},
         )
 
-    monkeypatch.setattr(Scenario, "simulate", simulated)
+    monkeypatch.setattr(System, "simulate", simulated)
     assert json.loads(invoke("simulate", "small-rack", "--seed", "7", "--json").stdout)["seed"] == 7
 
 
@@ -234,7 +235,7 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Scenario, "analyse", broken)
+    monkeypatch.setattr(System, "analyse", broken)
     assert isinstance(invoke("analyse", "small-rack").exception, ZeroDivisionError)
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from daqloom.cli import app
-from daqloom.scenario import load
+from daqloom.topology.loaded import load
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = (

@@ -12,15 +12,16 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.report import beside_figure, beside_page, beside_table
 from daqloom.result import Result
-from daqloom.scenario import Scenario, ScenarioError, load
+from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
+from daqloom.topology.loaded import load, override
 
 SHORT = {"run.duration": "3 ms", "run.warmup": "1 ms"}
 
 
 def laptop(**keys: object) -> Scenario:
     """Small enough to simulate in no time."""
-    system = load("laptop").with_overrides(SHORT | keys)
+    system = override(load("laptop"), SHORT | keys)
     assert isinstance(system, Scenario)
     return system
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom import _engine, load
+from daqloom import _engine
 from daqloom.data import Mep, MepState, Mfp, generators, packets
 from daqloom.data.check import check_file
 from daqloom.data.generated import write_files
 from daqloom.output import OutputError
 from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.loaded import load
 
 EXAMPLE = bytes.fromhex(
     "ce40 0300 34000000 0010000000000000 0128 02 03"

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fabrics import INFINIBAND, SMALL, daqpipe, metrics, small
 
-from daqloom.scenario import Scenario, load
+from daqloom import methods
+from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load, override
 
 DAQPIPE = {"building__credits": 2, "building__parallel_sends": 2}
 
@@ -38,7 +40,7 @@ def fabrics(draw: st.DrawFn) -> Scenario:
 @settings(max_examples=30, deadline=None)
 @given(fabrics())
 def test_the_event_rate_is_events_built_over_the_time_counted(scenario: Scenario) -> None:
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     window_s = scenario.run.duration - scenario.run.warmup
     assert found["event_rate_hz"] * window_s == pytest.approx(found["events_built"], rel=1e-9)
     assert found["events_built"] % scenario.event.packing == 0
@@ -53,28 +55,29 @@ def test_the_event_rate_is_events_built_over_the_time_counted(scenario: Scenario
 @settings(max_examples=5, deadline=None)
 @given(rate=st.integers(100, 4000), builders=st.integers(1, 4))
 def test_so_it_is_in_a_rack(rate: int, builders: int) -> None:
-    scenario = Scenario().with_overrides(
+    scenario = override(
+        Scenario(),
         {
             "event.size": "100 kB",
             "event.rate": f"{rate} Hz",
             "builders.units": builders,
             "run.duration": "20 ms",
             "run.warmup": "3 ms",
-        }
+        },
     )
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     assert found["event_rate_hz"] * 17e-3 == pytest.approx(found["events_built"], rel=1e-9)
 
 
 def test_what_is_written_tells_the_rate_before_anything_is_built() -> None:
     # Four nodes: a round is a phase in which each copies within itself, which takes next to no
     # time, and three in which all write to each other. At its end all four build.
-    long = metrics(small(run__warmup="200 us", run__duration="2 ms").simulate(seed=1))
+    long = metrics(methods.simulate(small(run__warmup="200 us", run__duration="2 ms"), seed=1))
     round_s = 4 * long["phase_s"]
     # In the second round, between the copies and the last writes: two writes of each node.
     within = {"run__warmup": 1.2 * round_s, "run__duration": 1.8 * round_s}
     short = small(**{key: f"{1e9 * time_s:.0f} ns" for key, time_s in within.items()})
-    found = metrics(short.simulate(seed=1))
+    found = metrics(methods.simulate(short, seed=1))
     assert found["events_built"] == found["event_rate_hz"] == found["throughput_bps"] == 0
     written = found["written_event_rate_hz"] * 0.6 * round_s
     assert written == pytest.approx(2 * 4096, rel=1e-3)
@@ -103,14 +106,14 @@ def star(**changes: object) -> Scenario:
     of_network = ("network.", "transport.")
     fixed = {key: value for key, value in SMALL.items() if not key.startswith(of_network)}
     changed = {key.replace("__", "."): value for key, value in (STAR | changes).items()}
-    return INFINIBAND.with_overrides(fixed | changed)
+    return override(INFINIBAND, fixed | changed)
 
 
 def test_a_run_of_a_phase_says_that_it_is_too_short_and_which_length_would_do() -> None:
     short = star(run__duration="10 ms", run__warmup="2 ms")
-    result = short.simulate(seed=1)
+    result = methods.simulate(short, seed=1)
     found = metrics(result)
-    bound_hz = metrics(short.analyse())["event_rate_bound_hz"]
+    bound_hz = metrics(methods.analyse(short))["event_rate_bound_hz"]
     # Eight MEPs of 30 000 events in a round.
     assert 0.98 * 8 * 30_000 / STAR_ROUND_S < bound_hz < 8 * 30_000 / STAR_ROUND_S
     # The 8 ms counted end within the round: nothing is built. A write that began in the warm-up
@@ -130,12 +133,12 @@ def test_a_run_of_a_phase_says_that_it_is_too_short_and_which_length_would_do() 
 def test_a_run_of_phases_but_not_of_a_round_says_which_rate_to_read() -> None:
     # 20 of the 40 phases of a round, and none of its events.
     short = load("lhcb-10-percent", {"run.duration": "12 ms", "run.warmup": "1 ms"})
-    (warning,) = short.simulate(seed=1).warnings
+    (warning,) = methods.simulate(short, seed=1).warnings
     assert "use written_event_rate_hz, which is already meaningful" in warning
 
 
 def test_a_run_of_some_rounds_has_no_warning() -> None:
-    few = small(run__warmup="70 us", run__duration="740 us").simulate(seed=1)
+    few = methods.simulate(small(run__warmup="70 us", run__duration="740 us"), seed=1)
     assert few.warnings == []
-    pipe = daqpipe(**DAQPIPE, run__warmup="200 us").simulate(seed=1)
+    pipe = methods.simulate(daqpipe(**DAQPIPE, run__warmup="200 us"), seed=1)
     assert pipe.warnings == []

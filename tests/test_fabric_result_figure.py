@@ -17,6 +17,7 @@ from study_datasets import texts
 from typer.testing import CliRunner
 
 import daqloom
+from daqloom import methods
 from daqloom.cli import app
 from daqloom.output import OutputError
 from daqloom.report import event_figure, fabric_result_figure, write_latency
@@ -24,9 +25,11 @@ from daqloom.report.event_figure import Bar
 from daqloom.report.link_load import blocks, loads
 from daqloom.report.phase_figure import MOST_NODES, spread
 from daqloom.result import Result
-from daqloom.scenario import Scenario, load
+from daqloom.scenario import Scenario
+from daqloom.system import System
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.fabric import Cable, End, Fabric, Node
+from daqloom.topology.loaded import load
 from daqloom.topology.system import fabric_system
 from daqloom.topology.wiring import NONE
 
@@ -77,8 +80,8 @@ def carried(scenario: Scenario, fabric: Fabric, **more: Any) -> Result:
 
 @pytest.mark.parametrize("barrier", ["tournament", "centralised"])
 def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier: str) -> None:
-    result = small(building__barrier=barrier, hosts__message_cost="2 us", **BRIEF).simulate(
-        timeline=True
+    result = methods.simulate(
+        small(building__barrier=barrier, hosts__message_cost="2 us", **BRIEF), timeline=True
     )
     spent: dict[tuple[int, str], list[float]] = defaultdict(list)
     through = defaultdict(int)
@@ -96,7 +99,7 @@ def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier: str) -
 
 def test_every_node_sends_to_the_slot_that_its_phase_says() -> None:
     scenario = small(readout__units=3, **BRIEF)
-    phases = scenario.simulate(timeline=True).series["phases"]
+    phases = methods.simulate(scenario, timeline=True).series["phases"]
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
     slots = [*hosts[:3], "dummy"]
     for node, step, what, to in rows(phases, "node", "step", "what", "to"):
@@ -108,7 +111,7 @@ def test_every_node_sends_to_the_slot_that_its_phase_says() -> None:
 @pytest.mark.parametrize("barrier", ["none", "tournament"])
 def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: str) -> None:
     scenario = small(building__barrier=barrier, **BRIEF)
-    result = scenario.simulate(timeline=True)
+    result = methods.simulate(scenario, timeline=True)
     figure = fabric_result_figure.draw(scenario, result)
     axes = panel(figure, "Sender and receiver in each phase, all nodes")
     names = [label.get_text() for label in axes.get_yticklabels()]
@@ -135,7 +138,7 @@ def test_of_many_nodes_some_are_chosen_evenly() -> None:
 
 def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
     scenario = daqpipe()
-    result = scenario.simulate(timeline=True)
+    result = methods.simulate(scenario, timeline=True)
     events = result.series["events"]
     under_way = [name for name, whole in rows(events, "builder", "whole") if not whole]
     assert len(under_way) == metrics(result)["events_in_flight"] / 4096
@@ -158,7 +161,7 @@ def test_bars_that_overlap_take_lanes_of_their_own() -> None:
 def test_the_load_of_a_known_cable_is_its_bytes_by_what_it_could_have_carried() -> None:
     scenario = small()
     fabric = fabric_system(scenario).fabric
-    result = scenario.simulate()
+    result = methods.simulate(scenario)
     found = loads(fabric, result, 2e-3)
     [leaves] = blocks(fabric)
     assert leaves.rows == ["leaf00", "leaf01"]
@@ -258,7 +261,7 @@ def test_a_missing_host_leaves_its_cell_empty() -> None:
 def test_no_panel_covers_another_and_none_leaves_the_page(name: str, tmp_path: Path) -> None:
     scenario: Any = {"shift": small(**BRIEF), "daqpipe": daqpipe()}.get(name)
     if scenario is not None:
-        result = scenario.simulate(timeline=True)
+        result = methods.simulate(scenario, timeline=True)
         result = replace(result, series={**result.series, "write_latency": LATENCY})
     else:
         scenario = {
@@ -283,7 +286,7 @@ def test_no_panel_covers_another_and_none_leaves_the_page(name: str, tmp_path: P
 
 def test_without_a_timeline_the_cables_are_drawn() -> None:
     scenario = small(**BRIEF)
-    figure = fabric_result_figure.draw(scenario, scenario.simulate())
+    figure = fabric_result_figure.draw(scenario, methods.simulate(scenario))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [title for title in titles if title] == [
         "Latency of writes",
@@ -316,15 +319,15 @@ def test_names_from_dumps_are_no_formulas(ending: str, tmp_path: Path) -> None:
         (tmp_path / file).write_text(evil)
     fabric = fabric_system(scenario).fabric
     picture = tmp_path / "pictures" / f"figure.{ending}"
-    daqloom.write_figure(scenario, carried(scenario, fabric), picture)
+    daqloom.write_figure(System(scenario), carried(scenario, fabric), picture)
     assert list(picture.parent.iterdir()) == [picture]
     assert picture.stat().st_size > 1000
 
 
 def test_a_result_of_another_fabric_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    result = small(**BRIEF).simulate()
+    result = methods.simulate(small(**BRIEF))
     with pytest.raises(OutputError, match=r"has no port H02-00; expected series\.ports of a sim"):
-        daqloom.write_figure(small(network__leaves=3), result, tmp_path / "figure.png")
+        daqloom.write_figure(System(small(network__leaves=3)), result, tmp_path / "figure.png")
 
 
 def test_the_command_draws_and_its_json_stays_what_it_was(tmp_path: Path) -> None:

@@ -17,12 +17,13 @@ from fake_node import FOLDER
 from test_measure_control import FAKE, HUNG_S
 from test_measure_run import small
 
-from daqloom import load
+from daqloom import methods
 from daqloom.measure.launch import Local
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.run import Progress, measure
 from daqloom.report.result_figure import write
 from daqloom.result import Result, StoppedError
+from daqloom.topology.loaded import load
 
 INTERRUPTED = 130
 LINK = "access.0.down"
@@ -39,7 +40,7 @@ def ctrl_c_beyond(share: float) -> Callable[[float], None]:
 
 def interrupted(scenario: str, beyond: float, changes: dict[str, Any], **more: Any) -> Result:
     with pytest.raises(StoppedError) as ended:
-        load(scenario, changes).simulate(progress=ctrl_c_beyond(beyond), **more)
+        methods.simulate(load(scenario, changes), progress=ctrl_c_beyond(beyond), **more)
     assert ended.value.result is not None
     return ended.value.result
 
@@ -59,7 +60,7 @@ def test_what_is_kept_is_what_a_run_of_that_length_gives(
     early = interrupted(scenario, beyond, changes, **more)
     reached_s = early.engine["virtual_s"]
     assert reached_s < load(scenario, changes).run.duration
-    whole = load(scenario, changes | {"run.duration": f"{reached_s} s"}).simulate(**more)
+    whole = methods.simulate(load(scenario, changes | {"run.duration": f"{reached_s} s"}), **more)
     assert early.metrics == whole.metrics
     binned = dict.fromkeys(("tor_occupancy", "course"))  # by the length that the run should have
     assert {**early.series, **binned} == {**whole.series, **binned}
@@ -78,7 +79,7 @@ def test_before_the_warm_up_is_over_there_is_nothing_to_keep() -> None:
     for scenario in ("small-rack", "lhcb-10-percent"):
         cold = load(scenario, {"run.duration": LONG, "run.warmup": "100 s"})
         with pytest.raises(StoppedError, match="before the end of the warm-up") as ended:
-            cold.simulate(progress=ctrl_c_beyond(0.0))
+            methods.simulate(cold, progress=ctrl_c_beyond(0.0))
         assert ended.value.result is None
 
 

@@ -4,10 +4,11 @@ import pytest
 from test_measure_control import HUNG_S
 
 from daqloom import _engine
-from daqloom.measure.configure import places
+from daqloom.measure.places import places
 from daqloom.measure.run import measure
-from daqloom.scenario import ScenarioError, load
+from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import load, override
 
 TINY = {
     "name": "tiny",
@@ -28,7 +29,7 @@ TINY = {
 
 def tiny(**changes: object) -> Scenario:
     keys = {key.replace("__", "."): value for key, value in changes.items()}
-    return Scenario.model_validate(TINY).with_overrides(keys)
+    return override(Scenario.model_validate(TINY), keys)
 
 
 def test_a_readout_units_streams_travel_as_one_fragment() -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from daqloom.cli import app
 from daqloom.measure.doctor import Finding, Needs, examine, needs_of
 from daqloom.measure.machine import Machine
-from daqloom.scenario import load
+from daqloom.topology.loaded import load
 
 GOOD = {
     "proc/meminfo": "MemTotal: 64000000 kB\nMemAvailable:   32000000 kB\nHugePages_Total:  12\n",

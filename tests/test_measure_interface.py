@@ -4,7 +4,8 @@ import pytest
 
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
-from daqloom.scenario import ScenarioError, load
+from daqloom.scenario import ScenarioError
+from daqloom.topology.loaded import load
 
 
 def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:

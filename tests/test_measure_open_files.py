@@ -9,8 +9,8 @@ import pytest
 from test_measure_control import HUNG_S
 
 from daqloom.measure import MeasureError
+from daqloom.measure.live_node import live_node
 from daqloom.measure.messages import Configure
-from daqloom.measure.node import live_node
 from daqloom.measure.open_files import (
     AMPLE,
     check_open_files,
@@ -18,7 +18,7 @@ from daqloom.measure.open_files import (
     files_of_a_unit,
 )
 from daqloom.measure.unit import Unit
-from daqloom.scenario import load
+from daqloom.topology.loaded import load
 
 ARGUMENTS = (
     "measure",

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 from virtual_run import World
 
-import daqloom
 from daqloom.console import FAILED, present
 from daqloom.measure.ledger import Balance
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
@@ -15,6 +14,7 @@ from daqloom.measure.states import Goal, Phase, State
 from daqloom.measure.told import failures
 from daqloom.measure.unit import Unit
 from daqloom.result import Result
+from daqloom.topology.loaded import load, override
 
 PACKING = 10
 FULL = {"meps_not_written": 7, "incomplete_meps_not_written": 2, "not_written.ENOSPC": 21}
@@ -99,8 +99,8 @@ def test_a_result_with_events_that_were_not_written_is_a_failure(capsys) -> None
 
 
 def test_unfinished_files_are_told(tmp_path) -> None:
-    scenario = daqloom.load("laptop").with_overrides(
-        {"measure.sink": "file", "measure.sink_files": str(tmp_path)}
+    scenario = override(
+        load("laptop"), {"measure.sink": "file", "measure.sink_files": str(tmp_path)}
     )
     assert list(unfinished_files(scenario)) == []
     (tmp_path / "unit-0-source-0-0001.mfp.part").write_bytes(bytes(1_500_000))

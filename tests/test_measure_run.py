@@ -26,6 +26,7 @@ from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
+from daqloom.topology.loaded import override
 
 SMALL = {
     "name": "small",
@@ -44,8 +45,8 @@ DAQLOOM = (sys.executable, "-c", "from daqloom.__main__ import main; main()")
 
 
 def small(**changes) -> Scenario:
-    return Scenario.model_validate(SMALL).with_overrides(
-        {f"measure.{key}": value for key, value in changes.items()}
+    return override(
+        Scenario.model_validate(SMALL), {f"measure.{key}": value for key, value in changes.items()}
     )
 
 
@@ -127,7 +128,7 @@ def test_what_is_no_event_builder_is_refused() -> None:
 
 
 def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
-    folded, unfolded = plan_of(small()), plan_of(small().with_overrides(UNFOLDED))
+    folded, unfolded = plan_of(small()), plan_of(override(small(), UNFOLDED))
     assert folded.units == unfolded.units == 3
     assert folded.viable([2])
     assert not unfolded.viable([0, 2])
@@ -214,9 +215,9 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
 
 def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
     plain = Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"})
-    usual = plain.with_overrides({"measure.heartbeat": "200 ms", "measure.port": 4711})
+    usual = override(plain, {"measure.heartbeat": "200 ms", "measure.port": 4711})
     assert usual.hash() == plain.hash()
-    assert plain.with_overrides({"measure.waiting": "blocking"}).hash() != plain.hash()
+    assert override(plain, {"measure.waiting": "blocking"}).hash() != plain.hash()
 
 
 @pytest.mark.parametrize(

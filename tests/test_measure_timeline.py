@@ -13,8 +13,9 @@ from daqloom import _engine
 from daqloom.measure.messages import ROWS_AT_ONCE, MalformedError, StageRow, Trace, read_report
 from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
-from daqloom.scenario import ScenarioError, load
+from daqloom.scenario import ScenarioError
 from daqloom.timeline import Span, phase_columns, write_phases
+from daqloom.topology.loaded import load
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 

@@ -12,7 +12,8 @@ from daqloom.measure.configure import live_config
 from daqloom.measure.node import ELAPSED, RunInfo
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import TRANSITIONS, Phase, Standing, State
-from daqloom.scenario import Scenario, load
+from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "operations.md"
 

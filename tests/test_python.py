@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from small_fabrics import small as small_fabric
+from typer.testing import CliRunner
 
 import daqloom
+from daqloom.cli import app
 from daqloom.metrics import described
 from daqloom.study import StudyError
 from daqloom.study.store import Store
+from daqloom.system import System
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "examples").glob("*.ipynb"))
 QUICK = {"run.duration": "60 ms", "run.warmup": "10 ms"}
@@ -54,11 +57,11 @@ def test_a_result_is_a_table_in_a_notebook() -> None:
     assert analysed[analysed.index("exact") + 2] == "yes"
 
 
-@pytest.mark.parametrize("system", [daqloom.load("small-rack", QUICK), small_fabric()])
+@pytest.mark.parametrize("system", [daqloom.load("small-rack", QUICK), System(small_fabric())])
 def test_a_scenario_shows_what_it_says_and_folds_the_rest(system: Any) -> None:
     html = system._repr_html_()
     cells = Cells(html).cells
-    given = json.loads(system.model_dump_json(exclude_unset=True))
+    given = json.loads(system.scenario.model_dump_json(exclude_unset=True))
     assert "[run]" in html.partition("<details>")[2]
     for table, keys in given.items():
         if isinstance(keys, dict):
@@ -171,3 +174,17 @@ def test_an_example_notebook_runs(
 
 def test_there_is_a_notebook() -> None:
     assert NOTEBOOKS
+
+
+def test_a_system_shows_what_the_command_line_shows() -> None:
+    shown = CliRunner().invoke(app, ["show", "atlas-lab", "--set", "event.size=2 MB"])
+    assert daqloom.load("atlas-lab", ["event.size=2 MB"]).show() == shown.stdout
+
+
+def test_a_rack_is_compared_on_the_same_events_and_a_fabric_by_its_methods() -> None:
+    rack = daqloom.load("small-rack").on_same_events(0.05, seed=1)
+    assert rack.formula_peak > rack.regular_peak > 0
+    assert rack.simulated.seed == 1
+    found = System(small_fabric()).beside(["analyse", "simulate"])
+    assert [result.method for result in found.results] == ["analyse", "simulate"]
+    assert found.results[1].metrics == System(small_fabric()).simulate().metrics

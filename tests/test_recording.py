@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-import daqloom
+from daqloom import methods
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.loaded import load, override
 
 pytest.importorskip("daqloom._engine")
 
@@ -35,7 +36,7 @@ LOSSY = {
 
 
 def small_rack(**overrides: Any) -> Scenario:
-    return daqloom.load("small-rack").with_overrides(overrides)
+    return override(load("small-rack"), overrides)
 
 
 def command(overrides: dict[str, Any], *arguments: str) -> list[str]:
@@ -121,7 +122,7 @@ def test_a_timeline_has_a_slice_for_every_event(recorded: tuple[Path, dict[str, 
 def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Path) -> None:
     files = {LINK: tmp_path / "down", "uplink.0.down": tmp_path / "uplink"}
     trace = tmp_path / "trace.json"
-    metrics = small_rack(**LOSSY).simulate(pcap=files, trace=trace).metrics
+    metrics = methods.simulate(small_rack(**LOSSY), pcap=files, trace=trace).metrics
     entries = json.loads(trace.read_text())["traceEvents"]
     kinds = Counter(entry["name"] for entry in entries if entry["ph"] == "i")
     assert kinds["drop"] == metrics["packets_dropped"] > 0
@@ -138,13 +139,13 @@ def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Pat
 
 def test_recording_does_not_change_what_happens(tmp_path: Path) -> None:
     system = small_rack(**LOSSLESS)
-    result = system.simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "new" / "b")
-    assert result.metrics == system.simulate().metrics
+    result = methods.simulate(system, pcap={LINK: tmp_path / "a"}, trace=tmp_path / "new" / "b")
+    assert result.metrics == methods.simulate(system).metrics
 
 
 def test_a_link_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r'no link "access.9.down".*access.0 to access.3'):
-        small_rack().simulate(pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
+        methods.simulate(small_rack(), pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -157,7 +158,7 @@ def test_a_link_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
 
 def test_two_recordings_in_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="another recording goes there"):
-        small_rack().simulate(pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
+        methods.simulate(small_rack(), pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import daqloom
+from daqloom import methods
 from daqloom.analyse.occupancy import occupancy
 from daqloom.output import OutputError, written_whole
 from daqloom.report import buffer_figure, buffer_page, comparison, demo, result_figure, style
@@ -34,8 +34,9 @@ from daqloom.report.curves import most_held, share_slower, stacked_events, thinn
 from daqloom.report.page import page, picture, section, table
 from daqloom.result import Result
 from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load, override
 
-ATLAS = daqloom.load("atlas-lab")
+ATLAS = load("atlas-lab")
 
 
 def simulated(scenario: Scenario = ATLAS, peak: float = 70e6, **metrics: Any) -> Result:
@@ -68,7 +69,7 @@ def question() -> BufferQuestion:
         scenario="atlas-lab",
         rate_hz=12e3,
         event_bytes=5_000_000,
-        analysis=ATLAS.analyse(),
+        analysis=methods.analyse(ATLAS),
         regular=regular_events(ATLAS, 1e-3, simulated()),
         runs=(
             Run(UNLIMITED, simulated(event_rate_hz=12e3, packets_dropped=0)),
@@ -206,21 +207,21 @@ def test_names_from_a_scenario_cannot_break_out_of_the_page() -> None:
 @pytest.mark.parametrize("method", ["analyse", "simulate"])
 def test_a_single_result_has_a_figure(ending: str, method: str, tmp_path: Path) -> None:
     path = tmp_path / f"figure.{ending}"
-    result = ATLAS.analyse() if method == "analyse" else simulated()
+    result = methods.analyse(ATLAS) if method == "analyse" else simulated()
     result_figure.write(path, ATLAS, result)
     assert path.stat().st_size > 1000
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_limit_in_a_figure_is_the_buffer_of_the_scenario() -> None:
-    shallow = ATLAS.with_overrides({"network.switch.tor.model": "qfx5120-48y"})
+    shallow = override(ATLAS, {"network.switch.tor.model": "qfx5120-48y"})
     assert switch_of(shallow).buffer_bytes == SHALLOW.buffer_bytes
     assert switch_of(ATLAS).buffer_bytes is None
 
 
 @pytest.mark.parametrize("switch", [SHALLOW, DEEP])
 def test_the_switches_of_the_question_are_those_of_the_scenario(switch: Switch) -> None:
-    tor = ATLAS.with_overrides({"network.switch.tor.model": switch.model}).network.switch.tor
+    tor = override(ATLAS, {"network.switch.tor.model": switch.model}).network.switch.tor
     assert (tor.buffer, tor.cost) == (switch.buffer_bytes, switch.cost)
 
 
@@ -307,7 +308,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
         options["progress"](1.0)
         return simulated(self, event_rate_hz=12e3)
 
-    monkeypatch.setattr(Scenario, "simulate", simulate)
+    monkeypatch.setattr("daqloom.methods.simulate", simulate)
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run(tmp_path / "demo", console)
 
@@ -343,7 +344,7 @@ def test_one_failing_simulation_ends_the_others(
             options["progress"](0.5)  # returns until the main job asks to stop
         return simulated(self)
 
-    monkeypatch.setattr(Scenario, "simulate", simulate)
+    monkeypatch.setattr("daqloom.methods.simulate", simulate)
     monkeypatch.setattr(demo, "cores", lambda: 2)
     with pytest.raises(RuntimeError, match="out of luck"):
         demo.run(tmp_path / "demo", Console(file=io.StringIO(), force_terminal=True))

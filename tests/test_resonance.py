@@ -5,11 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import daqloom
+from daqloom import methods
 from daqloom.analyse.resonance import resonance
 from daqloom.cli import app
 from daqloom.result import Result
 from daqloom.scenario import Scenario
+from daqloom.topology.loaded import load
 
 BURST = {
     "event.arrivals": "deterministic",
@@ -32,7 +33,7 @@ BUSY_S = 560 * (1448 + 52 + 38) * 8 / 10e9
 def every(period_ms: float, **changes: object) -> Scenario:
     more = {key.replace("__", "."): value for key, value in changes.items()}
     rate = {"event.rate": f"{1e3 / period_ms:.9f} Hz"}
-    return daqloom.load("incast-rack", BURST | rate | more)
+    return load("incast-rack", BURST | rate | more)
 
 
 def mean_s(result: Result) -> float:
@@ -41,9 +42,9 @@ def mean_s(result: Result) -> float:
 
 def test_a_time_out_that_strikes_in_a_later_event_takes_longer_and_says_so() -> None:
     # Ten periods are 201 ms: rto_min and about a round trip.
-    resonant = every(20.1).simulate(seed=1)
-    apart = every(20.5).simulate(seed=1)
-    ticks = every(20.1, transport__timer_tick="4 ms").simulate(seed=1)
+    resonant = methods.simulate(every(20.1), seed=1)
+    apart = methods.simulate(every(20.5), seed=1)
+    ticks = methods.simulate(every(20.1, transport__timer_tick="4 ms"), seed=1)
     # What is lost is sent again once, a time-out later, and the event is whole.
     assert 0.2 < mean_s(apart) < 0.23
     assert 0.2 < mean_s(ticks) < 0.24

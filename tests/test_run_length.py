@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fabrics import INFINIBAND, SMALL, metrics
 
+from daqloom import methods
 from daqloom.analyse.beyond import TOLERANCE
-from daqloom.scenario import Scenario, load, to_toml
+from daqloom.scenario import Scenario, to_toml
 from daqloom.simulate.fabric_rates import APART
+from daqloom.topology.loaded import load, override
 
 TREE = {key: value for key, value in SMALL.items() if not key.startswith("run.")}
 """Four nodes that push 100 full packets to each other, for as long as it is usual."""
@@ -18,7 +20,7 @@ ROUND_S = 3 * (100 * (4096 + 26) + 16 + 4) * 8 / 200e9
 
 
 def test_a_fabric_is_simulated_for_a_round_and_twenty_more() -> None:
-    run = INFINIBAND.with_overrides(TREE).run
+    run = override(INFINIBAND, TREE).run
     # In each of four phases a write and its acknowledge, and four messages of a tournament of two
     # levels, cross three switches of 130 ns and four cables of 170 ns each.
     messages_s = 4 * 6 * (3 * 130e-9 + 4 * 170e-9)
@@ -28,7 +30,7 @@ def test_a_fabric_is_simulated_for_a_round_and_twenty_more() -> None:
 
 def test_a_larger_packet_takes_longer_and_a_faster_link_less() -> None:
     usual, larger, faster = (
-        INFINIBAND.with_overrides(TREE | more).run.duration
+        override(INFINIBAND, TREE | more).run.duration
         for more in ({}, {"event.packing": 40_960}, {"network.links.rate": "400 Gb/s"})
     )
     # Ten times the time of writes, and half of it; that of messages stays.
@@ -37,7 +39,7 @@ def test_a_larger_packet_takes_longer_and_a_faster_link_less() -> None:
 
 
 def test_what_sources_fill_slowly_is_awaited() -> None:
-    slow = INFINIBAND.with_overrides(TREE | {"event.rate": "1 MHz"}).run
+    slow = override(INFINIBAND, TREE | {"event.rate": "1 MHz"}).run
     # Four builder units and 4096 events in a packet: 16.4 ms until a first round is there.
     filled_s = 4 * 4096 / 1e6
     assert slow.warmup == pytest.approx(2 * filled_s, rel=0.01)
@@ -53,37 +55,37 @@ def test_a_large_system_has_fewer_rounds_counted() -> None:
 
 def test_a_rack_is_simulated_for_two_thousand_events_of_each_builder() -> None:
     rack = {"event.rate": "1 kHz", "event.size": "100 kB", "builders.units": 4}
-    run = Scenario().with_overrides(rack).run
+    run = override(Scenario(), rack).run
     assert (run.warmup, run.duration) == (400 * 4 / 1000, 2000 * 4 / 1000)
     # Of large events fewer: 200 million packets of 1448 B payload, 5 MB in each event.
-    large = Scenario().with_overrides(rack | {"event.size": "500 MB"}).run
+    large = override(Scenario(), rack | {"event.size": "500 MB"}).run
     assert large.duration == pytest.approx(2e8 / (1000 * 500e6 / 1448), rel=0.01)
     assert large.warmup == pytest.approx(large.duration / 5, rel=0.01)
 
 
 @pytest.mark.parametrize(("given", "share"), [("0.4 ms", 1 / 21), ("100 ms", None)])
 def test_a_duration_that_is_given_is_kept(given: str, share: float | None) -> None:
-    run = INFINIBAND.with_overrides(TREE | {"run.duration": given}).run
-    usual = INFINIBAND.with_overrides(TREE).run
+    run = override(INFINIBAND, TREE | {"run.duration": given}).run
+    usual = override(INFINIBAND, TREE).run
     assert run.duration == pytest.approx(float(given.split()[0]) / 1e3)
     wanted_s = usual.warmup if share is None else share * run.duration
     assert run.warmup == pytest.approx(wanted_s, rel=0.01)
 
 
 def test_a_warm_up_that_is_given_is_kept_and_the_rest_comes_behind_it() -> None:
-    usual = INFINIBAND.with_overrides(TREE).run
-    run = INFINIBAND.with_overrides(TREE | {"run.warmup": "30 ms"}).run
+    usual = override(INFINIBAND, TREE).run
+    run = override(INFINIBAND, TREE | {"run.warmup": "30 ms"}).run
     assert run.warmup == 0.03
     assert run.duration == pytest.approx(0.03 + usual.duration - usual.warmup, rel=0.01)
 
 
 def test_what_is_shown_has_the_lengths_and_other_keys_have_others(tmp_path: Path) -> None:
-    scenario = INFINIBAND.with_overrides(TREE)
+    scenario = override(INFINIBAND, TREE)
     shown = tmp_path / "shown.toml"
     shown.write_text(to_toml(scenario))
     assert load(shown).run == scenario.run
     assert load(shown).hash() == scenario.hash()
-    larger = scenario.with_overrides({"event.packing": 40_960})
+    larger = override(scenario, {"event.packing": 40_960})
     assert larger.run.duration > 6 * scenario.run.duration
 
 
@@ -91,17 +93,17 @@ FLOWS = {"building.protocol": "none", "flows.a.source": 0, "flows.a.destination"
 
 
 def test_flows_are_simulated_for_a_thousand_messages() -> None:
-    base = INFINIBAND.with_overrides(TREE).with_overrides(FLOWS | {"flows.a.interval": "2 us"})
+    base = override(override(INFINIBAND, TREE), FLOWS | {"flows.a.interval": "2 us"})
     assert base.run.duration == pytest.approx(1.1 * 1000 * 2e-6, rel=0.05)
-    late = base.with_overrides({"flows.a.start": "1 s"})
+    late = override(base, {"flows.a.start": "1 s"})
     assert late.run.duration > 1.002
-    few = base.with_overrides({"flows.a.messages": 3})
+    few = override(base, {"flows.a.messages": 3})
     assert few.run.warmup == 0  # all of them count
-    assert metrics(few.simulate())["flow_messages.a"] == 3
+    assert metrics(methods.simulate(few))["flow_messages.a"] == 3
 
 
 def test_a_fabric_that_is_none_is_refused_by_the_methods_and_not_by_its_lengths() -> None:
-    assert INFINIBAND.with_overrides({"network.switch.radix": 2}).run.duration > 0
+    assert override(INFINIBAND, {"network.switch.radix": 2}).run.duration > 0
 
 
 SHIFTED = st.fixed_dictionaries(
@@ -123,7 +125,8 @@ PIPED = st.fixed_dictionaries(
 @st.composite
 def fabrics(draw: st.DrawFn) -> Scenario:
     leaves = draw(st.integers(1, 3))
-    return INFINIBAND.with_overrides(
+    return override(
+        INFINIBAND,
         TREE
         | {
             "network.leaves": leaves,
@@ -137,7 +140,7 @@ def fabrics(draw: st.DrawFn) -> Scenario:
             "readout.streams": draw(st.integers(1, 3)),
             "hosts.message_cost": draw(st.sampled_from(["0 s", "800 ns"])),
         }
-        | draw(st.one_of(SHIFTED, PIPED))
+        | draw(st.one_of(SHIFTED, PIPED)),
     )
 
 
@@ -146,9 +149,9 @@ def fabrics(draw: st.DrawFn) -> Scenario:
 def test_a_run_of_usual_length_builds_events_and_stays_below_its_bound(
     scenario: Scenario,
 ) -> None:
-    result = scenario.simulate(seed=1)
+    result = methods.simulate(scenario, seed=1)
     found = metrics(result)
-    bound_hz = metrics(scenario.analyse())["event_rate_bound_hz"]
+    bound_hz = metrics(methods.analyse(scenario))["event_rate_bound_hz"]
     assert found["events_built"] > 0
     for name in ("event_rate_hz", "written_event_rate_hz"):
         if found[name] > (1 + TOLERANCE) * bound_hz:
@@ -159,7 +162,7 @@ def test_a_run_of_usual_length_builds_events_and_stays_below_its_bound(
 
 @pytest.mark.parametrize("protocol", ["shift", "daqpipe"])
 def test_of_plain_small_fabrics_there_is_nothing_to_warn_of(protocol: str) -> None:
-    plain = INFINIBAND.with_overrides(TREE | {"building.protocol": protocol})
-    result = plain.simulate(seed=1)
+    plain = override(INFINIBAND, TREE | {"building.protocol": protocol})
+    result = methods.simulate(plain, seed=1)
     assert result.warnings == []
     assert result.engine["virtual_s"] == plain.run.duration

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from daqloom import methods
 from daqloom.result import Result
-from daqloom.scenario import Scenario, load, presets, to_toml
+from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.part import Assumed
+from daqloom.topology.loaded import load, override
 
 RACK = """
 [event]
@@ -47,7 +49,7 @@ def test_a_number_that_nobody_gave_is_assumed_until_somebody_does(rack: Path) ->
     scenario = load(rack)
     assert scenario.assumed() == {"network.links.uplink.rate": "800 Gb/s"}
     assert load(rack, ["network.links.uplink.rate=800 Gb/s"]).assumed() == {}
-    assert scenario.with_overrides(["event.size=1 MB"]).assumed() == scenario.assumed()
+    assert override(scenario, ["event.size=1 MB"]).assumed() == scenario.assumed()
 
 
 @pytest.mark.parametrize("name", presets())
@@ -132,10 +134,10 @@ def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
 
 def test_every_result_says_what_was_assumed(rack: Path) -> None:
     brief = {"run.duration": "5 ms", "run.warmup": "1 ms"}
-    for result in (load(rack).analyse(), load(rack, brief).simulate()):
+    for result in (methods.analyse(load(rack)), methods.simulate(load(rack, brief))):
         assert result.assumed == {"network.links.uplink.rate": "800 Gb/s"}
         assert Result.from_json(result.to_json()).assumed == result.assumed
-    assert "assumed" not in load("small-rack").analyse().to_dict()
+    assert "assumed" not in methods.analyse(load("small-rack")).to_dict()
 
 
 def daqloom(*arguments: str) -> str:

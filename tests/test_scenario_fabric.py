@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fabrics import INFINIBAND
 
-import daqloom
 from daqloom.scenario import (
     Scenario,
     ScenarioError,
     known_keys,
-    load,
     presets,
     to_toml,
 )
 from daqloom.scenario.document import given as given_keys
+from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system
 
 ROOT = Path(__file__).parent.parent
@@ -46,7 +45,7 @@ def test_every_key_is_described_and_can_be_set_to_its_default() -> None:
             value = shown
             for part in key.split("."):
                 value = value[part]
-            assert scenario.with_overrides({key: value}).hash() == scenario.hash(), key
+            assert override(scenario, {key: value}).hash() == scenario.hash(), key
             seen.add(key)
     for known in known_keys(Scenario):
         assert f"`{known.rpartition('.')[2]}`" in page
@@ -54,8 +53,8 @@ def test_every_key_is_described_and_can_be_set_to_its_default() -> None:
 
 
 def test_the_api_loads_both_kinds() -> None:
-    assert isinstance(daqloom.load("lhcb-run3-test"), Scenario)
-    assert daqloom.load("atlas-lab").name == "atlas-lab"
+    assert isinstance(load("lhcb-run3-test"), Scenario)
+    assert load("atlas-lab").name == "atlas-lab"
 
 
 @pytest.mark.parametrize(
@@ -117,14 +116,14 @@ def test_latencies_are_known_by_their_content(tmp_path: Path) -> None:
         file.write_text(f'{ON}[hosts.latency]\nkind = "histogram"\nfile = "{name}"\n')
         scenario = load(file)
         hashes.append(scenario.hash())
-        assert scenario.with_overrides({"hosts.latency.less": "0 s"}).hash() == hashes[-1]
+        assert override(scenario, {"hosts.latency.less": "0 s"}).hash() == hashes[-1]
     assert hashes[0] == hashes[1] != hashes[2]
     (tmp_path / "mine.toml").write_text(f'{ON}[hosts]\nmessage_cost = "0 s"\n')
     assert load(tmp_path / "mine.toml").hash() == INFINIBAND.hash()  # not read
 
 
 def test_dumps_are_known_by_their_content(tmp_path: Path) -> None:
-    shipped = INFINIBAND.with_overrides({"network.shape": "imported", "network.dumps": "cluster64"})
+    shipped = override(INFINIBAND, {"network.shape": "imported", "network.dumps": "cluster64"})
     copy = tmp_path / "mine"
     shutil.copytree(ROOT / "scenarios" / "fabrics" / "cluster64", copy)
     file = tmp_path / "mine.toml"
@@ -176,12 +175,10 @@ def test_another_switch_starts_from_its_own_numbers(tmp_path: Path) -> None:
 
 
 def test_imported_cables_keep_their_rates_unless_one_is_given() -> None:
-    as_printed = INFINIBAND.with_overrides(
-        {"network.shape": "imported", "network.dumps": "cluster64"}
-    )
+    as_printed = override(INFINIBAND, {"network.shape": "imported", "network.dumps": "cluster64"})
     slow = {cable.rate_bps for cable in fabric_system(as_printed).fabric.cables}
     assert slow == {8_000_000_000}  # 4xSDR, which a simulated fabric prints
-    given = as_printed.with_overrides({"network.links.rate": "EDR"})
+    given = override(as_printed, {"network.links.rate": "EDR"})
     assert {cable.rate_bps for cable in fabric_system(given).fabric.cables} == {100_000_000_000}
     with pytest.raises(ScenarioError, match=r"takes the rates of imported dumps"):
         load("lhcb-run3-test", ["network.links.rate=0 b/s"])

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import documents
 
-from daqloom import load
+from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError, known_keys
 from daqloom.scenario.document import given as keys_of_document
 from daqloom.scenario.reference import reference
+from daqloom.topology.loaded import load, override, settled
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,7 +82,7 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
 def test_a_fabric_on_ethernet_is_described_and_refused():
     roce = load("lhcb-10-percent", {"network.technology": "ethernet", "transport.kind": "rdma"})
     with pytest.raises(ScenarioError, match=r'"shift" over network.technology = "ethernet" is not'):
-        roce.simulate()
+        methods.simulate(roce)
 
 
 def test_choices_that_no_method_combines_yet_are_described_and_refused():
@@ -96,9 +97,9 @@ def test_choices_that_no_method_combines_yet_are_described_and_refused():
         ({"builders.folded": True}, "builders.folded = true"),
     ]:
         scenario = load("small-rack", changes)
-        for method in (scenario.analyse, scenario.simulate):
+        for method in (methods.analyse, methods.simulate):
             with pytest.raises(ScenarioError, match="is not possible yet") as refused:
-                method()
+                method(scenario)
             assert said in str(refused.value)
 
 
@@ -205,13 +206,13 @@ def test_the_name_defaults_to_the_files(tmp_path):
 
 
 def test_every_known_key_has_a_description_and_can_be_set_to_its_default():
-    scenario = Scenario()
+    scenario = settled(Scenario())
     shown = scenario.document()
     for key in keys_of_document(shown):
         value = shown
         for part in key.split("."):
             value = value[part]
-        assert scenario.with_overrides({key: value}).hash() == scenario.hash()
+        assert override(scenario, {key: value}).hash() == scenario.hash()
 
 
 def test_the_reference_page_is_what_the_models_say():

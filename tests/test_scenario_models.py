@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from strategies import scenarios
 
-from daqloom.scenario import Scenario, ScenarioError, load, presets, to_toml
+from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
+from daqloom.topology.loaded import load, override
 
 PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lossless-switch-all-to-one", "small-rack")
 """Racks."""
@@ -24,8 +25,8 @@ def test_a_trace_that_the_arrivals_do_not_use_is_refused():
     with pytest.raises(
         ScenarioError, match=r'event.trace means nothing with event.arrivals = "deterministic"; '
     ):
-        load("small-rack").with_overrides(
-            {"event.trace": "nobody.txt", "event.arrivals": "deterministic"}
+        override(
+            load("small-rack"), {"event.trace": "nobody.txt", "event.arrivals": "deterministic"}
         )
 
 
@@ -47,7 +48,7 @@ def test_atlas_lab_carries_the_figures_of_the_paper():
 def test_the_final_system_differs_from_the_laboratory_by_its_readout_servers():
     lab, final = load("atlas-lab"), load("atlas-hllhc")
     assert (final.readout.units, final.network.links.source.rate) == (600, 200e9)
-    same = final.with_overrides(["readout.units=48", "network.links.source.rate=100 Gb/s"])
+    same = override(final, ["readout.units=48", "network.links.source.rate=100 Gb/s"])
     assert same.hash() == lab.hash()
 
 
@@ -87,16 +88,11 @@ def test_another_model_drops_the_numbers_of_the_one_it_replaces():
         "atlas-lab",
         ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.buffer=60 MB"],
     )
-    assert (
-        shallow.with_overrides(["network.switch.tor.alpha=2"]).network.switch.tor.buffer
-        == 60_000_000
-    )
-    marked = shallow.with_overrides(["network.switch.tor.ecn_threshold=100 kB"])
-    deep = marked.with_overrides(["network.switch.tor.model=acx7100-48l"]).network.switch.tor
+    assert override(shallow, ["network.switch.tor.alpha=2"]).network.switch.tor.buffer == 60_000_000
+    marked = override(shallow, ["network.switch.tor.ecn_threshold=100 kB"])
+    deep = override(marked, ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
     assert (deep.buffer, deep.ecn_threshold) == (8_000_000_000, 100_000)
-    assert (
-        shallow.with_overrides(["network.switch.tor.model=infinite"]).network.switch.tor.buffer == 0
-    )
+    assert override(shallow, ["network.switch.tor.model=infinite"]).network.switch.tor.buffer == 0
 
 
 def test_the_segment_leaves_room_for_headers():
@@ -271,10 +267,10 @@ def test_a_trace_sets_the_mean_rate(tmp_path):
 def test_the_hash_is_of_all_that_bears_on_a_result():
     lab = load("atlas-lab")
     assert lab.hash() == load("atlas-lab").hash()
-    assert lab.hash() == lab.with_overrides(["title=other", "name=other", "run.seed=7"]).hash()
-    assert lab.hash() == lab.with_overrides(["event.size=5000 kB"]).hash()
-    assert lab.hash() != lab.with_overrides(["event.size=5.001 MB"]).hash()
-    assert lab.hash() != lab.with_overrides(["transport.rack=true", "run.warmup=2 s"]).hash()
+    assert lab.hash() == override(lab, ["title=other", "name=other", "run.seed=7"]).hash()
+    assert lab.hash() == override(lab, ["event.size=5000 kB"]).hash()
+    assert lab.hash() != override(lab, ["event.size=5.001 MB"]).hash()
+    assert lab.hash() != override(lab, ["transport.rack=true", "run.warmup=2 s"]).hash()
 
 
 def test_the_hash_covers_what_files_hold_not_where_they_are(tmp_path):
@@ -296,7 +292,7 @@ def test_a_valid_system_survives_being_shown_pickled_and_overridden(tmp_path_fac
     assert shown.hash() == scenario.hash()
     assert shown.run == scenario.run
     assert pickle.loads(pickle.dumps(scenario)).hash() == scenario.hash()
-    assert scenario.with_overrides(["run.warmup=5 ms"]).run.seed == scenario.run.seed
+    assert override(scenario, ["run.warmup=5 ms"]).run.seed == scenario.run.seed
 
 
 @pytest.mark.parametrize("name", PRESETS)

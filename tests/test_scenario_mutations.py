@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.scenario import ScenarioError, known_keys, load, presets, to_toml
+from daqloom.scenario import ScenarioError, known_keys, presets, to_toml
 from daqloom.scenario.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.file import load_study, shipped_studies
+from daqloom.topology.loaded import load
 
 MUTANTS = 30
 """Of each file."""

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 from small_fabrics import metrics, small
 
+from daqloom import methods
 from daqloom.measure.configure import places
 from daqloom.measure.run import plan_of
-from daqloom.scenario import Scenario, ScenarioError, load, to_toml
+from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.topology.cabled import cables
 from daqloom.topology.errors import TopologyError
+from daqloom.topology.loaded import load, override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
@@ -47,8 +49,8 @@ def test_a_table_of_folded_units_in_the_order_of_ports_is_the_rule() -> None:
     table = placed([{"unit": unit, "host": unit} for unit in range(4)])
     for scenario in (rule, table):
         assert fabric_system(scenario).slots.tolist() == [0, 1, 2, 3]
-    assert rule.simulate(seed=1).metrics == table.simulate(seed=1).metrics
-    assert rule.analyse().metrics == table.analyse().metrics
+    assert methods.simulate(rule, seed=1).metrics == methods.simulate(table, seed=1).metrics
+    assert methods.analyse(rule).metrics == methods.analyse(table).metrics
 
 
 @pytest.mark.parametrize("protocol", ["shift", "daqpipe"])
@@ -60,9 +62,9 @@ def test_a_table_by_turns_is_unfolded(protocol: str) -> None:
         del changes["building__dummies"]
     rule = small(builders__folded=False, readout__units=2, **changes)
     table = placed(entries, **changes)
-    assert rule.simulate(seed=1).metrics == table.simulate(seed=1).metrics
+    assert methods.simulate(rule, seed=1).metrics == methods.simulate(table, seed=1).metrics
     if protocol == "daqpipe":
-        assert rule.analyse().metrics == table.analyse().metrics
+        assert methods.analyse(rule).metrics == methods.analyse(table).metrics
 
 
 def test_more_readout_than_builder_units_build_every_event() -> None:
@@ -71,7 +73,7 @@ def test_more_readout_than_builder_units_build_every_event() -> None:
     scenario = placed(units)
     system = fabric_system(scenario)
     assert system.builders.tolist() == [3, DUMMY, DUMMY]
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     # Three fragments of each event go over the one link of the builder unit.
     packets_s = 100 * (4096 + 26) * 8 / 200e9
     assert found["written_event_rate_hz"] < 4096 / (3 * packets_s)
@@ -153,11 +155,11 @@ def test_a_listed_network_is_simulated_and_routed_by_shortest_paths(tmp_path: Pa
     scenario = with_cables(hosts__placement="table", hosts__units=units)
     system = fabric_system(scenario)
     assert [system.fabric.hosts[host].name for host in system.hosts] == ["node0", "node1 mlx5_1"]
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     assert found["events_built"] > 0
     assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()
     with pytest.raises(ScenarioError, match=r"whose adapters are mlx5_0, mlx5_1; give one"):
-        fabric_system(scenario.with_overrides({"hosts.units": [{"unit": 0, "host": "node1"}]}))
+        fabric_system(override(scenario, {"hosts.units": [{"unit": 0, "host": "node1"}]}))
 
 
 def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
@@ -172,7 +174,7 @@ def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
         ],
         network__links__rate=tree.document()["network"]["links"]["rate"],
     )
-    assert listed.simulate(seed=1).metrics == tree.simulate(seed=1).metrics
+    assert methods.simulate(listed, seed=1).metrics == methods.simulate(tree, seed=1).metrics
 
 
 @pytest.mark.parametrize(
@@ -204,12 +206,12 @@ def test_cables_that_contradict_one_another_are_refused(
     changes: dict[str, object], expected: str
 ) -> None:
     with pytest.raises((ScenarioError, TopologyError), match=expected):
-        with_cables(**changes).simulate()
+        methods.simulate(with_cables(**changes))
 
 
 def test_cables_of_several_rates_have_no_closed_form() -> None:
     with pytest.raises(ScenarioError, match="cables run at 100 Gb/s to 200 Gb/s"):
-        with_cables().analyse()
+        methods.analyse(with_cables())
 
 
 def test_the_example_of_the_docs_builds_events(tmp_path: Path) -> None:
@@ -217,4 +219,4 @@ def test_the_example_of_the_docs_builds_events(tmp_path: Path) -> None:
     text = page.read_text().split("```toml\n")[1].split("```")[0]
     scenario = from_text(tmp_path, text)
     assert fabric_system(scenario).readouts.tolist() == [0, 1]
-    assert metrics(scenario.simulate(seed=1))["events_built"] > 0
+    assert metrics(methods.simulate(scenario, seed=1))["events_built"] > 0

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-import daqloom
+from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES, SLICES
+from daqloom.topology.loaded import load, override
 
 pytest.importorskip("daqloom._engine")
 
@@ -22,7 +23,7 @@ SHORT = {"run.duration": "60 ms", "run.warmup": "10 ms"}
 
 
 def small_rack(**overrides: Any) -> Scenario:
-    return daqloom.load("small-rack").with_overrides(SHORT | overrides)
+    return override(load("small-rack"), SHORT | overrides)
 
 
 def command(*arguments: str) -> list[str]:
@@ -39,7 +40,7 @@ def in_another_process(*arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def periodic() -> Result:
-    return small_rack(**PERIODIC).simulate()
+    return methods.simulate(small_rack(**PERIODIC))
 
 
 def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
@@ -53,11 +54,11 @@ def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
 
 def test_a_rate_of_few_events_is_told_of_with_the_duration_that_would_do() -> None:
     # One event each 2 ms after 10 ms of warm-up: 10 events in 20 ms, 100 in 200 ms.
-    short = small_rack(**PERIODIC, **{"run.duration": "30 ms"}).simulate()
+    short = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "30 ms"}))
     (warning,) = short.warnings
     assert "only 10 events were built in the 20 ms counted" in warning
     assert 'run.duration = "210 ms" counts about 100' in warning
-    longer = small_rack(**PERIODIC, **{"run.duration": "210 ms"}).simulate()
+    longer = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "210 ms"}))
     assert longer.warnings == []
     assert longer.metric("events_built") == 100
 
@@ -65,7 +66,7 @@ def test_a_rate_of_few_events_is_told_of_with_the_duration_that_would_do() -> No
 @pytest.mark.parametrize(("duration", "in_flight"), [("59.9 ms", 0), ("60.1 ms", 1)])
 def test_an_event_that_is_not_built_at_the_end_is_in_flight(duration: str, in_flight: int) -> None:
     # One event each 2 ms; its builder's link takes 400 kB / 10 Gb/s = 320 us for it.
-    result = small_rack(**PERIODIC, **{"run.duration": duration}).simulate()
+    result = methods.simulate(small_rack(**PERIODIC, **{"run.duration": duration}))
     assert result.metric("events_in_flight") == in_flight
     assert "events_incomplete" not in result.metrics  # all that are built are whole
 
@@ -79,13 +80,13 @@ def test_links_carry_the_events_with_their_framing(periodic: Result) -> None:
 
 
 def test_a_random_system_keeps_its_mean_rate() -> None:
-    result = daqloom.load("small-rack").with_overrides({"run.duration": "600 ms"}).simulate()
+    result = methods.simulate(override(load("small-rack"), {"run.duration": "600 ms"}))
     # Poisson: 2 kHz · 0.5 s ± 5 √1000.
     assert result.metric("events_built") == pytest.approx(1000, abs=160)
 
 
 def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
-    result = small_rack().simulate()
+    result = methods.simulate(small_rack())
     occupancy = result.series["tor_occupancy"]
     assert max(occupancy["max_bytes"]) == pytest.approx(
         result.metric("buffer_peak_bytes.tor"), rel=1 / 256
@@ -96,7 +97,7 @@ def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
 
 
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
-    result = small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}).simulate()
+    result = methods.simulate(small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}))
     course = result.series["course"]
     assert set(course) == {"time_s", *COURSES} - {NEEDED}
     assert {len(column) for column in course.values()} == {SLICES}
@@ -111,7 +112,7 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
 
 
 def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
-    result = small_rack().simulate()
+    result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
     assert set(result.series["course"]) == {"time_s", *COURSES} - {
         NEEDED,
@@ -140,7 +141,7 @@ def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(
             "network.switch.tor.alpha": alpha,
             "network.switch.tor.buffer": f"{buffer_bytes} B",
         }
-        return small_rack(**changes).simulate(seed=seed)
+        return methods.simulate(small_rack(**changes), seed=seed)
 
     large = run(1_000_000_000)
     needed = large.metric(NEEDED)
@@ -155,19 +156,21 @@ def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(
 
 
 def test_only_shared_memory_tells_what_it_needed() -> None:
-    assert "buffer_needed_bytes" not in small_rack().simulate().metrics
+    assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
 
 
 def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
-    result = small_rack(
-        **{
-            "network.switch.tor.model": "drop-tail",
-            "network.switch.tor.queue_packets": 8,
-            "transport.tail_loss_probe": False,
-            "transport.rack": False,
-            "run.duration": "1 s",
-        }
-    ).simulate()
+    result = methods.simulate(
+        small_rack(
+            **{
+                "network.switch.tor.model": "drop-tail",
+                "network.switch.tor.queue_packets": 8,
+                "transport.tail_loss_probe": False,
+                "transport.rack": False,
+                "run.duration": "1 s",
+            }
+        )
+    )
     assert result.metric("packets_dropped") > 100
     assert result.metric("retransmission_timeouts") > 10
     assert result.metric("collection_latency_s.max") > 0.2
@@ -175,6 +178,6 @@ def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_in_another_process() -> None:
-    here = json.loads(small_rack().simulate(seed=7).to_json())["metrics"]
+    here = json.loads(methods.simulate(small_rack(), seed=7).to_json())["metrics"]
     assert in_another_process("--seed", "7") == here
     assert in_another_process("--seed", "8") != here

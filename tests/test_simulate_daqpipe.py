@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from small_fabrics import daqpipe, metrics, ring, way_s
 
-from daqloom.scenario import ScenarioError, load
+from daqloom import methods
+from daqloom.scenario import ScenarioError
 from daqloom.simulate import SimulationError
+from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system
 
 PAYLOAD_BYTES = 100 * 4096
@@ -24,7 +26,7 @@ def message_s(switches: int, wire_bytes: int) -> float:
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     # One node of a leaf reads out, its neighbour builds.
-    found = metrics(daqpipe(readout__units=1).simulate(seed=1))
+    found = metrics(methods.simulate(daqpipe(readout__units=1), seed=1))
     told = message_s(1, 32 + 26 + 16 + 4)
     asked = message_s(1, 32 + 8 + 26 + 16 + 4)
     written = message_s(1, WIRE_BYTES)
@@ -43,12 +45,14 @@ def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
     # Nodes 0 and 2 read out; node 1 builds.
     rates = [
         metrics(
-            daqpipe(
-                readout__units=2,
-                builders__units=1,
-                building__credits=credits,
-                building__parallel_sends=2,
-            ).simulate()
+            methods.simulate(
+                daqpipe(
+                    readout__units=2,
+                    builders__units=1,
+                    building__credits=credits,
+                    building__parallel_sends=2,
+                )
+            )
         )["written_throughput_bps"]
         for credits in (1, 2, 8)
     ]
@@ -72,7 +76,7 @@ def test_every_variant_builds_events_of_all_their_fragments(
         hosts__latency__kind="exponential",
         hosts__latency__mean="500 ns",
     )
-    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
     found = metrics(first)  # a run whose books do not balance is refused
     assert first.warnings == []
     assert found["events_built"] > 20 * 4096
@@ -90,21 +94,21 @@ def test_all_streams_of_a_node_are_one_fragment() -> None:
     together = daqpipe(readout__streams=4, event__groups=groups, event__fragment_size="25 B")
     sizes = fabric_system(together).mfp_bytes
     assert len(sizes) == 2 * 4  # two of the four nodes read out
-    found = metrics(together.simulate(seed=1))
+    found = metrics(methods.simulate(together, seed=1))
     assert found["throughput_bps"] == pytest.approx(
         8 * sum(sizes) / 4096 * found["event_rate_hz"], rel=0.02
     )
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(daqpipe(event__rate="100 MHz", building__credits=2).simulate(seed=1))
+    found = metrics(methods.simulate(daqpipe(event__rate="100 MHz", building__credits=2), seed=1))
     assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
 
 
 def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
     file = tmp_path / "events.json"
     scenario = daqpipe()
-    scenario.simulate(seed=1, trace=file)
+    methods.simulate(scenario, seed=1, trace=file)
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
     events = json.loads(file.read_text())["traceEvents"]
     assert [e["args"]["name"] for e in events if e["ph"] == "M"] == hosts[1::2]
@@ -117,17 +121,18 @@ def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", ["0 s", "10 us"])
 def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, slot: str) -> None:
-    scenario = ring(tmp_path).with_overrides(
-        {"building.protocol": "daqpipe", "building.credits": 8, "building.slot": slot}
+    scenario = override(
+        ring(tmp_path),
+        {"building.protocol": "daqpipe", "building.credits": 8, "building.slot": slot},
     )
     with pytest.raises(SimulationError, match=r"deadlock: .*sw1 port 2 → sw2 port 2"):
-        scenario.simulate(seed=1)
+        methods.simulate(scenario, seed=1)
 
 
 def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
     brief = {"run.duration": "4 ms", "run.warmup": "2 ms"}
     clean, cluster = (
-        metrics(load(name).with_overrides(brief).simulate())
+        metrics(methods.simulate(override(load(name), brief)))
         for name in ("daqpipe-fattree72", "daqpipe-cluster64")
     )
     most = 100e9 * 4096 / (4096 + 26)
@@ -150,7 +155,7 @@ def test_what_is_no_daqpipe_is_refused_in_one_sentence(
     overrides: dict[str, object], said: str
 ) -> None:
     with pytest.raises(ScenarioError) as refused:
-        daqpipe().with_overrides(overrides)
+        override(daqpipe(), overrides)
     assert said in str(refused.value)
 
 
@@ -171,4 +176,4 @@ def test_what_cannot_be_built_is_refused_in_one_sentence() -> None:
     with pytest.raises(
         ScenarioError, match=r"groups have 4 sources; expected .* of 2 readout units, 2"
     ):
-        daqpipe(event__groups=[{"sources": 4, "share": 1}]).simulate()
+        methods.simulate(daqpipe(event__groups=[{"sources": 4, "share": 1}]))

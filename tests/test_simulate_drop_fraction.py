@@ -2,11 +2,11 @@
 
 import pytest
 
-import daqloom
-
 pytest.importorskip("daqloom._engine")
 
+from daqloom import methods
 from daqloom.simulate.run import _drop_fraction
+from daqloom.topology.loaded import load, override
 
 
 def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:
@@ -42,7 +42,7 @@ def test_a_run_agrees_with_its_own_counts() -> None:
         "run.duration": "200 ms",
         "run.warmup": "0 s",
     }
-    result = daqloom.load("small-rack").with_overrides(overrides).simulate()
+    result = methods.simulate(override(load("small-rack"), overrides))
     dropped, hops = result.metric("packets_dropped"), result.metric("packet_hops")
     fraction = result.metric("drop_fraction")
     assert dropped is not None

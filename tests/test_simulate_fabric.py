@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from small_fabrics import INFINIBAND, metrics, ring, small, way_s
 
+from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
+from daqloom.topology.loaded import override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
 
@@ -18,7 +20,7 @@ def wire_s() -> float:
 
 
 def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
-    found = metrics(small(building__barrier="ideal").simulate(seed=1))
+    found = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
     # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
     # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
     there = wire_s() + way_s(3, 64)
@@ -32,10 +34,10 @@ def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowle
 
 
 def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
-    free = metrics(small(building__barrier="ideal").simulate(seed=1))
+    free = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
     cost_s = 2e-6
     paid = metrics(
-        small(building__barrier="centralised", hosts__message_cost="2 us").simulate(seed=1)
+        methods.simulate(small(building__barrier="centralised", hosts__message_cost="2 us"), seed=1)
     )
     # Three arrive at the master, who takes them in one after the other and releases as many.
     assert paid["barrier_s.releasing"] > 3 * cost_s
@@ -47,10 +49,10 @@ def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
 
 
 def test_dummies_cost_their_share_of_the_phases() -> None:
-    full = metrics(small(building__barrier="ideal").simulate(seed=1))
+    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
     lacking = small(building__barrier="ideal", readout__units=3)
     assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
-    found = metrics(lacking.simulate(seed=1))
+    found = metrics(methods.simulate(lacking, seed=1))
     assert found["dummy_share"] == 1 / 4
     # A round has four phases still, and builds three events.
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
@@ -60,13 +62,13 @@ def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
     mep = 4 * 100 * 4096  # an MFP of 100 × 4096 B of each of the four nodes
     refused = small(event__fragment_sizes="fixed", builders__buffer=f"{mep - 1} B")
     with pytest.raises(ScenarioError, match=rf"of {mep - 1} bytes; .* takes about {mep}: give"):
-        refused.simulate()
-    found = small(event__fragment_sizes="fixed", builders__buffer=f"{mep} B").simulate()
+        methods.simulate(refused)
+    found = methods.simulate(small(event__fragment_sizes="fixed", builders__buffer=f"{mep} B"))
     assert found.metric("events_built")
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = metrics(small(event__rate="20 MHz").simulate(seed=1))
+    found = metrics(methods.simulate(small(event__rate="20 MHz"), seed=1))
     assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
@@ -79,27 +81,27 @@ def carded(spike: str, **changes: object) -> Scenario:
 
 def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
     # Measured over eight rounds of four packets, behind 0.5 ms.
-    bridged = metrics(carded("102.4 us", run__duration="7.0536 ms").simulate(seed=1))
+    bridged = metrics(methods.simulate(carded("102.4 us", run__duration="7.0536 ms"), seed=1))
     assert bridged["trigger_stopped_share.acknowledge"] == 0
     assert bridged["event_rate_hz"] == pytest.approx(20e6, rel=0.01)
     # 47.6 us longer, once for every packet: these come every 252.4 us.
-    found = metrics(carded("150 us", run__duration="8.5768 ms").simulate(seed=1))
+    found = metrics(methods.simulate(carded("150 us", run__duration="8.5768 ms"), seed=1))
     assert found["trigger_stopped_share.acknowledge"] == pytest.approx(47.6 / 252.4, rel=0.02)
     assert found["trigger_stopped_share.memory"] == 0
     assert found["event_rate_hz"] == pytest.approx(20e6 * 204.8 / 252.4, rel=0.01)
-    assert "trigger_stopped_share.memory" not in metrics(small().simulate())
+    assert "trigger_stopped_share.memory" not in metrics(methods.simulate(small()))
 
 
 def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
     scenario = carded("150 us", readout__card__spike__kind="exponential")
-    one, again, other = (scenario.simulate(seed=seed).metrics for seed in (1, 1, 2))
+    one, again, other = (methods.simulate(scenario, seed=seed).metrics for seed in (1, 1, 2))
     assert one == again
     assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
 
 
 def test_a_run_too_short_for_its_rate_says_so() -> None:
     short = small(event__rate="5 MHz")
-    result = short.simulate(seed=1)
+    result = methods.simulate(short, seed=1)
     (warning,) = result.warnings
     assert "are ready only after 0.00328 s" in warning
     rates = {
@@ -111,21 +113,23 @@ def test_a_run_too_short_for_its_rate_says_so() -> None:
     }
     assert not rates & result.metrics.keys()
     # 31 rounds of 205 us.
-    long_enough = small(event__rate="20 MHz", run__duration="7 ms").simulate(seed=1)
+    long_enough = methods.simulate(small(event__rate="20 MHz", run__duration="7 ms"), seed=1)
     assert long_enough.warnings == []
     assert rates <= long_enough.metrics.keys()
 
 
 def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
-    full = metrics(small(building__barrier="ideal").simulate(seed=1))
+    full = metrics(methods.simulate(small(building__barrier="ideal"), seed=1))
     # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
     # all data of a node cross four times.
     for limit in ({"hosts__pcie_rate": "50 Gb/s"}, {"hosts__memory_rate": "200 Gb/s"}):
-        found = metrics(small(building__barrier="ideal", **limit).simulate(seed=1))
+        found = metrics(methods.simulate(small(building__barrier="ideal", **limit), seed=1))
         assert found["phase_s"] > 3 / 4 * 8 * 409_600 / 50e9
         assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
     once = small(building__barrier="ideal", hosts__memory_rate="200 Gb/s", hosts__memory_passes=1)
-    assert metrics(once.simulate(seed=1))["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
+    assert metrics(methods.simulate(once, seed=1))["phase_s"] == pytest.approx(
+        2 * full["phase_s"], rel=0.1
+    )
 
 
 def test_the_same_seed_gives_the_same_metrics() -> None:
@@ -134,7 +138,7 @@ def test_the_same_seed_gives_the_same_metrics() -> None:
         building__jitter__kind="exponential",
         building__jitter__mean="1 us",
     )
-    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
     assert first.metrics == again.metrics
     assert first.metrics != other.metrics
 
@@ -144,7 +148,7 @@ def test_groups_share_the_event() -> None:
     sizes = fabric_system(scenario).mfp_bytes
     assert sizes == [round(4 * 409_600 * 0.4), *[round(4 * 409_600 * 0.2)] * 3]
     with pytest.raises(ScenarioError, match=r"groups have 3 sources; expected .* 4"):
-        small(event__groups=[{"sources": 3, "share": 1}]).simulate()
+        methods.simulate(small(event__groups=[{"sources": 3, "share": 1}]))
 
 
 @pytest.mark.parametrize(
@@ -160,13 +164,13 @@ def test_groups_share_the_event() -> None:
 def test_the_placement_decides_the_dummies(
     changes: dict[str, object], slots: int, dummies: int
 ) -> None:
-    system = fabric_system(INFINIBAND.with_overrides({"readout.units": 321} | changes))
+    system = fabric_system(override(INFINIBAND, {"readout.units": 321} | changes))
     assert (len(system.slots), system.slots.tolist().count(DUMMY)) == (slots, dummies)
     assert system.nodes == 321
 
 
 def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
-    result = small(building__barrier="ideal").simulate(seed=1)
+    result = methods.simulate(small(building__barrier="ideal"), seed=1)
     found = metrics(result)
     # To the neighbour on the leaf over one switch, to the others over three.
     near, far = (
@@ -190,11 +194,11 @@ def test_a_write_crosses_three_levels() -> None:
         "network.core_links": 2,
         "network.switch.radix": 6,
     }
-    scenario = small(building__barrier="ideal").with_overrides(pods)
+    scenario = override(small(building__barrier="ideal"), pods)
     fabric = fabric_system(scenario).fabric
     assert len(fabric.switches) == 4 + 4 + 2 * 2
     assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     ways = [
         wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
         for switches in (1, 3, 5)
@@ -208,9 +212,9 @@ def test_a_write_crosses_three_levels() -> None:
 def test_ports_count_lane_by_lane() -> None:
     lanes = {"network.lanes.count": 3, "network.lanes.service_levels": [1, 2]}
     tables = {"network.lanes.high": [[2, 64]], "network.lanes.low": [[1, 64]]}
-    scenario = small(transport__control_service_level=1).with_overrides(lanes | tables)
+    scenario = override(small(transport__control_service_level=1), lanes | tables)
     # Credits of one packet at a time: outputs wait, and mostly with data.
-    result = scenario.with_overrides({"network.switch.buffer": "4160 B"}).simulate(seed=1)
+    result = methods.simulate(override(scenario, {"network.switch.buffer": "4160 B"}), seed=1)
     ports = result.series["ports"]
     assert [sum(of_lane) for of_lane in ports["lane_bytes"]] == ports["bytes"]
     unused, data, control = (sum(of_lane) for of_lane in zip(*ports["lane_bytes"], strict=True))
@@ -230,13 +234,15 @@ def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None
     changes = {"hosts__latency__kind": "histogram", "hosts__latency__file": str(file)}
 
     file.write_text("1.5\n")
-    drawn = small(**changes, hosts__latency__less="500 ns").simulate(seed=1)
-    fixed = small(hosts__latency__kind="fixed", hosts__latency__mean="1 us").simulate(seed=1)
+    drawn = methods.simulate(small(**changes, hosts__latency__less="500 ns"), seed=1)
+    fixed = methods.simulate(
+        small(hosts__latency__kind="fixed", hosts__latency__mean="1 us"), seed=1
+    )
     assert drawn.metrics == fixed.metrics
 
     file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
     scenario = small(**changes, building__barrier="ideal", run__duration="20 ms")
-    first, again, other = (scenario.simulate(seed=seed) for seed in (1, 1, 2))
+    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
     assert first.metrics == again.metrics != other.metrics
     # Of the writes a quarter waits for 100 us more.
     latency = first.series["write_latency"]
@@ -253,7 +259,7 @@ def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None
 def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
     file = tmp_path / "phases.json"
     scenario = small()
-    scenario.simulate(seed=1, trace=file)
+    methods.simulate(scenario, seed=1, trace=file)
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
     events = json.loads(file.read_text())["traceEvents"]
     names = [event["args"]["name"] for event in events if event["ph"] == "M"]
@@ -265,7 +271,8 @@ def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
 
 
 def test_an_imported_fabric_runs_by_its_own_tables() -> None:
-    scenario = INFINIBAND.with_overrides(
+    scenario = override(
+        INFINIBAND,
         {
             "network.shape": "imported",
             "network.dumps": "cluster64",
@@ -276,11 +283,11 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
             "building.barrier": "ideal",
             "run.duration": "2 ms",
             "run.warmup": "0.2 ms",
-        }
+        },
     )
     assert fabric_system(scenario).nodes == 64
-    imported = metrics(scenario.simulate(seed=1))
-    clean = metrics(scenario.with_overrides({"network.dumps": "fattree72"}).simulate(seed=1))
+    imported = metrics(methods.simulate(scenario, seed=1))
+    clean = metrics(methods.simulate(override(scenario, {"network.dumps": "fattree72"}), seed=1))
     assert imported["xmit_wait_s.crossbar"] + imported["xmit_wait_s.credits"] > 0
     assert imported["node_throughput_bps"] < 0.9 * clean["node_throughput_bps"]
 
@@ -297,12 +304,12 @@ def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(
         "flows.a.destination": "h1",
         "flows.a.size": "4 MB",
     }
-    scenario = ring(tmp_path).with_overrides(flow)
+    scenario = override(ring(tmp_path), flow)
     cables = tmp_path / "ibnetdiscover.txt"
     # One end of h0's cable tells another speed than the other end.
     told = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
     cables.write_text(told)
-    result = scenario.simulate(seed=1)
+    result = methods.simulate(scenario, seed=1)
     payload_bps = rate_bps * 4096 / (4096 + 26)
     assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
     said = [] if speed == "HDR" else ["have different speeds; the slower one is used"]
@@ -314,7 +321,7 @@ def test_more_nodes_than_hosts_are_refused() -> None:
     with pytest.raises(
         ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
     ):
-        small(readout__units=5).simulate()
+        methods.simulate(small(readout__units=5))
 
 
 LOST = (
@@ -341,7 +348,7 @@ def test_tables_that_lead_nowhere_are_refused_at_once(
     tables.write_text(tables.read_text().replace(old, new, 1))
     for protocol in ("shift", "daqpipe"):
         with pytest.raises(ScenarioError, match=said):
-            scenario.with_overrides({"building.protocol": protocol}).simulate(seed=1)
+            methods.simulate(override(scenario, {"building.protocol": protocol}), seed=1)
     # A flow only asks for its own way, and for that of its acknowledges.
     changes = {
         "transport.connection": "unreliable",
@@ -351,28 +358,31 @@ def test_tables_that_lead_nowhere_are_refused_at_once(
         "flows.a.messages": 1,
         "flows.a.start": "3 ms",  # behind the warm-up
     }
-    found = metrics(scenario.with_overrides(changes).simulate(seed=1))
+    found = metrics(methods.simulate(override(scenario, changes), seed=1))
     assert found["flow_messages.a"] == 2
     with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
-        scenario.with_overrides(changes | {"flows.a.destination": "random"}).simulate(seed=1)
+        methods.simulate(override(scenario, changes | {"flows.a.destination": "random"}), seed=1)
     if destination == 0:
         with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
-            scenario.with_overrides(changes | {"transport.connection": "reliable"}).simulate(seed=1)
+            methods.simulate(
+                override(scenario, changes | {"transport.connection": "reliable"}), seed=1
+            )
 
 
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
-        ring(tmp_path).simulate(seed=1)
+        methods.simulate(ring(tmp_path), seed=1)
 
 
 def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
-    scenario = ring(tmp_path).with_overrides(
+    scenario = override(
+        ring(tmp_path),
         {
             "network.switch.head_of_queue_lifetime": "5 us",
             "transport.retry_timeout": "100 us",
-        }
+        },
     )
-    result = scenario.simulate(seed=1)
+    result = methods.simulate(scenario, seed=1)
     found = metrics(result)
     assert found["packets_discarded"] > 0
     assert found["packets_discarded"] == sum(result.series["ports"]["discards"])
@@ -383,8 +393,8 @@ def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
 
 
 def test_losses_without_retries_are_said(tmp_path: Path) -> None:
-    scenario = ring(tmp_path).with_overrides({"network.switch.head_of_queue_lifetime": "20 us"})
-    result = scenario.simulate(seed=1)
+    scenario = override(ring(tmp_path), {"network.switch.head_of_queue_lifetime": "20 us"})
+    result = methods.simulate(scenario, seed=1)
     assert metrics(result)["packets_discarded"] > 0
     said = " ".join(result.warnings)
     assert "packets were discarded and none is retransmitted" in said
@@ -392,14 +402,15 @@ def test_losses_without_retries_are_said(tmp_path: Path) -> None:
 
 
 def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
-    scenario = ring(tmp_path).with_overrides(
+    scenario = override(
+        ring(tmp_path),
         {
             "network.switch.head_of_queue_lifetime": "1 us",
             "transport.retry_timeout": "20 us",
             "transport.retry_count": 0,
-        }
+        },
     )
-    result = scenario.simulate(seed=1)
+    result = methods.simulate(scenario, seed=1)
     failed = metrics(result)["writes_failed"]
     assert failed > 0
     assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)
@@ -419,7 +430,7 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
             building__dummy_phases=dummies,
             run__duration="20 ms",
         )
-        return metrics(scenario.simulate())["node_throughput_bps"]
+        return metrics(methods.simulate(scenario))["node_throughput_bps"]
 
     # Of a round's 8 phases 8 − D are for nodes; skipped, the others take no time.
     alone = node_bps(8, "kept")
@@ -435,12 +446,15 @@ def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
     for meps in (1, 2, 4):
         runs = {
             barrier: metrics(
-                small(
-                    building__barrier=barrier,
-                    building__meps_per_phase=meps,
-                    run__duration="6 ms",
-                    **(costs if barrier == "centralised" else {}),
-                ).simulate(seed=1)
+                methods.simulate(
+                    small(
+                        building__barrier=barrier,
+                        building__meps_per_phase=meps,
+                        run__duration="6 ms",
+                        **(costs if barrier == "centralised" else {}),
+                    ),
+                    seed=1,
+                )
             )
             for barrier in ("ideal", "centralised")
         }
@@ -465,7 +479,7 @@ def test_a_window_has_no_number_of_multi_event_packets() -> None:
     ):
         small(building__change="window", building__meps_per_phase=2)
     with pytest.raises(ScenarioError, match=r"a round takes 12 MFPs, and room for 13"):
-        small(building__meps_per_phase=3, readout__buffer="4 MB").simulate()
+        methods.simulate(small(building__meps_per_phase=3, readout__buffer="4 MB"))
 
 
 def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
@@ -477,7 +491,9 @@ def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None
         builders__folded=False,
         run__duration="6 ms",
     )
-    result = scenario.simulate(seed=1, timeline=True)  # books that do not balance are refused
+    result = methods.simulate(
+        scenario, seed=1, timeline=True
+    )  # books that do not balance are refused
     found = metrics(result)
     # Of four phases one goes to the neighbour, over one switch.
     ways = [
@@ -528,7 +544,7 @@ def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> No
             run__duration="4 ms",
             **changes,
         )
-        return metrics(scenario.simulate(seed=1))["phase_s"]
+        return metrics(methods.simulate(scenario, seed=1))["phase_s"]
 
     far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
     assert in_step() == pytest.approx(far, rel=0.02)
@@ -553,7 +569,7 @@ def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: s
         builders__folded=False,
         **({"building__change": change} | (WINDOWS if change == "window" else {})),
     )
-    found = metrics(scenario.simulate(seed=1))
+    found = metrics(methods.simulate(scenario, seed=1))
     readouts, builders = (nodes + 1) // 2, nodes // 2
     assert found["events_built"] > 0
     assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)
@@ -568,4 +584,4 @@ def test_unfolded_units_are_as_many_as_one_another() -> None:
     with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
         small(readout__units=3, builders__units=1)
     with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
-        small(builders__folded=False).analyse()
+        methods.analyse(small(builders__folded=False))

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from small_fabrics import metrics, small, way_s
 
-from daqloom.scenario import Scenario, ScenarioError, load, to_toml
+from daqloom import methods
+from daqloom.scenario import Scenario, ScenarioError, to_toml
+from daqloom.topology.loaded import load, override
 
 RATE_BPS = 200e9
 
@@ -29,7 +31,7 @@ def wire_bytes(size: int) -> int:
 
 
 def found(scenario: Scenario, seed: int = 1) -> dict[str, float]:
-    return metrics(scenario.simulate(seed=seed))
+    return metrics(methods.simulate(scenario, seed=seed))
 
 
 def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
@@ -81,7 +83,7 @@ def test_a_load_at_random_is_delivered() -> None:
     mean = 4 * 0.3 * 450e-6 / (wire_bytes(256) * 8 / RATE_BPS)
     assert one["flow_messages.a"] == pytest.approx(mean, abs=5 * mean**0.5)
     assert one["link_utilisation.host.up"] > 0.3  # acknowledges besides
-    unreliable = found(scenario.with_overrides({"transport.connection": "unreliable"}))
+    unreliable = found(override(scenario, {"transport.connection": "unreliable"}))
     assert unreliable["link_utilisation.host.up"] == pytest.approx(0.3, rel=0.03)
     assert found(scenario) == one
     assert found(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
@@ -97,14 +99,14 @@ def test_the_order_in_a_file_changes_nothing() -> None:
 def test_hosts_have_names() -> None:
     named = flows(flows__a__source="h0", flows__a__destination="h1")
     with pytest.raises(ScenarioError) as refused:
-        named.simulate()
+        methods.simulate(named)
     [first, _, last] = str(refused.value).split("a name from ")[1].split()
     assert found(flows(flows__a__source=first, flows__a__destination=last))["flow_messages.a"] > 0
 
 
 def test_a_timeline_has_every_message(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
-    result = flows(flows__a__messages=7, run__warmup="0 s").simulate(trace=trace)
+    result = methods.simulate(flows(flows__a__messages=7, run__warmup="0 s"), trace=trace)
     assert result.metric("flow_messages.a") == 7
     events = json.loads(trace.read_text())["traceEvents"]
     begun = [event["ts"] for event in events if event["ph"] == "b"]
@@ -115,12 +117,12 @@ def test_a_timeline_has_every_message(tmp_path: Path) -> None:
 
 
 def test_what_never_arrives_is_said() -> None:
-    result = flows(flows__a__start="499.9 us").simulate()
+    result = methods.simulate(flows(flows__a__start="499.9 us"))
     assert list(result.warnings) == ["no message of flows.a arrived after the warm-up"]
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("changed", "said"),
     [
         ("flows.a.source=1", "both 1; a host cannot send to itself"),
         ("flows.a.source=-1", "is not a host; give its place in the order of ports"),
@@ -138,9 +140,9 @@ def test_what_never_arrives_is_said() -> None:
         ("flows.å.size=1 B", "may hold only letters"),
     ],
 )
-def test_what_cannot_be_is_said(override: str, said: str) -> None:
+def test_what_cannot_be_is_said(changed: str, said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
-        flows().with_overrides([override])
+        override(flows(), [changed])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: st
     from daqloom.simulate import SimulationError
 
     with pytest.raises((ScenarioError, SimulationError), match=said):
-        flows(**changes).simulate()
+        methods.simulate(flows(**changes))
 
 
 def test_protocol_and_flows_go_together() -> None:
@@ -168,7 +170,7 @@ def test_protocol_and_flows_go_together() -> None:
     with pytest.raises(
         ScenarioError, match=r'\[flows\] beside building.protocol = "shift" is not possible yet'
     ):
-        beside.simulate()
+        methods.simulate(beside)
 
 
 def test_a_flow_without_a_weight_is_refused() -> None:
@@ -194,11 +196,14 @@ def test_flows_read_back_as_shown(tmp_path: Path) -> None:
 
 def test_the_wire_of_a_write_is_the_engines() -> None:
     for size in (1, 16, 255, 256, 257, 4096, 4097, 70_001):
-        scenario = flows(
-            flows__a__size=f"{size} B", flows__a__messages=3, transport__connection="unreliable"
-        ).with_overrides({"transport.mtu": "1 KiB"})
+        scenario = override(
+            flows(
+                flows__a__size=f"{size} B", flows__a__messages=3, transport__connection="unreliable"
+            ),
+            {"transport.mtu": "1 KiB"},
+        )
         # Up to the leaf and down to the neighbour, with updates of credit counted apart.
-        carried = [size for size in scenario.simulate().series["ports"]["bytes"] if size > 0]
+        carried = [size for size in methods.simulate(scenario).series["ports"]["bytes"] if size > 0]
         assert carried == [3 * scenario.transport.wire_bytes(size)] * 2
 
 

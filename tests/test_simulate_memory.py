@@ -6,15 +6,17 @@ import sys
 import pytest
 from small_fabrics import small
 
+from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError
-from daqloom.scenario import load as load_scenario
 from daqloom.simulate import memory
 from daqloom.simulate.memory import machine_bytes, needed_bytes
+from daqloom.topology.loaded import load as load_scenario
+from daqloom.topology.loaded import override
 
 LEAST_SHARE, MOST_SHARE = 0.6, 1.6
 GROWTH = """
 import resource, sys
-from daqloom.scenario import load
+from daqloom.topology.loaded import load
 from daqloom.simulate import simulate
 from daqloom.simulate.fabric import simulate_fabric
 
@@ -79,10 +81,10 @@ def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
     rack = load_scenario(
         "atlas-lab", ["event.rate=100 MHz", "event.size=48 B", "run.duration=10 s"]
     )
-    idle = rack.with_overrides(["event.rate=1 MHz"])
+    idle = override(rack, ["event.rate=1 MHz"])
     # 32 links of 25 Gb/s carry 32 × 25e9 / (8 × 48) = 2.083 GHz of such events.
     assert needed_bytes(rack) == needed_bytes(idle)
-    flooded = rack.with_overrides(["event.size=4800 B"])  # 20.83 MHz
+    flooded = override(rack, ["event.size=4800 B"])  # 20.83 MHz
     waiting = (100e6 - 32 * 25e9 / (8 * 4800)) * 10
     assert needed_bytes(flooded) - needed_bytes(idle) == pytest.approx(64 * waiting)
 
@@ -93,7 +95,7 @@ def test_what_does_not_fit_is_refused_with_the_estimate(
 ) -> None:
     monkeypatch.setattr(memory, "machine_bytes", lambda: 1000)
     with pytest.raises(ScenarioError, match=r"needs about .*B of memory .* this machine has 1 kB"):
-        scenario.simulate()
+        methods.simulate(scenario)
 
 
 def test_a_container_has_less_memory_than_its_machine(tmp_path, monkeypatch) -> None:

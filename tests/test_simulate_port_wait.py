@@ -3,15 +3,17 @@
 import pytest
 from small_fabrics import metrics
 
-from daqloom.scenario import Scenario, load
+from daqloom import methods
+from daqloom.scenario import Scenario
 from daqloom.simulate.port_wait import Probe, probe_of
+from daqloom.topology.loaded import load
 
 BLOCK = 64
 
 
 def probed(**changes: object) -> dict[str, float]:
     scenario = load("ib-buffer-probe", {k.replace("__", "."): v for k, v in changes.items()})
-    return metrics(scenario.simulate())
+    return metrics(methods.simulate(scenario))
 
 
 @pytest.mark.parametrize("blocks", [256, 300, 511, 1024, 2048])

@@ -11,6 +11,7 @@ from daqloom.report.compare_figure import write
 from daqloom.scenario import Scenario
 from daqloom.study import StudyError
 from daqloom.study.compare import compare
+from daqloom.topology.loaded import load
 
 EXACT = {
     # Where the formula's assumptions hold: windows take a whole reply, nothing spreads responses.
@@ -20,7 +21,7 @@ EXACT = {
 
 
 def small_rack(**changes: str) -> Scenario:
-    return daqloom.load("small-rack", EXACT | {k.replace("__", "."): v for k, v in changes.items()})
+    return load("small-rack", EXACT | {k.replace("__", "."): v for k, v in changes.items()})
 
 
 def test_regular_events_leave_nothing_to_explain() -> None:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from small_fabrics import INFINIBAND, SMALL
 from typer.testing import CliRunner
 
+from daqloom import methods
 from daqloom.cli import app
 from daqloom.report.study_report import figures, write
 from daqloom.result import Result
-from daqloom.scenario import Scenario, ScenarioError, load
+from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import load as read
 from daqloom.study import StudyError
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_dataset
@@ -27,6 +29,7 @@ from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
+from daqloom.topology.loaded import load, override
 
 TREE = """
 title = "Small"
@@ -105,7 +108,7 @@ def test_a_study_of_a_fabric_runs_once_and_is_told_with_units(tmp_path: Path) ->
     assert bool((kept.sel({"building.barrier": "tournament"}) > 0.01).all())
     # The very results of the systems that the points stand for.
     at = {"by": "simulate", "building.barrier": "tournament", "readout.units": 8, "seed": 2}
-    alone = study.scenario((0, 1)).simulate(seed=2)
+    alone = methods.simulate(study.scenario((0, 1)), seed=2)
     assert found["node_throughput_bps"].sel(at).item() == alone.metric("node_throughput_bps")
 
 
@@ -167,11 +170,11 @@ tolerance = "1 KiB"
 
 
 def test_a_search_finds_the_buffer_that_credits_need(tmp_path: Path) -> None:
-    base = written(tmp_path, TREE).base.with_overrides({"building.barrier": "none"})
+    base = override(written(tmp_path, TREE).base, {"building.barrier": "none"})
 
     def waited_s(buffer: float) -> float:
-        result: Result = base.with_overrides({"network.switch.buffer": f"{buffer:g} B"}).simulate(
-            seed=1
+        result: Result = methods.simulate(
+            override(base, {"network.switch.buffer": f"{buffer:g} B"}), seed=1
         )  # type: ignore[attr-defined]
         return float(result.metric("xmit_wait_s.credits") or 0.0)
 
@@ -251,7 +254,7 @@ def test_kinds_have_model_versions_of_their_own(monkeypatch: pytest.MonkeyPatch)
 
 
 def tree() -> Scenario:
-    return INFINIBAND.with_overrides(SMALL)
+    return override(INFINIBAND, SMALL)
 
 
 # What a plan says
@@ -273,14 +276,14 @@ def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.Monke
 """,
     )
     built = 0
-    slow = Scenario.with_overrides
+    slow = read.override
 
-    def counted(self: Scenario, overrides: object) -> Scenario:
+    def counted(scenario: Scenario, overrides: object) -> Scenario:
         nonlocal built
         built += 1
-        return slow(self, overrides)  # type: ignore[arg-type]
+        return slow(scenario, overrides)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Scenario, "with_overrides", counted)
+    monkeypatch.setattr(read, "override", counted)
     found = plan(study, None)
     assert (found.tasks, found.refused) == (2000, 0)
     assert found.cpu_s > 0
@@ -318,14 +321,14 @@ CLUSTER = {"network.shape": "imported", "network.dumps": "cluster64"}
     ],
 )
 def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: float) -> None:
-    base = tree().with_overrides({"run.duration": "2 ms", "event.packing": 4096})
+    base = override(tree(), {"run.duration": "2 ms", "event.packing": 4096})
     one, other = (cost_s(Cell(base, each, "simulate", 1, "")) for each in ({}, changes))
     assert other / one == pytest.approx(factor)
 
 
 def test_the_estimate_is_about_the_packets_of_a_run() -> None:
     base = load("lhcb-10-percent", {"run.duration": "3 ms", "run.warmup": "1 ms"})
-    result = base.simulate()
+    result = methods.simulate(base)
     hops = Fabrics().simulation_s(base, {}) * 2.5e6  # type: ignore[arg-type]
     assert 1 / 3 < hops / result.engine["packet_hops"] < 3  # type: ignore[operator]
 
@@ -364,7 +367,7 @@ def test_the_quick_hash_is_the_hash(points: list[dict[str, int]]) -> None:
     for point in points * 2:
         changes = {key: CHOICES[key][at % len(CHOICES[key])] for key, at in point.items()}
         try:
-            slow = base.with_overrides(changes).hash()
+            slow = override(base, changes).hash()
         except ScenarioError:
             continue
         assert hasher.hash(changes) == slow, changes
@@ -377,7 +380,7 @@ def test_a_changed_dump_is_another_system(tmp_path: Path) -> None:
     for text in ("one", "two"):
         dump.write_text(text)
         keys.append(ScenarioHasher(tree()).hash(imported))
-        assert keys[-1] == tree().with_overrides(imported).hash()
+        assert keys[-1] == override(tree(), imported).hash()
     assert keys[0] != keys[1]
 
 

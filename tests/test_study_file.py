@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.scenario import Scenario, ScenarioError, load
+from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.axis import cartesian, zipped
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import searched_cells
 from daqloom.study.program import tasks
+from daqloom.topology.loaded import load
 
 ATLAS = load("atlas-lab")
 STUDIES = sorted((Path(__file__).parent.parent / "studies").glob("*.toml"))

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.file import load_study
 from daqloom.study.plan import plan
+from daqloom.topology.loaded import override
 
 RING, FRAGMENT, FIRST_WINDOW = 256, 22, 10  # packets
 UPLINK, ACCESS = 120e9, 10e9
@@ -43,7 +45,7 @@ def rack(variant: str, sources: int, **more: Any) -> Scenario:
         "run.warmup": "0.7 s",
         "run.duration": "1.5 s",
     }
-    return point.with_overrides(few | {key.replace("__", "."): v for key, v in more.items()})
+    return override(point, few | {key.replace("__", "."): v for key, v in more.items()})
 
 
 def keeps_up(result: Result) -> bool:
@@ -67,7 +69,7 @@ def test_every_point_of_the_studies_can_be_planned(name: str) -> None:
 
 def test_the_fragment_and_the_rates_are_those_of_this_page() -> None:
     point = rack(AS_IS, 64)
-    assert point.analyse().analysis["overhead"]["packets"] == 64 * FRAGMENT
+    assert methods.analyse(point).analysis["overhead"]["packets"] == 64 * FRAGMENT
     assert (point.network.links.uplink.rate, point.network.links.access.rate) == (
         UPLINK,
         ACCESS,
@@ -89,11 +91,11 @@ def test_the_fragment_and_the_rates_are_those_of_this_page() -> None:
 )
 def test_windows_that_fit_lose_nothing_and_keep_the_throughput(variant: str, sources: int) -> None:
     point = rack(variant, sources)
-    assert (point.analyse().metric("incast_margin_bytes") or -1) > 0
-    result = point.simulate(seed=1)
+    assert (methods.analyse(point).metric("incast_margin_bytes") or -1) > 0
+    result = methods.simulate(point, seed=1)
     assert keeps_up(result)
     # As fast as an event alone, but for what it waits for the other builder's.
-    alone = point.analyse().metric("collection_latency_s.min")
+    alone = methods.analyse(point).metric("collection_latency_s.min")
     assert result.metric("collection_latency_s.p50") == pytest.approx(alone, rel=0.05)
 
 
@@ -108,8 +110,8 @@ def test_windows_that_fit_lose_nothing_and_keep_the_throughput(variant: str, sou
 )
 def test_windows_that_do_not_fit_collapse(variant: str, sources: int) -> None:
     point = rack(variant, sources)
-    assert (point.analyse().metric("incast_margin_bytes") or 0) < 0
-    result = point.simulate(seed=1)
+    assert (methods.analyse(point).metric("incast_margin_bytes") or 0) < 0
+    result = methods.simulate(point, seed=1)
     assert collapses(result, point)
     assert (result.metric("collection_latency_s.p99") or 0) > 0.2
 
@@ -122,8 +124,8 @@ def test_faster_links_move_the_threshold_as_far_as_the_triangle_says(
     most = RING / (FRAGMENT * (1 - access / UPLINK))
     assert fits < most < overflows
     variant = AS_IS if access == ACCESS else FAST
-    assert keeps_up(rack(variant, fits).simulate(seed=1))
-    assert collapses(rack(variant, overflows).simulate(seed=1), rack(variant, overflows))
+    assert keeps_up(methods.simulate(rack(variant, fits), seed=1))
+    assert collapses(methods.simulate(rack(variant, overflows), seed=1), rack(variant, overflows))
 
 
 @pytest.mark.parametrize("variant", [AS_IS, STATIC])
@@ -131,17 +133,17 @@ def test_the_smallest_ring_without_a_loss_is_the_derived_one(variant: str) -> No
     # A burst of whole fragments: the triangle, 64 · 22 · 11/12 = 1291. Windows that are refilled as
     # they drain: the rule, 64 · 2 less the 7 packets in the pipe.
     sources = 64
-    pipe = rack(STATIC, sources).analyse().analysis["incast"]["bdp_bytes"] / 1518
+    pipe = methods.analyse(rack(STATIC, sources)).analysis["incast"]["bdp_bytes"] / 1518
     burst = sources * FRAGMENT * (1 - ACCESS / UPLINK)
     needed = burst if variant == AS_IS else sources * 2 - pipe
     enough = rack(variant, sources, network__switch__tor__queue_packets=round(1.04 * needed))
-    assert keeps_up(enough.simulate(seed=1))
+    assert keeps_up(methods.simulate(enough, seed=1))
     less = rack(variant, sources, network__switch__tor__queue_packets=round(0.96 * needed))
-    assert (less.simulate(seed=1).metric("packets_dropped") or 0) > 0
+    assert (methods.simulate(less, seed=1).metric("packets_dropped") or 0) > 0
 
 
 def test_recovery_by_time_repairs_some_losses_and_prevents_none() -> None:
-    old, new = (rack(variant, 16).simulate(seed=1) for variant in (AS_IS, RACK))
+    old, new = (methods.simulate(rack(variant, 16), seed=1) for variant in (AS_IS, RACK))
     assert (new.metric("packets_dropped") or 0) > (old.metric("packets_dropped") or 0) > 0
     assert (new.metric("throughput_bps") or 0) > 5 * (old.metric("throughput_bps") or 1)
 
@@ -153,23 +155,25 @@ def test_dctcp_that_has_learned_keeps_the_queue_small_where_other_windows_overfl
     sources = 16
     assert sources * FRAGMENT * (1 - ACCESS / UPLINK) > RING
     one = {"builders__units": 1, "event__rate": "1.25 kHz"}
-    result = rack(DCTCP, sources, **one).simulate(seed=1)
+    result = methods.simulate(rack(DCTCP, sources, **one), seed=1)
     assert keeps_up(result)
     # Marked from 65 packets on, all windows together hold those, the pipe's, and two for each
     # source: one in the round trip until it hears, one in that in which it does. A burst puts all
     # of them into the queue.
-    pipe = rack(DCTCP, sources).analyse().analysis["incast"]["bdp_bytes"] / 1518
+    pipe = methods.analyse(rack(DCTCP, sources)).analysis["incast"]["bdp_bytes"] / 1518
     queue = (result.metric("buffer_peak_bytes.tor") or 0) / 1518
     assert THRESHOLD < queue < THRESHOLD + pipe + 2 * sources
     assert (result.metric("packets_marked") or 0) > 0
-    assert collapses(rack(AS_IS, sources, **one).simulate(seed=1), rack(AS_IS, sources, **one))
+    assert collapses(
+        methods.simulate(rack(AS_IS, sources, **one), seed=1), rack(AS_IS, sources, **one)
+    )
 
 
 def first_event(variant: str, sources: int, **more: Any) -> Result:
     """One event of new connections."""
     alone = {"builders__units": 1, "event__arrivals": "deterministic", "event__rate": "1 Hz"}
     whole = {"run__warmup": "0 s", "run__duration": "1.9 s"}
-    return rack(variant, sources, **alone, **whole, **more).simulate(seed=1)
+    return methods.simulate(rack(variant, sources, **alone, **whole, **more), seed=1)
 
 
 def test_dctcp_is_in_time_where_first_windows_and_marks_fit() -> None:
@@ -190,7 +194,9 @@ def test_dctcp_is_too_late_where_first_windows_overflow() -> None:
     assert (result.metric("retransmission_timeouts") or 0) > 0
     assert (result.metric("collection_latency_s.max") or 0) > 0.2
     # Later events find windows that fit.
-    assert keeps_up(rack(DCTCP, 32, run__warmup="1 s", run__duration="1.5 s").simulate(seed=1))
+    assert keeps_up(
+        methods.simulate(rack(DCTCP, 32, run__warmup="1 s", run__duration="1.5 s"), seed=1)
+    )
 
 
 def test_smaller_first_windows_are_in_time() -> None:
@@ -207,8 +213,8 @@ def requested(fragments: int, variant: str = "rings of 512 packets") -> Result:
     point = FRAGMENTS.scenario((0, variants.labels.index(variant)))
     few = {"builders.units": 1, "event.rate": "5 Hz", "event.arrivals": "deterministic"}
     run = {"run.warmup": "1 s", "run.duration": "3 s"}
-    return point.with_overrides(few | run | {"building.outstanding_fragments": fragments}).simulate(
-        seed=1
+    return methods.simulate(
+        override(point, few | run | {"building.outstanding_fragments": fragments}), seed=1
     )
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-import daqloom
+from daqloom import methods
 from daqloom.study.levels import fit_blocks
 from daqloom.study.return_levels import block_maxima, return_level
+from daqloom.topology.loaded import load
 
 LONG_S, FITTED_S = 20.0, 2.0
 
@@ -20,7 +21,7 @@ def test_the_rest_of_a_run_peaks_where_its_start_says() -> None:
         "run.warmup": "1 s",
         "run.duration": f"{1 + LONG_S:g} s",
     }
-    result = daqloom.load("small-rack", rack).simulate(seed=1)
+    result = methods.simulate(load("small-rack", rack), seed=1)
     bins = np.asarray(result.series["tor_occupancy"]["max_bytes"], dtype=float)
     start, rest = np.split(bins, [round(bins.size * FITTED_S / LONG_S)])
     fit, block_s = fit_blocks(block_maxima(start, 80)[None], np.array([FITTED_S]))

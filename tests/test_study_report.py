@@ -24,12 +24,12 @@ from daqloom.cli import app
 from daqloom.report import study_provenance, study_table
 from daqloom.report.study_page import render
 from daqloom.report.study_report import findings, spoken, write
-from daqloom.scenario import load
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.kinds import traits_of
 from daqloom.study.runner import replay, run
 from daqloom.study.store import Store
+from daqloom.topology.loaded import load
 
 # The table
 

@@ -67,7 +67,8 @@ def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) ->
 def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
     text = GRID.replace('"0.2 kHz", "0.4 kHz"', '"400 Hz"').replace("small-rack", "./copy.toml")
-    from daqloom.scenario import load, to_toml
+    from daqloom.scenario import to_toml
+    from daqloom.topology.loaded import load
 
     (tmp_path / "copy.toml").write_text(to_toml(load("small-rack")))  # same system, other text
     other = complete(written(tmp_path, text), tmp_path / "store")

@@ -7,7 +7,6 @@ import pytest
 
 from daqloom import open_study
 from daqloom.result import Result
-from daqloom.scenario import load
 from daqloom.study.cell import Cell
 from daqloom.study.errors import StudyError
 from daqloom.study.executor import InProcess
@@ -16,6 +15,7 @@ from daqloom.study.program import Outcome, Task, follow, program
 from daqloom.study.runner import run
 from daqloom.study.saturation import Saturation
 from daqloom.study.store import Store
+from daqloom.topology.loaded import load, override
 
 # Two builders with ten events each behind 10 Gb/s links of their own; nothing else is as slow.
 RACK = """
@@ -62,7 +62,7 @@ def test_a_saturated_run_lasts_until_the_excess_has_filled_the_builders_twice(
     needed_s = 2 * 2 * 10 / (30_000 - bound_hz)
     assert needed_s < 40e-3
     changes = saturation.bounded({"event.rate": "30 kHz"})
-    scenario = study_of(tmp_path).base.with_overrides(changes)
+    scenario = override(study_of(tmp_path).base, changes)
     assert scenario.run.duration == pytest.approx(needed_s, abs=1e-6)
     assert scenario.run.warmup == pytest.approx(needed_s / 4, abs=1e-6)
 
@@ -72,7 +72,7 @@ def test_a_saturated_run_ends_before_what_waits_fills_the_memory(tmp_path: Path)
     long = {"run.duration": "400 ms", "run.warmup": "10 ms"}
     big = {"event.size": "100 MB", "event.rate": "100 Hz"} | long  # of 20 Gb/s: 25 Hz at most
     changes = saturation.bounded(big)
-    scenario = study_of(tmp_path).base.with_overrides(changes)
+    scenario = override(study_of(tmp_path).base, changes)
     assert scenario.run.duration == pytest.approx(10 / saturation.excess_hz(big), abs=1e-6)
     assert saturation.excess_hz(big) == pytest.approx(75, rel=0.03)  # and headers
     assert 10 < 2 * 2 * 10

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import xarray
 
     from daqloom.result import Result
-    from daqloom.scenario import Scenario
     from daqloom.study.file import Method
+    from daqloom.system import System
 
     __version__: str
 
@@ -33,7 +33,7 @@ __all__ = ["__version__", "load", "open_study", "sweep", "write_figure", "write_
 
 def load(
     scenario: str | PathLike[str], overrides: Iterable[str] | Mapping[str, Any] = ()
-) -> Scenario:
+) -> System:
     """Read a scenario by name (`daqloom scenarios` lists them) or by the path of its TOML file.
 
     `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
@@ -41,9 +41,10 @@ def load(
 
     Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person.
     """
-    from daqloom.scenario import load
+    from daqloom.system import System
+    from daqloom.topology.loaded import load
 
-    return load(scenario, overrides)
+    return System(load(scenario, overrides))
 
 
 def open_study(
@@ -64,7 +65,7 @@ def open_study(
 
 
 def sweep(
-    system: Scenario,
+    system: System,
     axes: Mapping[str, Iterable[Any] | Mapping[str, Any]],
     *,
     method: Method | Sequence[Method] = "simulate",
@@ -83,7 +84,7 @@ def sweep(
     from daqloom.study.sweep import sweep as sweep_over
 
     return sweep_over(
-        system,
+        system.scenario,
         axes,
         method=method,
         seeds=seeds,
@@ -94,8 +95,8 @@ def sweep(
     )
 
 
-def write_figure(scenario: Scenario, result: Result, path: str | PathLike[str]) -> None:
-    """Write the figure of one result of `scenario`, as `--figure` does; the ending says what kind.
+def write_figure(system: System, result: Result, path: str | PathLike[str]) -> None:
+    """Write the figure of one result of `system`, as `--figure` does; the ending says what kind.
 
     Of a fabric it draws the series that the result has: simulate with `timeline=True` to see what
     each node did when. Raises `daqloom.output.OutputError`, whose text is one sentence for a
@@ -105,7 +106,7 @@ def write_figure(scenario: Scenario, result: Result, path: str | PathLike[str]) 
 
     from daqloom.report.result_figure import write
 
-    write(Path(path), scenario, result)
+    write(Path(path), system.scenario, result)
 
 
 def write_report(
@@ -129,10 +130,7 @@ if not TYPE_CHECKING:  # a type checker would take any name of this module to ex
 
     def __getattr__(name: str) -> str:
         if name == "__version__":
-            from importlib.metadata import PackageNotFoundError, version
+            from daqloom.version import installed
 
-            try:
-                return version("daqloom")
-            except PackageNotFoundError:
-                return "0+unknown"  # run from a source tree that was never installed
+            return installed()
         raise AttributeError(f"module 'daqloom' has no attribute {name!r}")

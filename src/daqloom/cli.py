@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daqloom import cli_conclude
+from daqloom import cli_conclude, load
 from daqloom.cli_app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES, group
 from daqloom.cli_compare import compare
 from daqloom.cli_data import app as data_app
@@ -86,7 +86,8 @@ def top(
 def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
     with plain_failures():
-        from daqloom.scenario import load, presets
+        from daqloom.scenario import presets
+        from daqloom.scenario.load import load
 
         present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
 
@@ -104,10 +105,7 @@ def show(scenario: Name, set_: Set = None) -> None:
       daqloom show atlas-lab --set network.switch.tor.model=qfx5120-48y > mine.toml
     """
     with plain_failures():
-        from daqloom.scenario import assumed_comment, load, to_toml
-
-        system = load(scenario, set_ or ())
-        print(assumed_comment(system) + to_toml(system), end="")
+        print(load(scenario, set_ or ()).show(), end="")
 
 
 @app.command(rich_help_panel=DESCRIBED)
@@ -131,19 +129,19 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.scenario import ScenarioError, load
+        from daqloom.scenario import ScenarioError
 
         system = load(scenario, set_ or ())
-        if figure and not system.is_rack:
+        if figure and not system.scenario.is_rack:
             raise ScenarioError(
                 f"--figure {figure}: the closed forms of a fabric have no figure; leave it out, "
                 "or use a rack such as atlas-lab"
             )
         result = system.analyse()
-        if figure and system.is_rack:
+        if figure and system.scenario.is_rack:
             from daqloom.report.result_figure import write
 
-            write(figure, system, result)
+            write(figure, system.scenario, result)
         present(result, json=json)
 
 
@@ -196,10 +194,10 @@ def simulate(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
-        from daqloom.scenario import ScenarioError, load
+        from daqloom.scenario import ScenarioError
 
         system = load(scenario, set_ or ())
-        if pcap and not system.is_rack:
+        if pcap and not system.scenario.is_rack:
             raise ScenarioError(
                 f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
                 "it out, or use a rack such as small-rack"
@@ -207,11 +205,11 @@ def simulate(
         if figure:
             from daqloom.report.result_figure import endings
 
-            check_writable(figure, "--figure", endings(system))
+            check_writable(figure, "--figure", endings(system.scenario))
         system = with_options(system, {"run.seed": seed, "run.duration": duration})
         kept: dict[str, Any] = {"trace": trace}
-        if system.is_rack:
-            kept["pcap"] = _captures(pcap or [], system)
+        if system.scenario.is_rack:
+            kept["pcap"] = _captures(pcap or [], system.scenario)
         else:
             kept["timeline"] = figure is not None
         with progress(f"simulating {system.name}", quiet=quiet) as show:
@@ -219,17 +217,17 @@ def simulate(
         if figure:
             from daqloom.report.result_figure import write
 
-            write(figure, system, result)
+            write(figure, system.scenario, result)
         present(result, json=json)
 
 
-def _captures(options: list[str], system: Scenario) -> dict[str, Path]:
+def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
     from daqloom.scenario import ScenarioError
 
     counts = {
-        "source": system.readout.units,
-        "uplink": system.network.links.uplink.count,
-        "access": system.builders.units,
+        "source": scenario.readout.units,
+        "uplink": scenario.network.links.uplink.count,
+        "access": scenario.builders.units,
     }
     captures: dict[str, Path] = {}
     for option in options:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daqloom import load
 from daqloom.cli_options import Json, Name, Quiet, Set, with_options
 from daqloom.columns import print_table
 from daqloom.console import assumed, check_writable, plain_failures, progress
 
 if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
     from daqloom.study.beside import Beside
     from daqloom.study.compare import Comparison
+    from daqloom.system import System
 
 FIGURES = (".png", ".pdf", ".svg")
 BESIDE_FIGURES = (*FIGURES, ".html")
@@ -66,17 +67,15 @@ def compare(
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
     """
     with plain_failures():
-        from daqloom.scenario import load
-
         system = load(scenario, set_ or ())
-        if system.is_rack:
+        if system.scenario.is_rack:
             _rack(system, duration or DURATION, methods, seed, figure, quiet=quiet, json=json)
         else:
             _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)
 
 
 def _fabric(
-    system: Scenario,
+    system: System,
     duration: str | None,
     methods: str | None,
     seed: int | None,
@@ -87,14 +86,13 @@ def _fabric(
 ) -> None:
     if figure:
         check_writable(figure, "--figure", BESIDE_FIGURES)
-    from daqloom.study.beside import METHODS, beside, chosen_methods, usual_methods
+    from daqloom.study.beside import METHODS, chosen_methods, usual_methods
 
     system = with_options(system, {"run.seed": seed, "measure.duration": duration})
-    chosen = usual_methods(system) if methods is None else chosen_methods(methods)
+    chosen = usual_methods(system.scenario) if methods is None else chosen_methods(methods)
     with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
         with progress(f"measuring {system.name}", quiet=quiet) as measuring:
-            found = beside(
-                system,
+            found = system.beside(
                 chosen,
                 simulated=simulating,
                 measured=lambda how: measuring(how.share),
@@ -145,7 +143,7 @@ def _records(found: Beside) -> str:
 
 
 def _rack(
-    system: Scenario,
+    system: System,
     duration: str,
     methods: str | None,
     seed: int | None,
@@ -157,7 +155,6 @@ def _rack(
     from daqloom.analyse.resonance import resonating
     from daqloom.scenario import ScenarioError
     from daqloom.scenario.quantities import TIME
-    from daqloom.study.compare import compare as compare_methods
 
     if methods is not None:
         raise ScenarioError(
@@ -170,23 +167,25 @@ def _rack(
         duration_s = float(TIME.parse(duration))
     except ValueError as error:
         raise ScenarioError(f'--duration = "{duration}" {error}') from None
-    chosen = system.run.seed if seed is None else seed
+    chosen = system.scenario.run.seed if seed is None else seed
     with progress(f"simulating {system.name}", quiet=quiet) as show:
-        found = compare_methods(system, duration_s, seed=chosen, progress=show)
+        found = system.on_same_events(duration_s, seed=chosen, progress=show)
     if json:
         print(_record(found, system, duration_s))
     else:
         _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
-        for sentence in resonating(system, found.simulated):
+        for sentence in resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
     if figure:
         from daqloom.report.compare_figure import write
 
-        event = f"{system.event.size / 1e6:g} MB at {system.event.rate / 1e3:g} kHz"
+        event = (
+            f"{system.scenario.event.size / 1e6:g} MB at {system.scenario.event.rate / 1e3:g} kHz"
+        )
         write(figure, f"{system.name}: {event}", found)
 
 
-def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
+def _record(found: Comparison, system: System, duration_s: float) -> str:
     from json import dumps
 
     from daqloom.analyse.resonance import resonating
@@ -196,7 +195,7 @@ def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
         {
             "schema": SCHEMA,
             "scenario": system.name,
-            "scenario_hash": system.hash(),
+            "scenario_hash": system.scenario.hash(),
             "seed": found.simulated.seed,
             "version": found.simulated.version,
             "duration_s": duration_s,
@@ -205,7 +204,7 @@ def _record(found: Comparison, system: Scenario, duration_s: float) -> str:
             "simulated_peak_bytes": found.simulated_peak,
             "arrivals_factor": found.arrivals_factor,
             "network_factor": found.network_factor,
-            "warnings": resonating(system, found.simulated),
+            "warnings": resonating(system.scenario, found.simulated),
         },
         indent=2,
         allow_nan=False,

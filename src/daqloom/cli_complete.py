@@ -33,8 +33,9 @@ def metrics(incomplete: str) -> list[str]:
 
 def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the keys of the scenario in the command line, up to the `=`."""
-    from daqloom.scenario import ScenarioError, known_keys, load
+    from daqloom.scenario import ScenarioError, known_keys
     from daqloom.scenario.document import given
+    from daqloom.topology.loaded import load
 
     known = known_keys()
     # An option without its value ends the parsing: what came before it is left among the arguments.

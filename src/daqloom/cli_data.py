@@ -55,7 +55,7 @@ def generate(
     """
     with plain_failures("complete files stay in the folder"):
         from daqloom.data.generated import generators, write_files
-        from daqloom.scenario import load
+        from daqloom.topology.loaded import load
 
         sources = generators(load(scenario, set_ or ()), seed)
         with progress(f"writing {len(sources)} files", quiet=quiet) as show:

@@ -41,7 +41,7 @@ def doctor(
         from daqloom.measure.doctor import examine, needs_of, transports_here
         from daqloom.measure.machine import Machine
         from daqloom.measure.run import of_a_fabric
-        from daqloom.scenario import load
+        from daqloom.topology.loaded import load
 
         needs = needs_of(of_a_fabric(load(scenario, set_ or ()))) if scenario else None
         found = examine(Machine(), transports_here(), needs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from daqloom import load
 from daqloom.cli_app import Group, group
 from daqloom.cli_options import Json, Name, Quiet, Set, with_options
 from daqloom.columns import width_of
@@ -129,20 +130,19 @@ def measure(
             from daqloom.report.result_figure import FABRIC_ENDINGS
 
             check_writable(figure, "--figure", FABRIC_ENDINGS)
-        from daqloom.measure.run import measure as run
         from daqloom.measure.run import of_a_fabric
-        from daqloom.scenario import load
 
+        system = load(scenario, set_ or ())
+        of_a_fabric(system.scenario)
         given = {"duration": duration, "events": events, "transport": transport}
         system = with_options(
-            of_a_fabric(load(scenario, set_ or ())),
+            system,
             {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}},
         )
         what = f"measuring {system.name}"
         with spoken(what, quiet=quiet, at_once="the units start") as say:
             result = whole_or_stopped(
-                lambda: run(
-                    system,
+                lambda: system.measure(
                     log_dir=log_dir,
                     trace=trace,
                     timeline=figure is not None,
@@ -153,7 +153,7 @@ def measure(
         if figure:
             from daqloom.report.result_figure import write
 
-            write(figure, system, result)
+            write(figure, system.scenario, result)
         present(result, json=json)
 
 
@@ -189,9 +189,8 @@ def up(
     with plain_failures():
         from daqloom.measure.run import of_a_fabric
         from daqloom.report.run_console import keep_up
-        from daqloom.scenario import load
 
-        keep_up(of_a_fabric(load(scenario, set_ or ())), log_dir=log_dir, start=start)
+        keep_up(of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start)
 
 
 @control.command()
@@ -373,7 +372,7 @@ def unit(
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
     with plain_failures("the unit has ended"):
-        from daqloom.measure.node import live_node
+        from daqloom.measure.live_node import live_node
         from daqloom.measure.unit_program import run_unit
 
         run_unit(

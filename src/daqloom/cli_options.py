@@ -11,7 +11,7 @@ import typer
 from daqloom import cli_complete as complete
 
 if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
+    from daqloom.system import System
 
 
 Name = Annotated[
@@ -70,7 +70,7 @@ Store = Annotated[
 STORE = Path("daqloom-store")
 
 
-def with_options(system: Scenario, options: Mapping[str, Any]) -> Scenario:
+def with_options(system: System, options: Mapping[str, Any]) -> System:
     """`system` with the keys that options stand for, such as `run.seed` for --seed, where they are
     given. Raises ScenarioError that names the option."""
     from daqloom.scenario.errors import ScenarioError

@@ -205,8 +205,10 @@ def print_result(result: Result) -> None:
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
     if result.analysis:
-        print_table(FORM_HEAD, form_rows(result), words=[2], numbers="left", framed=True)
-    print_table(METRIC_HEAD, metric_rows(result), numbers="left", framed=True)
+        print_table(FORM_HEAD, form_rows(result.analysis), words=[2], numbers="left", framed=True)
+    print_table(
+        METRIC_HEAD, metric_rows(result.method, result.metrics), numbers="left", framed=True
+    )
     for sentence in (*checked(result), *fates(result)):
         console.print(sentence)
     for warning in result.warnings:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from daqloom import notebook
 from daqloom.metrics import described, flatten, unknown, unknown_sentence
+from daqloom.result_rows import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
+from daqloom.version import installed
 
 SCHEMA = 1
 METHODS = ("analyse", "simulate", "measure")
@@ -34,13 +36,6 @@ class StoppedError(KeyboardInterrupt):
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
-
-
-@functools.cache
-def _version() -> str:
-    import daqloom
-
-    return str(daqloom.__version__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +66,7 @@ class Result:
     """Hash of the events of a simulation, in order; empty for other methods."""
     interrupted: bool = False
     """Whether Ctrl-C ended the run early; a warning says when."""
-    version: str = field(default_factory=_version)
+    version: str = field(default_factory=installed)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -96,9 +91,13 @@ class Result:
         return value if isinstance(value, int | float) else None
 
     def _repr_html_(self) -> str:
-        from daqloom.notebook import result_html
-
-        return result_html(self)
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        title = f"{self.method}{seed}" + (", interrupted" if self.interrupted else "")
+        parts = [notebook.heading(self.scenario, title)]
+        if self.analysis:
+            parts.append(notebook.table(FORM_HEAD, form_rows(self.analysis)))
+        parts.append(notebook.table(METRIC_HEAD, metric_rows(self.method, self.metrics)))
+        return "\n".join([*parts, *notebook.notes(self.warnings)])
 
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
         """The record in the order in which people read it; empty blocks are left out.

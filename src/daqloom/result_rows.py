@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom.metrics import flatten, for_people, with_unit
-
-if TYPE_CHECKING:
-    from daqloom.result import Result
 
 METRIC_HEAD = ("metric", "value")
 FORM_HEAD = ("closed form", "value", "applies")
 
 
-def metric_rows(result: Result) -> list[tuple[str, str]]:
-    """Name and value of each metric, with its unit."""
-    return [(name, for_people(name, value)) for name, value in _few(flatten(_for_table(result)))]
+def metric_rows(method: str, metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of each metric of a method's result, with its unit."""
+    return [
+        (name, for_people(name, value))
+        for name, value in _few(flatten(_for_table(method, metrics)))
+    ]
 
 
 _UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "bit/s", "share": "1"}
 """Unit of a number of a closed form, by the end of its name."""
 
 
-def form_rows(result: Result) -> list[tuple[str, str, str]]:
+def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Name, value and validity of each closed form."""
-    return list(_forms(result.analysis))
+    return list(_forms(analysis))
 
 
-def _for_table(result: Result) -> dict[str, Any]:
+def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Of a measurement without what a sentence tells better, and without causes that did not
     happen."""
-    shown: dict[str, Any] = dict(result.metrics)
-    if result.method != "measure":
+    shown: dict[str, Any] = dict(metrics)
+    if method != "measure":
         return shown
     shown.pop("events_accounted", None)
     if not shown.get("idle_share"):

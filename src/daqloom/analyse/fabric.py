@@ -21,6 +21,7 @@ from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.cabled import cables
+from daqloom.topology.loaded import override
 from daqloom.topology.system import check_paths
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _with_one_rate(scenario: Scenario) -> Scenario:
             f"{scenario.name}: cables run at {RATE.format(rates[0])} to {RATE.format(rates[-1])}, "
             "and closed forms need one rate; set network.links.rate, or simulate"
         )
-    return scenario.with_overrides({"network.links.rate": RATE.format(rates[0])})
+    return override(scenario, {"network.links.rate": RATE.format(rates[0])})
 
 
 def _by_count(push: Push) -> Answer:

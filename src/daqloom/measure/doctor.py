@@ -64,7 +64,7 @@ class Needs:
 
 def needs_of(scenario: Scenario) -> Needs:
     """Return the needs of a scenario. Raises ScenarioError for one that cannot be run live."""
-    from daqloom.measure.configure import places
+    from daqloom.measure.places import places
 
     given, where = scenario.measure, places(scenario)
     hosts = len(set(given.hosts)) if given.launch == "ssh" else 1

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from daqloom._engine import ShiftStage
 
+Counters = Mapping[str, int | float]
+"""Counters of a unit by flat names."""
+
 # Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
 BEATS = "beats"
 """Iterations of the data loop: they rise while the data thread runs."""
@@ -61,7 +64,7 @@ class Node(Protocol):
     def lease(self, mep_end: int, until_s: float) -> None:
         """Allow to answer MEPs before this number until then, by CLOCK_MONOTONIC."""
 
-    def counters(self) -> Mapping[str, int | float]:
+    def counters(self) -> Counters:
         """Return the counters by flat names."""
 
     def suspects(self) -> list[int]:
@@ -93,18 +96,3 @@ class RunInfo:
 MakeNode = Callable[[Mapping[str, Any], int, RunInfo], Node]
 """Makes a node from a scenario's document, the unit's number and the run. Raises ValueError,
 MeasureError."""
-
-
-def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
-    """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
-    MeasureError for what this machine does not allow."""
-    from daqloom import _engine
-    from daqloom.measure.configure import live_config
-    from daqloom.measure.open_files import check_open_files, files_of_a_unit
-    from daqloom.measure.pinning import pin
-    from daqloom.scenario.models import Scenario
-
-    scenario = Scenario.model_validate(document)
-    check_open_files(files_of_a_unit(scenario), f"unit {unit}")
-    pin(scenario.measure, unit, run.units)
-    return _engine.LiveNode(live_config(scenario, unit, run))

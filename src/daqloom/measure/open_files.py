@@ -25,7 +25,7 @@ AMPLE = 65_536
 
 def files_of_a_unit(scenario: Scenario) -> int:
     """Return how many files a unit opens. Raises ScenarioError for what cannot be run live."""
-    from daqloom.measure.configure import places
+    from daqloom.measure.places import places
 
     where = places(scenario)
     own, each_unit = (20, 8) if scenario.measure.transport == "shm" else (40, 2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:
-    from daqloom.measure.result import Counters
+    from daqloom.measure.node import Counters
     from daqloom.scenario.models import Scenario
 
 NOT_WRITTEN = "meps_not_written"

@@ -8,11 +8,10 @@ from typing import Literal
 
 from daqloom.measure.latencies import latencies
 from daqloom.measure.ledger import Balance
-from daqloom.measure.node import ELAPSED
+from daqloom.measure.node import ELAPSED, Counters
 from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN, unprocessed
 from daqloom.metrics import Systems, declared
 
-Counters = Mapping[str, int | float]
 Reading = Mapping[int, Counters]
 """The total counters of each unit at one time."""
 Metrics = dict[str, int | float | dict[str, int | float]]

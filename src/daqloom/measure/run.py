@@ -130,6 +130,7 @@ def measure(
     `StoppedError` with the result of the time measured until then.
     """
     from daqloom.scenario.errors import ScenarioError
+    from daqloom.topology.loaded import override
 
     fabric = of_a_fabric(scenario)
     if fabric.measure.launch == "by-hand" and launcher is None:
@@ -139,7 +140,7 @@ def measure(
             "units, and builds events with them"
         )
     if seed is not None and seed != fabric.run.seed:
-        fabric = fabric.with_overrides({"run.seed": seed})
+        fabric = override(fabric, {"run.seed": seed})
     traced = Traced(trace, timeline)
     if traced.wanted and fabric.building.protocol != "shift":
         raise ScenarioError(
@@ -182,7 +183,8 @@ def of_a_fabric(scenario: Scenario) -> Scenario:
 
 def plan_of(scenario: Scenario) -> Plan:
     """Return the plan of a run. Raises ScenarioError for what no unit could run."""
-    from daqloom.measure.configure import check_live, places
+    from daqloom.measure.configure import check_live
+    from daqloom.measure.places import places
     from daqloom.topology.system import fabric_system
 
     check_live(scenario)

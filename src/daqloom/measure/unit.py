@@ -383,10 +383,10 @@ def _reports(
     unit: Unit, number: int | None, answers: queue.SimpleQueue[Answer | Trace | None]
 ) -> Iterator[bytes]:
     """Yield a hello, answers as they come, and a heartbeat whenever none came for that long."""
-    import daqloom
+    from daqloom.version import installed
 
     yield Hello(
-        unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=daqloom.__version__
+        unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed()
     ).encode()
     while True:
         try:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom import methods
 from daqloom.analyse.system import System
 from daqloom.output import written_whole
 from daqloom.report import buffer_figure, buffer_page, comparison
@@ -30,7 +31,7 @@ from daqloom.report.buffer_question import (
     Switch,
     regular_events,
 )
-from daqloom.scenario import load
+from daqloom.topology.loaded import load, override
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +66,7 @@ def run(
     answer. Raises `OutputError` where `output` cannot be written.
     """
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
-    analysis = scenario.analyse()
+    analysis = methods.analyse(scenario)
     with _progress(console) as progress:
         regular = _regular(scenario, progress)
         longest_first = (SHALLOW, DEEP, UNLIMITED, SHALLOW_PLAIN_TCP)
@@ -87,16 +88,17 @@ def _regular(scenario: Scenario, progress: Progress) -> Regular:
     """Periodic events into windows that take a whole reply, as the formula has it."""
     system = System(scenario)
     reply = max(max(system.fragments_bytes), scenario.mss)
-    periodic = scenario.with_overrides(
+    periodic = override(
+        scenario,
         {
             "event.arrivals": "deterministic",
             "transport.congestion": "static",
             "transport.static_window": f"{reply} B",
             "run.duration": f"{PICTURE_S} s",
             "run.warmup": "0 s",
-        }
+        },
     )
-    simulated = periodic.simulate(progress=_bar(progress, "regular events"))
+    simulated = methods.simulate(periodic, progress=_bar(progress, "regular events"))
     return regular_events(periodic, PICTURE_S, simulated)
 
 
@@ -113,8 +115,8 @@ def _simulate_all(
             report(share)
 
         model = {"network.switch.tor.model": switch.model}
-        system = scenario.with_overrides(model | dict(switch.transport))
-        return Run(switch, system.simulate(progress=report_or_end))
+        system = override(scenario, model | dict(switch.transport))
+        return Run(switch, methods.simulate(system, progress=report_or_end))
 
     workers = min(len(switches), cores())
     with ThreadPoolExecutor(workers) as pool:

@@ -2,7 +2,7 @@
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.explain import known_keys
-from daqloom.scenario.load import load, presets
+from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.show import assumed_comment, to_toml
 
@@ -11,7 +11,6 @@ __all__ = [
     "ScenarioError",
     "assumed_comment",
     "known_keys",
-    "load",
     "presets",
     "to_toml",
 ]

@@ -12,13 +12,13 @@ from daqloom.scenario.switches import Switch
 from daqloom.scenario.transport import BLOCK_BYTES, LARGEST_HEADER_BYTES
 
 if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
     from daqloom.scenario.placement import UnitPlace
+    from daqloom.scenario.tables import Tables
 
 MOST_CONNECTIONS = 4_000_000
 
 
-def check(scenario: Scenario) -> None:
+def check(scenario: Tables) -> None:
     """Raise ValueError where parts of a scenario contradict one another."""
     _check_run(scenario)
     _check_units(scenario)
@@ -34,9 +34,9 @@ def check(scenario: Scenario) -> None:
     _check_flows(scenario)
 
 
-def _check_run(scenario: Scenario) -> None:
+def _check_run(scenario: Tables) -> None:
     run = scenario.run
-    if run.warmup >= run.duration:
+    if {"warmup", "duration"} <= run.model_fields_set and run.warmup >= run.duration:
         raise ValueError(
             f"run.warmup = {TIME.format(run.warmup)} leaves no time to count of "
             f"run.duration = {TIME.format(run.duration)}; shorten the one or lengthen "
@@ -44,7 +44,7 @@ def _check_run(scenario: Scenario) -> None:
         )
 
 
-def _check_units(scenario: Scenario) -> None:
+def _check_units(scenario: Tables) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
     if scenario.hosts.placement == "table":
         _check_table(scenario.hosts.units, scenario.building.protocol)
@@ -94,7 +94,7 @@ def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
         )
 
 
-def _check_ethernet(scenario: Scenario) -> None:
+def _check_ethernet(scenario: Tables) -> None:
     if scenario.network.shape == "rack":
         uplinks = scenario.network.links.uplink.count
         core, tor = scenario.network.switch.core, scenario.network.switch.tor
@@ -111,7 +111,7 @@ def _check_ethernet(scenario: Scenario) -> None:
         _check_windows(scenario)
 
 
-def _check_windows(scenario: Scenario) -> None:
+def _check_windows(scenario: Tables) -> None:
     transport = scenario.transport
     windows = {"receive_window": transport.receive_window}
     if transport.congestion == "static":
@@ -126,7 +126,7 @@ def _check_windows(scenario: Scenario) -> None:
             )
 
 
-def _check_switch(scenario: Scenario, level: str, switch: Switch, connected: int) -> None:
+def _check_switch(scenario: Tables, level: str, switch: Switch, connected: int) -> None:
     name = f"network.switch.{level}"
     frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
@@ -150,7 +150,7 @@ def _check_switch(scenario: Scenario, level: str, switch: Switch, connected: int
         )
 
 
-def _check_lanes(scenario: Scenario) -> None:
+def _check_lanes(scenario: Tables) -> None:
     lanes, transport = scenario.network.lanes, scenario.transport
     levels = {
         f"transport.{key}": getattr(transport, key)
@@ -168,7 +168,7 @@ def _check_lanes(scenario: Scenario) -> None:
             )
 
 
-def _check_buffer(scenario: Scenario) -> None:
+def _check_buffer(scenario: Tables) -> None:
     blocks = -(-(scenario.transport.mtu + LARGEST_HEADER_BYTES) // BLOCK_BYTES)
     if scenario.network.switch.buffer < blocks * BLOCK_BYTES:
         raise ValueError(
@@ -177,7 +177,7 @@ def _check_buffer(scenario: Scenario) -> None:
         )
 
 
-def _check_event(scenario: Scenario) -> None:
+def _check_event(scenario: Tables) -> None:
     event, units = scenario.event, scenario.readout.units
     if units * scenario.builders.units > MOST_CONNECTIONS:
         raise ValueError(
@@ -198,7 +198,7 @@ def _check_event(scenario: Scenario) -> None:
         )
 
 
-def _check_groups(scenario: Scenario) -> None:
+def _check_groups(scenario: Tables) -> None:
     if scenario.readout.card.buffer and not scenario.event.rate:
         raise ValueError(
             "readout.card.buffer requires event.rate; a card fills at the rate of events"
@@ -209,7 +209,7 @@ def _check_groups(scenario: Scenario) -> None:
         raise ValueError("event.groups have no size; give a share above 0")
 
 
-def check_groups(scenario: Scenario, nodes: int) -> None:
+def check_groups(scenario: Tables, nodes: int) -> None:
     """Raise ValueError where `nodes` hosts have other sources than `event.groups`."""
     told = sum(group.sources for group in scenario.event.groups)
     sources = scenario.readouts(nodes) * scenario.readout.streams
@@ -221,14 +221,14 @@ def check_groups(scenario: Scenario, nodes: int) -> None:
         )
 
 
-def _check_flows(scenario: Scenario) -> None:
+def _check_flows(scenario: Tables) -> None:
     if scenario.building.protocol == "none" and not scenario.flows:
         raise ValueError(
             'building.protocol = "none" requires a flow, such as [flows.a] with source = 0 and '
             "destination = 1"
         )
     for name, flow in scenario.flows.items():
-        if flow.start >= scenario.run.duration:
+        if flow.start >= scenario.run.duration and "duration" in scenario.run.model_fields_set:
             raise ValueError(
                 f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "
                 f"run, run.duration = {TIME.format(scenario.run.duration)}"

@@ -22,7 +22,8 @@ LARGEST_SCENARIO_BYTES = 1 << 20
 
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
-    """Read a scenario by name or by path; raises ScenarioError."""
+    """Read a scenario by name or by path, without the lengths of a run that it does not give: see
+    `daqloom.topology.loaded`. Raises ScenarioError."""
     path = find(scenario)
     try:
         text = read_text(path, LARGEST_SCENARIO_BYTES)
@@ -41,7 +42,7 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
-    """Return `scenario` with some keys changed; raises ScenarioError."""
+    """Return `scenario` with some keys changed, as `load` does. Raises ScenarioError."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
     return _build(document, overrides, source=scenario.name, folder=Path.cwd())
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.tables import Tables
 
 
-def check_possible(scenario: Scenario) -> None:
+def check_possible(scenario: Tables) -> None:
     """Raise ScenarioError for choices that no method can combine yet."""
     if choices := impossible(scenario):
         raise ScenarioError(f"{scenario.name}: {choices}")
 
 
-def impossible(scenario: Scenario) -> str:
+def impossible(scenario: Tables) -> str:
     """Return a sentence on choices that cannot be combined yet; empty where all can."""
     network, protocol = scenario.network, scenario.building.protocol
     pulls, ethernet = protocol == "pull", network.technology == "ethernet"

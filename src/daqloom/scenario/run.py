@@ -8,7 +8,7 @@ from daqloom.scenario.part import Part
 from daqloom.scenario.quantities import PositiveSeconds, Seconds
 
 FROM_THE_SYSTEM = 0.0
-"""Default of a length that is not given; `Scenario` fills it in."""
+"""Default of a length that is not given, which `daqloom.topology.loaded.settled` replaces."""
 
 
 class Run(Part):

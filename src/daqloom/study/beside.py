@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from daqloom import methods as apply
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.system import fabric_system
@@ -70,11 +71,9 @@ def beside(
 
     def by(method: Method) -> Result:
         if method == "analyse":
-            return scenario.analyse()
+            return apply.analyse(scenario)
         if method == "simulate":
-            return scenario.simulate(progress=simulated)
-        from daqloom.measure.run import measure
-
-        return measure(scenario, progress=measured)
+            return apply.simulate(scenario, progress=simulated)
+        return apply.measure(scenario, progress=measured)
 
     return Beside(scenario, tuple(by(method) for method in methods))

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from daqloom import methods
 from daqloom.result import Result
 from daqloom.scenario.models import Scenario
 from daqloom.study.kinds import traits_of
+from daqloom.topology.loaded import override
 
 SEEDED = frozenset({"simulate", "measure"})
 """Methods that draw random numbers; the others have one cell for all seeds."""
@@ -34,7 +36,7 @@ class Cell:
     @cached_property
     def scenario(self) -> Scenario:
         """The system. Raises ScenarioError."""
-        return self.base.with_overrides(self.changes) if self.changes else self.base
+        return override(self.base, self.changes) if self.changes else self.base
 
     @cached_property
     def key(self) -> str:
@@ -48,14 +50,6 @@ class Cell:
         """Runs the method. Raises ScenarioError, SimulationError or MeasureError."""
         if self.scenario.hash() != self.scenario_hash:
             raise RuntimeError(f"{self.changes} do not lead to the scenario that was planned")
-        if self.method == "measure":
-            return _measured(self.scenario, self.seed)
         drawn = {"seed": self.seed} if self.method in SEEDED else {}
-        result: Result = getattr(self.scenario, self.method)(**drawn)
+        result: Result = getattr(methods, self.method)(self.scenario, **drawn)
         return result
-
-
-def _measured(scenario: Scenario, seed: int | None) -> Result:
-    from daqloom.measure.run import measure
-
-    return measure(scenario, seed=seed)

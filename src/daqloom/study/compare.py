@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom import methods
 from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.exact import exact
 from daqloom.analyse.occupancy import in_turn, occupancy
@@ -21,6 +22,7 @@ from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import FREQUENCY, TIME
 from daqloom.study.errors import StudyError
+from daqloom.topology.loaded import override
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,12 +125,13 @@ def _simulated(
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "arrivals.txt"
         trace.write_text("".join(f"{instant!r}\n" for instant in arrivals.tolist()))
-        same = scenario.with_overrides(
+        same = override(
+            scenario,
             {
                 "event.arrivals": "trace",
                 "event.trace": str(trace),
                 "run.duration": f"{duration_s!r} s",
                 "run.warmup": "0 s",
-            }
+            },
         )
-        return same.simulate(seed=seed, progress=progress)
+        return methods.simulate(same, seed=seed, progress=progress)

@@ -6,11 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from daqloom.measure import MeasureError
-from daqloom.result import StoppedError
-from daqloom.scenario import ScenarioError
-from daqloom.simulate import SimulationError
 from daqloom.study.cell import TIMED, Cell
+from daqloom.study.compute import compute
 from daqloom.study.store import Store
 
 if TYPE_CHECKING:
@@ -64,20 +61,6 @@ class Deferred:
         if self._begun is None:
             self._begun = self._begin()
         return self._begun
-
-
-def compute(cell: Cell, store: Store) -> str | None:
-    """Computes a cell and stores it; the sentence says why that was not possible."""
-    try:
-        result = cell.compute()
-    except (ScenarioError, SimulationError, MeasureError) as error:
-        return str(error)
-    except MemoryError:
-        return "out of memory"
-    except StoppedError:  # what a run had counted until Ctrl-C is no result of its cell
-        raise KeyboardInterrupt from None
-    store.put(cell, result)
-    return None
 
 
 class TimedApart:

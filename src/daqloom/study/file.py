@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from daqloom.metrics import Systems
-from daqloom.scenario import ScenarioError, load
+from daqloom.scenario import ScenarioError
 from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.shipped import shipped
@@ -34,6 +34,7 @@ from daqloom.study.condition import Condition, require_metric
 from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
 from daqloom.study.kinds import Saturation, traits_of
+from daqloom.topology.loaded import load, override
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
@@ -198,7 +199,7 @@ class Study:
 
     def scenario(self, index: tuple[int, ...], more: Mapping[str, Any] | None = None) -> Scenario:
         """The system at a point; `more` are further keys. Raises ScenarioError."""
-        return self.base.with_overrides(self.overrides(index) | dict(more or {}))
+        return override(self.base, self.overrides(index) | dict(more or {}))
 
     @cached_property
     def hasher(self) -> ScenarioHasher:
@@ -377,11 +378,8 @@ def _check(study: Study) -> None:
             f"{' × '.join(str(n) for n in study.shape)} points, {len(study.seeds)} seeds: "
             f"at most {MOST_ANSWERS} answers are allowed"
         )
-    for method in study.methods:
-        if method == "measure":
-            _check_measured(study.base)
-        elif not hasattr(study.base, method):
-            raise StudyError(f'methods: {study.base.name} knows no "{method}"; leave it out')
+    if "measure" in study.methods:
+        _check_measured(study.base)
     keys = study.keys
     if study.search:
         _check_search(study, study.search)

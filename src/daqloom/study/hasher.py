@@ -18,12 +18,13 @@ from daqloom.scenario.document import look, put
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import FILE_KEYS
 from daqloom.study.axis import dimension_of_key
+from daqloom.topology.loaded import override
 
 MOST_READERS = 1000
 
 
 class ScenarioHasher:
-    """Hashes `base` with overrides; equal to `base.with_overrides(…).hash()`."""
+    """Hashes `base` with overrides; equal to that of `override(base, …)`."""
 
     def __init__(self, base: Scenario) -> None:
         self._base = base
@@ -40,7 +41,7 @@ class ScenarioHasher:
         if files and (reader := self._with(files)):
             return reader.hash({k: v for k, v in overrides.items() if k not in files})
         if not self._local(overrides):
-            return self._base.with_overrides(overrides).hash()
+            return override(self._base, overrides).hash()
         return self._quick(overrides)
 
     def _with(self, files: Mapping[str, Any]) -> ScenarioHasher | None:
@@ -50,7 +51,7 @@ class ScenarioHasher:
             if len(self._readers) >= MOST_READERS:
                 self._readers.clear()
             try:
-                self._readers[label] = ScenarioHasher(self._base.with_overrides(files))
+                self._readers[label] = ScenarioHasher(override(self._base, files))
             except ScenarioError:
                 self._readers[label] = None
         return self._readers[label]
@@ -89,7 +90,7 @@ class ScenarioHasher:
         label = tuple((key, self._choice(key, value)) for key, value in overrides.items())
         if label not in self._believed:
             try:
-                slow = self._base.with_overrides(overrides).hash()
+                slow = override(self._base, overrides).hash()
             except ScenarioError:
                 return False
             if slow != self._quick(overrides):
@@ -114,7 +115,7 @@ class ScenarioHasher:
             except ValueError:
                 return None
         try:
-            content: Any = self._base.with_overrides({key: value}).content()
+            content: Any = override(self._base, {key: value}).content()
         except ScenarioError:
             return None
         return _dump(look(content, key))

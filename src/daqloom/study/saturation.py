@@ -15,6 +15,7 @@ from daqloom.analyse.bounds import event_rate_bounds_hz
 from daqloom.analyse.system import System
 from daqloom.scenario import Scenario
 from daqloom.study.changes import number, text
+from daqloom.topology.loaded import override
 
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 
@@ -77,7 +78,7 @@ class Saturation:
         if label not in self._bounds:
             if len(self._bounds) >= MOST_REMEMBERED:
                 self._bounds.clear()
-            scenario = self._base.with_overrides(others) if others else self._base
+            scenario = override(self._base, others) if others else self._base
             builders = scenario.builders
             bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
             if scenario.event.arrival_times is not None:

@@ -36,7 +36,7 @@ class Session:
     @classmethod
     def current(cls) -> Session:
         """This process."""
-        import daqloom
+        from daqloom.version import installed
 
         command = shlex.join(sys.argv).encode(errors="backslashreplace").decode()
         return cls(
@@ -45,7 +45,7 @@ class Session:
             system=platform.platform(),
             processors=os.cpu_count() or 1,
             python=platform.python_version(),
-            daqloom=str(daqloom.__version__),
+            daqloom=installed(),
             started=now(),
         )
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.study.cell import Cell
+from daqloom.study.compute import compute
 from daqloom.study.errors import SchedulerFailure, StudyError, StudyFailure
-from daqloom.study.executor import compute
 from daqloom.study.store import Store
 
 if TYPE_CHECKING:

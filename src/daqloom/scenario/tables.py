@@ -1,0 +1,79 @@
+"""The tables of a scenario file, before anything is checked across them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from daqloom.scenario.building import Building
+from daqloom.scenario.event import Event
+from daqloom.scenario.flows import Flows
+from daqloom.scenario.hosts import Hosts
+from daqloom.scenario.measure import Measure
+from daqloom.scenario.network import Network
+from daqloom.scenario.part import Part
+from daqloom.scenario.run import Run
+from daqloom.scenario.transport import Transport
+from daqloom.scenario.units import Builders, Readout
+
+
+class Tables(Part):
+    """The tables of a scenario file, and what follows from several of them."""
+
+    name: str = Field(
+        default="",
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="short name in results; by default the file's name",
+    )
+    title: str = Field(default="", max_length=200, description="one line for lists")
+    description: str = Field(default="", max_length=10_000, description="description of the system")
+    event: Event = Field(default_factory=Event, description="what there is to build")
+    building: Building = Field(default_factory=Building, description="how it is built")
+    readout: Readout = Field(default_factory=Readout, description="readout units")
+    builders: Builders = Field(default_factory=Builders, description="builder units")
+    hosts: Hosts = Field(default_factory=Hosts, description="hosts of the units")
+    transport: Transport = Field(default_factory=Transport, description="how bytes travel")
+    network: Network = Field(default_factory=Network, description="over what")
+    flows: Flows = Field(default_factory=dict, description="writes of load generators, by name")
+    run: Run = Field(default_factory=Run, description="length and seed of a simulation")
+    measure: Measure = Field(default_factory=Measure, description="how a measurement runs")
+
+    @property
+    def mss(self) -> int:
+        """Payload of a full TCP segment (B)."""
+        return self.network.mtu - self.transport.header_bytes
+
+    @property
+    def is_rack(self) -> bool:
+        """Return whether the network is that of one rack on Ethernet."""
+        return self.network.technology == "ethernet" and self.network.shape == "rack"
+
+    @property
+    def nodes(self) -> int:
+        """Number of hosts with a unit; 0: all of the network."""
+        if self.hosts.placement == "table":
+            return len(self.hosts.units)
+        if self.building.protocol == "none":
+            return self.hosts.count
+        if self.folded:
+            return self.readout.units
+        return self.readout.units + (self.builders.units or self.readout.units)
+
+    @property
+    def folded(self) -> bool:
+        """Return whether each host has a readout unit and a builder unit, or nothing is built."""
+        if self.hosts.placement == "table":
+            return all(unit.role == "both" for unit in self.hosts.units)
+        return self.builders.folded or self.building.protocol == "none"
+
+    def readouts(self, nodes: int) -> int:
+        """Return how many of `nodes` hosts have a readout unit."""
+        if self.hosts.placement == "table":
+            return sum(unit.reads for unit in self.hosts.units)
+        return nodes if self.folded else -(-nodes // 2)
+
+    def builder_units(self, nodes: int) -> int:
+        """Return how many of `nodes` hosts have a builder unit."""
+        if self.hosts.placement == "table":
+            return sum(unit.builds for unit in self.hosts.units)
+        return nodes if self.folded else nodes // 2

@@ -1,0 +1,163 @@
+"""A system with every method, as `daqloom.load` returns it and the command line takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daqloom import methods, notebook
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.show import assumed_comment, to_toml
+from daqloom.topology.loaded import override
+
+if TYPE_CHECKING:
+    from daqloom.measure.outputs import RunEvent
+    from daqloom.measure.run import Progress
+    from daqloom.result import Result
+    from daqloom.study.beside import Beside, Method
+    from daqloom.study.compare import Comparison
+
+COMPARED_S = 0.02
+"""Virtual time for which formula and simulation of a rack are compared (s)."""
+
+
+@dataclass(frozen=True, repr=False)
+class System:
+    """An event-building system, to be analysed, simulated, measured and compared.
+
+    `scenario` is its description, as validated: every key with its value in SI units.
+    """
+
+    scenario: Scenario
+
+    @property
+    def name(self) -> str:
+        """Short name in results; by default that of the file."""
+        return self.scenario.name
+
+    def show(self) -> str:
+        """Return the scenario with all defaults as the text of a scenario file, the assumed values
+        in comments at its head."""
+        return assumed_comment(self.scenario) + to_toml(self.scenario)
+
+    def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> System:
+        """Return the same system with some keys changed.
+
+        `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
+        """
+        return System(override(self.scenario, overrides))
+
+    def analyse(self) -> Result:
+        """Evaluate the closed forms. Raises ScenarioError where none applies."""
+        return methods.analyse(self.scenario)
+
+    def simulate(
+        self,
+        *,
+        seed: int | None = None,
+        pcap: Mapping[str, Path] | None = None,
+        trace: Path | None = None,
+        timeline: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> Result:
+        """Simulate packet by packet for `run.duration` virtual seconds.
+
+        `seed` replaces `run.seed`, `trace` is a file for ui.perfetto.dev, `progress` is called with
+        the share done. Of racks, `pcap` maps links to files for Wireshark; of fabrics, `timeline`
+        adds the series of which figures are drawn.
+        """
+        return methods.simulate(
+            self.scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
+        )
+
+    def measure(
+        self,
+        *,
+        seed: int | None = None,
+        log_dir: Path | None = None,
+        trace: Path | None = None,
+        timeline: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        on_event: Callable[[RunEvent], None] | None = None,
+    ) -> Result:
+        """Build events with real processes for `measure.duration` seconds.
+
+        See `daqloom.measure.run.measure` for the arguments and for what is raised.
+        """
+        return methods.measure(
+            self.scenario,
+            seed=seed,
+            log_dir=log_dir,
+            trace=trace,
+            timeline=timeline,
+            progress=progress,
+            on_event=on_event,
+        )
+
+    def compare(self, *, seed: int | None = None) -> Beside | Comparison:
+        """Set the methods beside one another, as `daqloom compare` does without options.
+
+        A rack: `on_same_events`; a fabric: `beside`.
+        """
+        system = self if seed is None else self.with_overrides({"run.seed": seed})
+        return system.on_same_events() if system.scenario.is_rack else system.beside()
+
+    def beside(
+        self,
+        methods: Iterable[Method] | None = None,
+        *,
+        simulated: Callable[[float], None] | None = None,
+        measured: Callable[[Progress], None] | None = None,
+    ) -> Beside:
+        """Apply several methods, by default all that this machine can be asked for.
+
+        `simulated` and `measured` are called with the progress of their runs. Raises what the
+        methods raise; StoppedError after Ctrl-C.
+        """
+        from daqloom.study.beside import beside, usual_methods
+
+        chosen = usual_methods(self.scenario) if methods is None else methods
+        return beside(self.scenario, chosen, simulated=simulated, measured=measured)
+
+    def on_same_events(
+        self,
+        duration_s: float = COMPARED_S,
+        *,
+        seed: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Comparison:
+        """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
+        time from an empty network on.
+
+        Raises StudyError where there are too few events, or they cannot be drawn beforehand.
+        """
+        from daqloom.study.compare import compare
+
+        drawn = self.scenario.run.seed if seed is None else seed
+        return compare(self.scenario, duration_s, seed=drawn, progress=progress)
+
+    def __repr__(self) -> str:
+        return f"<System {self.name}>"
+
+    def _repr_html_(self) -> str:
+        """Return what the scenario says itself; all keys with their defaults are folded away."""
+        given = self.scenario.model_dump(
+            mode="json", exclude_unset=True, exclude={"name", "title", "description"}
+        )
+        return "\n".join(
+            [
+                notebook.heading(self.name, self.scenario.title),
+                notebook.table(("key", "value"), _leaves(given)),
+                notebook.folded("all keys", to_toml(self.scenario)),
+            ]
+        )
+
+
+def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", str(value)
