@@ -132,7 +132,7 @@ build/packages/%: Makefile
 
 # Installed, not editable: nothing is rebuilt on import. The build folder is kept, so that a change
 # recompiles what it touches; folders are listed too, so that a removed file counts as a change.
-sources = $(shell find engine src scenarios studies -not -name '*_test.cpp' -not -name '*_bench.cpp' \
+sources = $(shell find engine src scenarios studies -not -name '*_test.?pp' -not -name '*_bench.cpp' \
 	-not -name '*_fuzz.cpp' -not -path '*/__pycache__*' -not -name '*.md' -not -name _engine.pyi)
 
 .venv/daqloom: .venv/run build/packages/run CMakeLists.txt pyproject.toml $(wildcard cmake/*) $(sources)

@@ -6,6 +6,7 @@
 #   engine/<folder>/<subject>_test.cpp     one test executable per folder
 #   engine/<folder>/<subject>_bench.cpp    one executable each
 #   engine/<folder>/<subject>_fuzz.cpp     one executable each
+#   engine/<folder>/<subject>_test.hpp     for these only; not installed
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
 #   libfabric*.cpp                         only where libfabric is installed
 
@@ -82,7 +83,7 @@ function(daqloom_install_folders)
     endif()
     install(TARGETS ${library} EXPORT daqloom ARCHIVE DESTINATION lib)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/${folder}" DESTINATION include/daqloom
-      FILES_MATCHING PATTERN "*.hpp")
+      FILES_MATCHING PATTERN "*.hpp" PATTERN "*_test.hpp" EXCLUDE)
   endforeach()
   install(EXPORT daqloom NAMESPACE daqloom:: FILE daqloom-targets.cmake DESTINATION ${package})
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/daqloom-config.cmake.in"

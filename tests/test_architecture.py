@@ -93,7 +93,7 @@ def engine_violations(path: str, text: str) -> list[str]:
 
 
 def is_test(path: str) -> bool:
-    return path.endswith(("_test.cpp", "_bench.cpp", "_fuzz.cpp"))
+    return path.endswith(("_test.hpp", "_test.cpp", "_bench.cpp", "_fuzz.cpp"))
 
 
 def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:

@@ -154,3 +154,16 @@ def test_c_examples_say_what_is_wrong(examples: Path, name: str) -> None:
     _, err = sink.communicate(timeout=60)
     assert sink.returncode == 1
     assert err == "my_sink: give the name of a buffer\n"
+
+
+def test_the_headers_of_sources_and_sinks_are_installed_without_those_of_tests(
+    examples: Path,
+) -> None:
+    engine = ROOT / "engine"
+    installed = examples / "installed" / "include" / "daqloom"
+    assert {path.relative_to(installed) for path in installed.rglob("*.*")} == {
+        path.relative_to(engine)
+        for folder in ("base", "live", "protocol")
+        for path in (engine / folder).rglob("*.hpp")
+        if not path.name.endswith("_test.hpp")
+    }

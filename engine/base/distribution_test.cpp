@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/goodness_of_fit.hpp"
+#include "base/goodness_of_fit_test.hpp"
 
 namespace daqloom::base {
 namespace {

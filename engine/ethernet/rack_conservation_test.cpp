@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "ethernet/rack_check.hpp"
+#include "ethernet/rack_check_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

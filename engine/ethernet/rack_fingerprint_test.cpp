@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ethernet/rack_fixture.hpp"
+#include "ethernet/rack_fixture_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ethernet/rack_check.hpp"
+#include "ethernet/rack_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace daqloom::ethernet;

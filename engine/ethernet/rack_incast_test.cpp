@@ -1,7 +1,7 @@
 // A burst that the top of rack has no room for costs timeouts; one that it has room for, nothing.
 #include <cmath>
 
-#include "ethernet/rack_fixture.hpp"
+#include "ethernet/rack_fixture_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ethernet/rack_fixture.hpp"
+#include "ethernet/rack_fixture_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

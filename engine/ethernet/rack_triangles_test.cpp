@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ethernet/rack_fixture.hpp"
+#include "ethernet/rack_fixture_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <vector>
 
-#include "ethernet/rack_fixture.hpp"
+#include "ethernet/rack_fixture_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ethernet/tcp_check.hpp"
+#include "ethernet/tcp_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string broken = daqloom::ethernet::TcpCheck::broken_promise({data, size});

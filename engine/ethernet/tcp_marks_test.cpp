@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "ethernet/tcp_by_hand.hpp"
+#include "ethernet/tcp_by_hand_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "ethernet/tcp_check.hpp"
-#include "ethernet/tcp_pipe.hpp"
+#include "ethernet/tcp_check_test.hpp"
+#include "ethernet/tcp_pipe_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

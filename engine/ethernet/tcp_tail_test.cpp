@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ethernet/tcp_sacks_by_hand.hpp"
+#include "ethernet/tcp_sacks_by_hand_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ethernet/tcp_by_hand.hpp"
+#include "ethernet/tcp_by_hand_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

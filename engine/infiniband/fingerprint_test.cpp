@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "infiniband/daqpipe_system.hpp"
-#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/flow_system.hpp"
 #include "infiniband/shift_system.hpp"
 

@@ -1,4 +1,4 @@
-#include "infiniband/flit_reference.hpp"
+#include "infiniband/flit_reference_test.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "infiniband/random_fabric.hpp"
+#include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband::reference {
 namespace {

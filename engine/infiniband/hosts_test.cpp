@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/hosts_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/hosts_play_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/network_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/network_play_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

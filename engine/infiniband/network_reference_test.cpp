@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "infiniband/flit_reference.hpp"
-#include "infiniband/network_play.hpp"
-#include "infiniband/random_fabric.hpp"
+#include "infiniband/flit_reference_test.hpp"
+#include "infiniband/network_play_test.hpp"
+#include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

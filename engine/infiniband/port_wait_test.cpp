@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/network_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/network_play_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

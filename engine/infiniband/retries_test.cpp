@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/hosts_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/hosts_play_test.hpp"
 #include "infiniband/lane_arbiter.hpp"
-#include "infiniband/network_play.hpp"
-#include "infiniband/random_fabric.hpp"
+#include "infiniband/network_play_test.hpp"
+#include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

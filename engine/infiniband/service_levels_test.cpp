@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/hosts_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/hosts_play_test.hpp"
 #include "infiniband/shift_system.hpp"
 
 namespace daqloom::infiniband {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "infiniband/fabric_by_hand.hpp"
-#include "infiniband/hosts_play.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/hosts_play_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/units.hpp"
-#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/shift_system.hpp"
 
 namespace daqloom::infiniband {

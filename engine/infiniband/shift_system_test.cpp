@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 
 namespace daqloom::infiniband {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/random.hpp"
 #include "base/units.hpp"
-#include "infiniband/fabric_by_hand.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network.hpp"
 #include "sim/event_queue.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "live/clock.hpp"
-#include "live/no_descriptors_fixture.hpp"
+#include "live/no_descriptors_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

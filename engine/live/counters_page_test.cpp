@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "live/clock.hpp"
-#include "live/no_descriptors_fixture.hpp"
+#include "live/no_descriptors_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

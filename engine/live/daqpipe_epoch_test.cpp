@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "live/node_fixture.hpp"
+#include "live/node_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

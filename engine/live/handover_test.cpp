@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "live/clock.hpp"
-#include "live/no_descriptors_fixture.hpp"
+#include "live/no_descriptors_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "live/node_fixture.hpp"
+#include "live/node_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "live/buffer_client.hpp"
-#include "live/node_fixture.hpp"
+#include "live/node_fixture_test.hpp"
 #include "protocol/mep_check.hpp"
 
 namespace daqloom::live {

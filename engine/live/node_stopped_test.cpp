@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "live/node_fixture.hpp"
+#include "live/node_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <thread>
 
-#include "live/node_fixture.hpp"
+#include "live/node_fixture_test.hpp"
 #include "protocol/immediate.hpp"
 #include "protocol/unit_message.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/goodness_of_fit.hpp"
+#include "base/goodness_of_fit_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/barrier_check.hpp"
+#include "protocol/barrier_check_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

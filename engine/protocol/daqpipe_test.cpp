@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/daqpipe_check.hpp"
+#include "protocol/daqpipe_check_test.hpp"
 #include "protocol/event_manager.hpp"
-#include "protocol/timers_by_hand.hpp"
+#include "protocol/timers_by_hand_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "protocol/arrivals.hpp"
-#include "protocol/event_building_check.hpp"
+#include "protocol/event_building_check_test.hpp"
 #include "protocol/event_size.hpp"
 #include "protocol/pull_readout.hpp"
-#include "protocol/timers_by_hand.hpp"
+#include "protocol/timers_by_hand_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

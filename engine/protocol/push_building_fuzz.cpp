@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "protocol/push_building_check.hpp"
+#include "protocol/push_building_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using daqloom::protocol::PushBuildingCheck;

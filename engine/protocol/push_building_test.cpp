@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/push_building_check.hpp"
+#include "protocol/push_building_check_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "live/clock.hpp"
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
 namespace {

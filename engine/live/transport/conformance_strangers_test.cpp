@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 #include "live/clock.hpp"
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
 namespace {

@@ -1,4 +1,4 @@
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 
 #include <algorithm>
 #include <array>

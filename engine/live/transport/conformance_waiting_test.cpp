@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "live/clock.hpp"
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
 namespace {

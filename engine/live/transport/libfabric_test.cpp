@@ -15,7 +15,7 @@
 
 #include "base/random.hpp"
 #include "live/clock.hpp"
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 #include "live/transport/libfabric_endpoint.hpp"
 #include "live/transport/make.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "live/clock.hpp"
-#include "live/transport/conformance.hpp"
+#include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/event_manager.hpp"
 #include "protocol/pull_builder.hpp"
 

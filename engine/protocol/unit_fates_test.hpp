@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 
 namespace daqloom::protocol {
 

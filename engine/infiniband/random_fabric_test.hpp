@@ -9,7 +9,7 @@
 
 #include "base/random.hpp"
 #include "infiniband/fabric_config.hpp"
-#include "infiniband/flit_reference.hpp"
+#include "infiniband/flit_reference_test.hpp"
 
 namespace daqloom::infiniband::reference {
 

@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/linear_shift.hpp"
 #include "protocol/push_builder.hpp"
 #include "protocol/shift_unit.hpp"
-#include "protocol/unit_fates.hpp"
+#include "protocol/unit_fates_test.hpp"
 
 namespace daqloom::protocol {
 

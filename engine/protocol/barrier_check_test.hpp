@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/barrier.hpp"
 
 namespace daqloom::protocol {

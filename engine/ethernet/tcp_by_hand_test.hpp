@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "ethernet/tcp_pipe.hpp"
+#include "ethernet/tcp_pipe_test.hpp"
 
 namespace daqloom::ethernet {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ethernet/tcp_by_hand.hpp"
+#include "ethernet/tcp_by_hand_test.hpp"
 
 namespace daqloom::ethernet {
 

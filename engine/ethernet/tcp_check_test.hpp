@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/tcp_config.hpp"
 #include "ethernet/tcp_receiver.hpp"

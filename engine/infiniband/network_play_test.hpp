@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "infiniband/flit_reference.hpp"
+#include "infiniband/flit_reference_test.hpp"
 #include "infiniband/network.hpp"
 #include "sim/event_queue.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "ethernet/rack.hpp"
 
 namespace daqloom::ethernet {

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_source.hpp"
+#include "base/byte_source_test.hpp"
 #include "protocol/daqpipe.hpp"
 #include "protocol/event_manager.hpp"
-#include "protocol/unit_fates.hpp"
+#include "protocol/unit_fates_test.hpp"
 
 namespace daqloom::protocol {
 
