@@ -50,10 +50,16 @@ def pid(control: Control, unit: int) -> int:
 
 
 async def gone(*processes: int) -> None:
+    loop = asyncio.get_running_loop()
     for process in processes:
-        with contextlib.suppress(OSError):  # of a file that is not there any more
-            while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                await asyncio.sleep(0.01)
+        with contextlib.suppress(ProcessLookupError):  # it has been waited for
+            ended, end = asyncio.Event(), os.pidfd_open(process)
+            loop.add_reader(end, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(end)
+                os.close(end)
 
 
 def test_a_run_lives_from_start_to_exit(tmp_path):

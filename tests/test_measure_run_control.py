@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from virtual_run import World
 
 from daqloom.measure.messages import Answer, Heartbeat, Pulse
+from daqloom.measure.outputs import About
 from daqloom.measure.refused import Refused
 from daqloom.measure.states import TRANSITIONS, Goal, Phase, Standing, State, Step, after
 
@@ -220,6 +221,34 @@ def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
     world.control.want(world.now, Goal.RUNNING)
     world.act()
     assert runs_with(world, {0, 1, 2}, 10), log(world)
+
+
+def test_an_entry_of_the_log_says_what_it_is_about_whatever_its_words() -> None:
+    world = running(3, restart=False, viable=lambda members: len(members) >= 2)
+    about = {event.about for event in world.control.events}
+    assert about == {About.COURSE}
+    before = len(world.control.events)
+    world.kill(0)
+    world.kill(1)
+    assert world.run(5, lambda: world.control.phase is Phase.ERROR)
+    told = world.control.events[before:]
+    losses = [event.text for event in told if event.about is About.UNIT]
+    assert losses == [f"unit {number} is lost: its connection ended" for number in (0, 1)]
+    [failure] = [event.text for event in told if event.about is About.FAILURE]
+    assert failure == f"error: {world.control.failure}"
+    # The reason of a halt names the lost unit, and is no second trouble.
+    assert not any(e.tells_of_trouble for e in told if e.text.startswith("halting"))
+
+
+def test_a_unit_may_take_its_time_to_configure_as_long_as_it_is_heard() -> None:
+    world = World(2)
+    world.control.want(world.now, Goal.RUNNING)
+    assert world.run(10, lambda: world.processes[1] is not None)
+    world.hang(1)
+    world.run(4 * world.control.plan.order_timeout_s)
+    assert world.control.counts["units_lost"] == 0
+    world.unhang(1)
+    assert runs_with(world, {0, 1}, 10), log(world)
 
 
 def test_units_that_never_join_are_named() -> None:

@@ -228,6 +228,11 @@ class World:
         if process := self.processes[number]:
             process.hung = True
 
+    def unhang(self, number: int) -> None:
+        if process := self.processes[number]:
+            process.hung = False
+            self._deliver(number, process)
+
     def stick(self, number: int) -> None:
         if process := self.processes[number]:
             process.stuck = True

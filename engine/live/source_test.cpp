@@ -131,26 +131,29 @@ TEST(Source, NeverGoesFasterThanItsRate) {
 }
 
 TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
-    // A feed that takes its time once: what has become due meanwhile comes at once.
+    // A feed that comes back once when 300 MFPs are due: these come at once.
     class SlowOnce final : public MfpFeed {
       public:
         Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
-            if (mfp == 5) {
-                ::usleep(20'000);
+            began_ = mfp == 0 ? now() : began_;
+            while (mfp == 5 && now() < began_ + base::microseconds(300)) {
             }
             return writer.put(mfp, 0, 0) ? Fed::done : Fed::no_room;
         }
+
+      private:
+        base::Time began_ = base::Time::zero();
     };
     {
         Buffer buffer = buffer_of(64, 1 << 16);
         BufferReader reader(buffer);
-        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
+        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 1'000'000});
         source.start(0);
-        for (int i = 0; i < 250; ++i) {
+        for (int i = 0; i < 350; ++i) {
             ASSERT_TRUE(take(reader));
         }
         source.stop();
-        EXPECT_GE(source.counters().late, 100U);  // those due in 20 ms, but for slow machines
+        EXPECT_GE(source.counters().late, 290U);
         EXPECT_EQ(source.counters().blocked, 0U);
     }
     {

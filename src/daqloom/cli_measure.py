@@ -166,8 +166,9 @@ def _rates(how: Progress) -> str:
 
 
 def _only_losses(event: RunEvent) -> None:
-    # Why the whole run fails is said at its end.
-    if event.tells_of_trouble and not event.text.startswith("error"):
+    from daqloom.measure.outputs import About
+
+    if event.about is About.UNIT:  # why the whole run fails is said at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 

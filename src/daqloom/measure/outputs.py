@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from daqloom.measure.messages import Message
 
@@ -41,16 +42,26 @@ class Drop:
 Output = Send | Launch | Kill | Drop
 
 
+class About(Enum):
+    """What an entry of a run's log is about."""
+
+    COURSE = "course"
+    """The run goes on as it was told to."""
+    UNIT = "unit"
+    """Trouble with a unit: it is lost, did not join or cannot write."""
+    FAILURE = "failure"
+    """The whole run fails."""
+
+
 @dataclass(frozen=True)
 class RunEvent:
     """An entry of a run's log."""
 
     time_s: float
     text: str
+    about: About = About.COURSE
 
     @property
     def tells_of_trouble(self) -> bool:
-        """Return whether the entry is of trouble: a unit is lost, did not join or cannot write, or
-        the run fails."""
-        signs = ("lost", "did not", "cannot write", "error:")
-        return any(sign in self.text for sign in signs) and not self.text.startswith("halting:")
+        """Return whether the entry is of trouble with a unit or with the whole run."""
+        return self.about is not About.COURSE

@@ -25,9 +25,10 @@ class Plan:
     fault_timeout_s: float = 1.0
     """How long a unit may be silent or make no progress."""
     order_timeout_s: float = 10.0
-    """How long a unit may take to configure, prepare or reset."""
+    """How long a unit may take to prepare or reset."""
     launch_timeout_s: float = 60.0
-    """How long a unit may take to join."""
+    """How long a unit may take to join, and then to configure: it imports much, and fills its
+    buffers."""
     finish_timeout_s: float = 0.0
     """How long a unit that still reports may take to finish its files at the end."""
     stops_when_unwritable: bool = False

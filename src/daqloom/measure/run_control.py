@@ -30,7 +30,7 @@ from daqloom.measure.messages import (
     Start,
 )
 from daqloom.measure.node import NEXT_MEP
-from daqloom.measure.outputs import Drop, Kill, Launch, Output, RunEvent, Send
+from daqloom.measure.outputs import About, Drop, Kill, Launch, Output, RunEvent, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.recorded import NOT_WRITTEN, causes
 from daqloom.measure.refused import Refused
@@ -126,7 +126,7 @@ class RunControl:
                 trace_stages=self.plan.trace_stages,
                 scenario=dict(self.plan.scenario),
             ),
-            self.plan.order_timeout_s,
+            self.plan.launch_timeout_s,
         )
         self._advance(now)
 
@@ -280,7 +280,7 @@ class RunControl:
         if self.plan.stops_when_unwritable and self.goal is Goal.RUNNING:
             self.goal = Goal.READY
             told += "; the run stops"
-        self._note(now, told)
+        self._note(now, told, About.UNIT)
 
     @property
     def next_mep(self) -> int:
@@ -342,7 +342,7 @@ class RunControl:
                 self._end_process(now, unit)
             elif unit.join_by_s is not None and now >= unit.join_by_s and unit.process:
                 unit.join_by_s = None
-                self._note(now, f"unit {unit.number} did not join in time")
+                self._note(now, f"unit {unit.number} did not join in time", About.UNIT)
                 self._end_process(now, unit)
 
     def _watch_members(self, now: float) -> None:
@@ -414,7 +414,7 @@ class RunControl:
         unit.standing, unit.lost_s, unit.reason = Standing.LOST, now, reason
         if self.phase in (Phase.ENDING, Phase.ENDED):
             return
-        self._note(now, f"unit {unit.number} is lost: {reason}")
+        self._note(now, f"unit {unit.number} is lost: {reason}", About.UNIT)
         self.counts["units_lost"] += 1
         if unit.number in self.members:
             self.members -= {unit.number}
@@ -712,9 +712,10 @@ class RunControl:
         self.phase = phase
         if phase is Phase.HALTING:
             self.counts["regroupings"] += self.goal is Goal.RUNNING
-        self._note(now, f"{phase}{': ' if why else ''}{why}")
+        about = About.FAILURE if phase is Phase.ERROR else About.COURSE
+        self._note(now, f"{phase}{': ' if why else ''}{why}", about)
 
-    def _note(self, now: float, text: str) -> None:
+    def _note(self, now: float, text: str, about: About = About.COURSE) -> None:
         self.counts["run_events"] += 1
         if len(self.events) < MOST_EVENTS:
-            self.events.append(RunEvent(now, text))
+            self.events.append(RunEvent(now, text, about))
