@@ -205,6 +205,19 @@ def test_a_peak_that_a_limit_sets_is_told_as_that_limit() -> None:
     assert study_levels.rows(dataset, found)[0][4].endswith("(limit)")
 
 
+def test_of_a_peak_that_is_always_the_same_nothing_is_said_of_longer_runs() -> None:
+    dataset = with_course(study([12e3], [5e6]), np.full_like(gumbel(), 52e6))
+    found = levels(dataset, replicas=0)
+    [point] = found.points
+    [answer, *more] = study_levels.sentences(dataset, found, point)
+    assert answer == (
+        f"At 12 kHz × 5 MB the peak is 52 MB in each of the {point.fit.maxima.size} blocks "
+        "simulated: without any spread no distribution can be fitted, and nothing is known of "
+        "longer runs."
+    )
+    assert not any("equal" in sentence for sentence in more), "it is said once"
+
+
 def test_a_search_and_a_study_without_courses_have_no_levels() -> None:
     with pytest.raises(StudyError, match="course=True"):
         levels(study())

@@ -227,6 +227,19 @@ def test_variants_that_make_no_sense_are_refused(tmp_path: Path, step: str, sent
         study(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")
 
 
+def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> None:
+    from daqloom.study.dataset import to_dataset
+
+    text = (Path(__file__).parent.parent / "scenarios" / "small-rack.toml").read_text()
+    before, _, after = text.partition('[network.links.uplink]\nrate = "40 Gb/s"\n')
+    (tmp_path / "bare.toml").write_text(f"{before}[network.links.uplink]\n{after}")
+    loaded = study(tmp_path, GRID.replace("small-rack", "bare.toml"))
+    told = {"network.links.uplink.rate": "800 Gb/s"}
+    assert to_dataset(loaded, []).attrs["assumed"] == loaded.assumed() == told
+    swept = GRID.replace("[grid]", '[grid]\n"network.links.uplink.rate" = ["40 Gb/s"]')
+    assert study(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
+
+
 def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
     from daqloom.study.dataset import to_dataset
 

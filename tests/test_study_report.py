@@ -218,6 +218,14 @@ def test_the_figures_of_the_page_are_json():
     ]
 
 
+def test_the_page_says_what_nobody_gave():
+    sentence = "Assumed, as neither scenario nor study gives it: "
+    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
+    page = render(study(RATES, SIZES, assumed=assumed), [])
+    assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
+    assert sentence not in render(study(RATES, SIZES), [])
+
+
 def test_hostile_text_is_escaped():
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     models = ("network.switch.tor.model", [evil, "infinite"], "")

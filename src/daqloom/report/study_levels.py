@@ -139,6 +139,12 @@ def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
 
 def _answer(quantity: Quantity, where: str, shown: PointLevels, found: Levels) -> str:
     at = f"At {where} " if where else "Here "
+    if shown.fit.scale == 0:
+        return (
+            f"{at}the peak is {quantity.text(shown.fit.location)} in each of the "
+            f"{shown.fit.maxima.size} blocks simulated: without any spread no distribution can be "
+            "fitted, and nothing is known of longer runs."
+        )
     if shown.limit is not None:
         return (
             f"{at}peaks saturate near {quantity.text(shown.limit)}: a limit of the system, not "

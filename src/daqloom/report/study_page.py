@@ -76,8 +76,11 @@ def _subtitle(dataset: Dataset) -> str:
 
 
 def state(dataset: Dataset, variable: str) -> list[str]:
-    """What was searched, and what is not computed yet."""
+    """What was searched, what was assumed, and what is not computed yet."""
     sentences = [text for text in (search_caption(dataset),) if text]
+    if assumed := dataset.attrs.get("assumed"):
+        told = ", ".join(f"{key} = {value}" for key, value in assumed.items())
+        sentences.append(f"Assumed, as neither scenario nor study gives it: {told}.")
     for method in methods_of(dataset, variable):
         known = dataset[variable].sel({"by": method}).notnull().any("seed")
         if not bool(known.all()):

@@ -47,6 +47,9 @@ def open_study(
     `units` in `attrs`. What was not computed, or is not given by a method, is NaN. Methods that
     draw no random numbers have the same value for every seed.
 
+    `attrs["assumed"]` are keys that neither the scenario nor the study gives, and their values as
+    text: see `Scenario.assumed`.
+
     Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
     short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
     for it, else empty. `run_s` is the time a result is about: the simulated time after the warm-up.
@@ -116,6 +119,7 @@ def to_dataset(
             "scenario": study.base.name,
             "show": list(study.show),
             "operating_point": traits_of(study.base).operating_point(study.base),
+            "assumed": study.assumed(),
         },
     )
 

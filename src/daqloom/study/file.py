@@ -228,6 +228,13 @@ class Study:
         keys = [key for axis in self.axes for key in axis.keys]
         return [*keys, self.search.key] if self.search else keys
 
+    def assumed(self) -> dict[str, str]:
+        """Keys that neither the scenario nor the study gives, as of `Scenario.assumed`, at the
+        first of its points."""
+        given = self.keys
+        first = self.scenario((0,) * len(self.axes))
+        return {key: value for key, value in first.assumed().items() if key not in given}
+
     @cached_property
     def search_bounds(self) -> tuple[float, float]:
         """Lowest and highest value of the search as SI numbers."""

@@ -36,7 +36,7 @@ def written(cell: Cell, result: Result) -> bytes:
     """The record as one line of JSON, what varies least between cells first.
 
     Of the result's series only the course of its metrics is kept, and of what was assumed nothing:
-    the same cell may be another study's that gives it.
+    the same cell may be another study's that gives it (`Study.assumed`).
     """
     result = replace(result, assumed={})
     head = {
