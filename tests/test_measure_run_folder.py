@@ -10,6 +10,7 @@ import tempfile
 import pytest
 from test_measure_control import HUNG_S
 
+import daqloom.measure.run_folder as run_folder_module
 from daqloom.measure import MeasureError
 from daqloom.measure.run_folder import LIVE, remove_abandoned, run_folder
 
@@ -54,6 +55,26 @@ def test_a_run_that_fails_before_it_has_units_leaves_nothing(tmpdir_of_all):
     with pytest.raises(MeasureError, match=r"^no port$"), run_folder(None):
         raise MeasureError("no port")
     assert list(tmpdir_of_all.iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", ["mkdtemp", "open"])
+def test_another_start_may_remove_it_before_it_is_locked(tmpdir_of_all, monkeypatch, moment):
+    where = {"mkdtemp": (tempfile, "mkdtemp"), "open": (run_folder_module, "_opened")}[moment]
+    original, removed = getattr(*where), []
+
+    def then_removed(*args, **kwargs):
+        made = original(*args, **kwargs)
+        if not removed:
+            [path] = tmpdir_of_all.iterdir()
+            path.rmdir()
+            removed.append(path)
+        return made
+
+    monkeypatch.setattr(*where, then_removed)
+    with run_folder(None) as folder:
+        assert folder.is_dir()
+        assert folder not in removed
+    assert removed
 
 
 def test_a_folder_that_the_user_names_stays(tmp_path):

@@ -77,10 +77,14 @@ def _locked_folder() -> tuple[Path, int]:
     """Make a new folder; return it and the descriptor that holds its lock."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=LIVE))
-        folder = _opened(path)
+        # Until it is locked, another start may take it for an abandoned one and remove it.
+        try:
+            folder = _opened(path)
+        except FileNotFoundError:
+            continue
         with suppress(OSError):  # of a file system without locks: there, nobody removes any
             fcntl.flock(folder, fcntl.LOCK_EX)
-        if path.exists():  # else another start took it for an abandoned one
+        if path.exists():
             return path, folder
         os.close(folder)
 
