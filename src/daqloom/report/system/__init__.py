@@ -1,0 +1,1 @@
+"""Figures and pages of one system and of its results."""
