@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.system import System
 from daqloom.topology.loaded import load
@@ -92,7 +92,7 @@ def test_analyse_imports_nothing_heavy():
     heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
     code = (
         "import sys\n"
-        "from daqloom.cli import app\n"
+        "from daqloom.cli.main import app\n"
         "app(['analyse', 'atlas-lab'], standalone_mode=False)\n"
         f"print('heavy:', sorted(set({heavy}) & set(sys.modules)))\n"
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
-from daqloom import console
+from daqloom.cli import console
 from daqloom.result import Result
 
 

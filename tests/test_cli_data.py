@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.data import Mep, MepState, Mfp
 
 BAD_INPUT = 2

@@ -10,8 +10,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from daqloom import console
-from daqloom.cli import app
+from daqloom.cli import console
+from daqloom.cli.main import app
 from daqloom.metrics import METRICS
 from daqloom.scenario import presets
 from daqloom.scenario.dumps import shipped_fabrics

@@ -16,7 +16,7 @@ import pytest
 import small_studies
 from small_studies import GRID as STUDY
 
-from daqloom.console import BAD_INPUT, FAILED, INTERRUPTED
+from daqloom.cli.console import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.study import StudyError
 from daqloom.study.dataset import open_study
 from daqloom.study.file import load_study, shipped_studies

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology.anomalies import Kind as AnomalyKind
 from daqloom.topology.load import load_fabric

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.columns import UNLIMITED, tables, width_of
 
 HEAD = ["event rate", "load", "formula (kB)", "simulation (kB)", "verdict"]

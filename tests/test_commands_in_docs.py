@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.topology.loaded import load
 
 DOCS = Path(__file__).parent.parent / "docs"

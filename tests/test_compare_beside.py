@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from daqloom.cli import app
-from daqloom.report import beside_figure, beside_page, beside_table
+from daqloom.cli.main import app
+from daqloom.report.system import beside_figure, beside_page, beside_table
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.data import Mep, MepState, Mfp, check_recording
 from daqloom.data import coverage as coverage_module
 from daqloom.data.coverage import LAST_EVENT, Coverage, Duplicate, EventRange, Incomplete

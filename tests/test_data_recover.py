@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.data import Mfp, check_recording, recover, unfinished
 
 FAILED = 1

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 
 import daqloom
 from daqloom import methods
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.output import OutputError
-from daqloom.report import event_figure, fabric_result_figure, write_latency
-from daqloom.report.event_figure import Bar
-from daqloom.report.link_load import blocks, loads
-from daqloom.report.phase_figure import MOST_NODES, spread
+from daqloom.report.system import event_figure, fabric_result_figure, write_latency
+from daqloom.report.system.event_figure import Bar
+from daqloom.report.system.link_load import blocks, loads
+from daqloom.report.system.phase_figure import MOST_NODES, spread
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.system import System

@@ -21,7 +21,7 @@ from daqloom import methods
 from daqloom.measure.launch import Local
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.run import Progress, measure
-from daqloom.report.result_figure import write
+from daqloom.report.system.result_figure import write
 from daqloom.result import Result, StoppedError
 from daqloom.topology.loaded import load
 

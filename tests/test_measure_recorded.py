@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from virtual_run import World
 
-from daqloom.console import FAILED, present
+from daqloom.cli.console import FAILED, present
 from daqloom.measure.ledger import Balance
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
 from daqloom.measure.recorded import lost_events, unfinished_files

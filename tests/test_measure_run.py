@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_measure_control import FAKE, HUNG_S
 
-from daqloom.cli_options import with_options
+from daqloom.cli.options import with_options
 from daqloom.measure import MeasureError
 from daqloom.measure.launch import Local
 from daqloom.measure.result import ROWS, Row, difference, metrics

@@ -14,7 +14,7 @@ from small_fabrics import small as small_fabric
 from typer.testing import CliRunner
 
 import daqloom
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.metrics import described
 from daqloom.study import StudyError
 from daqloom.study.store import Store

@@ -18,8 +18,10 @@ import pytest
 from daqloom import methods
 from daqloom.analyse.occupancy import occupancy
 from daqloom.output import OutputError, written_whole
-from daqloom.report import buffer_figure, buffer_page, comparison, demo, result_figure, style
-from daqloom.report.buffer_question import (
+from daqloom.report import style
+from daqloom.report.page import page, picture, section, table
+from daqloom.report.system import buffer_figure, buffer_page, comparison, demo, result_figure
+from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
     SHALLOW_PLAIN_TCP,
@@ -30,8 +32,7 @@ from daqloom.report.buffer_question import (
     regular_events,
     switch_of,
 )
-from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
-from daqloom.report.page import page, picture, section, table
+from daqloom.report.system.curves import most_held, share_slower, stacked_events, thinned
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load, override

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from daqloom import methods
 from daqloom.analyse.resonance import resonance
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load

@@ -8,9 +8,9 @@ import pytest
 from small_studies import BRIEF, POINTS, search
 from typer.testing import CliRunner
 
-from daqloom.cli import app
-from daqloom.console import BAD_INPUT
-from daqloom.report.study_answers import MOST, answers
+from daqloom.cli.console import BAD_INPUT
+from daqloom.cli.main import app
+from daqloom.report.study.answers import MOST, answers
 from daqloom.study.bisection import Boundary
 from daqloom.study.file import Study, load_study
 from daqloom.study.program import Task

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import daqloom
-from daqloom.report.compare_figure import write
+from daqloom.report.system.compare_figure import write
 from daqloom.scenario import Scenario
 from daqloom.study import StudyError
 from daqloom.study.compare import compare
@@ -59,7 +59,7 @@ def test_what_cannot_be_compared_is_refused(arrivals: str, duration_s: float, sa
 
 
 def test_the_command_prints_one_object_for_programs() -> None:
-    from daqloom.cli import app
+    from daqloom.cli.main import app
 
     words = ["compare", "small-rack", "--duration", "50 ms", "--seed", "5", "--json"]
     words += [f"--set={key}={value}" for key, value in EXACT.items()]

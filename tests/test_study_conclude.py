@@ -13,9 +13,11 @@ import pytest
 import xarray
 from typer.testing import CliRunner
 
-from daqloom.cli import app
-from daqloom.report import study_levels, study_methods, study_surface
-from daqloom.report.study_report import findings
+from daqloom.cli.main import app
+from daqloom.report.study import levels as study_levels
+from daqloom.report.study import methods as study_methods
+from daqloom.report.study import surface as study_surface
+from daqloom.report.study.report import findings
 from daqloom.study import StudyError
 from daqloom.study.agreement import agreements
 from daqloom.study.executor import InProcess

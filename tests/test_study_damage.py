@@ -9,7 +9,7 @@ from click.testing import Result
 from small_studies import GRID
 from typer.testing import CliRunner
 
-from daqloom.cli import app
+from daqloom.cli.main import app
 from daqloom.study.dataset import open_study
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study

@@ -14,8 +14,8 @@ from small_fabrics import INFINIBAND, SMALL
 from typer.testing import CliRunner
 
 from daqloom import methods
-from daqloom.cli import app
-from daqloom.report.study_report import figures, write
+from daqloom.cli.main import app
+from daqloom.report.study.report import figures, write
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.scenario import load as read

@@ -22,9 +22,11 @@ from study_datasets import (
     with_latency,
 )
 
-from daqloom.report import study_figures, study_interactive, study_table
-from daqloom.report.study_page import render
-from daqloom.report.study_report import figures, findings
+from daqloom.report.study import figures as study_figures
+from daqloom.report.study import interactive as study_interactive
+from daqloom.report.study import table as study_table
+from daqloom.report.study.page import render
+from daqloom.report.study.report import figures, findings
 from daqloom.study.errors import StudyError
 from daqloom.study.points import (
     methods_of,

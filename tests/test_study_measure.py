@@ -8,8 +8,8 @@ import pytest
 from test_measure_control import HUNG_S
 from typer.testing import CliRunner
 
-from daqloom.cli import app
-from daqloom.console import BAD_INPUT
+from daqloom.cli.console import BAD_INPUT
+from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.study import StudyError
 from daqloom.study.cell import Cell

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray
 
-from daqloom.report import study_names
-from daqloom.report.study_report import figures
+from daqloom.report.study import names as study_names
+from daqloom.report.study.report import figures
 
 PEAK = "buffer_peak_bytes.tor"
 MANY = [f"variant {i}" for i in range(9)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from study_datasets import texts
 
-from daqloom.report import study_port_wait
+from daqloom.report.study import port_wait as study_port_wait
 from daqloom.study.dataset import to_dataset
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study

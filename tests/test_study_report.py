@@ -20,10 +20,11 @@ from study_datasets import (
 )
 from typer.testing import CliRunner
 
-from daqloom.cli import app
-from daqloom.report import study_provenance, study_table
-from daqloom.report.study_page import render
-from daqloom.report.study_report import findings, spoken, write
+from daqloom.cli.main import app
+from daqloom.report.study import provenance as study_provenance
+from daqloom.report.study import table as study_table
+from daqloom.report.study.page import render
+from daqloom.report.study.report import findings, spoken, write
 from daqloom.study.executor import InProcess
 from daqloom.study.file import load_study
 from daqloom.study.kinds import traits_of

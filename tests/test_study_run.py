@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from small_studies import GRID
 
-from daqloom.report.study_console import line
+from daqloom.cli.study_console import line
 from daqloom.result import Result
 from daqloom.study import runner
 from daqloom.study.cell import Cell

@@ -6,7 +6,7 @@ import xarray
 from study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
 
 from daqloom.report import style
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     axis_quantity,
     chosen,
     is_log_spaced,

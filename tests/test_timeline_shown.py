@@ -19,7 +19,7 @@ from daqloom.measure.run import Progress, measure
 from daqloom.measure.states import Phase
 from daqloom.measure.status import Request, Status
 from daqloom.measure.steer import steer
-from daqloom.report.phase_figure import PHASES, Phases, window
+from daqloom.report.system.phase_figure import PHASES, Phases, window
 from daqloom.result import StoppedError
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.report import fabric_figure
-from daqloom.report.fabric_layout import lay_out
+from daqloom.report.system import fabric_figure
+from daqloom.report.system.fabric_layout import lay_out
 from daqloom.topology.anomalies import anomalies
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.errors import TopologyError

@@ -104,7 +104,7 @@ def write_figure(system: System, result: Result, path: str | PathLike[str]) -> N
     """
     from pathlib import Path
 
-    from daqloom.report.result_figure import write
+    from daqloom.report.system.result_figure import write
 
     write(Path(path), system.scenario, result)
 
@@ -116,12 +116,12 @@ def write_report(
 
     `dataset` comes from `open_study`, with `course=True` if return levels are wanted, and may hold
     variables of your own: `show` names the one to draw. See
-    `daqloom.report.study_report.write`. Raises `daqloom.study.StudyError` and
+    `daqloom.report.study.report.write`. Raises `daqloom.study.StudyError` and
     `daqloom.output.OutputError`, whose text is one sentence for a person.
     """
     from pathlib import Path
 
-    from daqloom.report.study_report import write
+    from daqloom.report.study.report import write
 
     return write(dataset, Path(folder), show=show)
 

@@ -11,7 +11,7 @@ def main() -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        from daqloom.cli import app
+        from daqloom.cli.main import app
 
         app(prog_name="daqloom")
     except KeyboardInterrupt:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daqloom import load
-from daqloom.cli_options import Json, Name, Quiet, Set, with_options
+from daqloom.cli.console import assumed, check_writable, plain_failures, progress
+from daqloom.cli.options import Json, Name, Quiet, Set, with_options
 from daqloom.columns import print_table
-from daqloom.console import assumed, check_writable, plain_failures, progress
 
 if TYPE_CHECKING:
     from daqloom.study.beside import Beside
@@ -105,7 +105,7 @@ def _fabric(
             left = ", ".join(sorted(set(METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
     if figure:
-        from daqloom.report import beside_figure, beside_page
+        from daqloom.report.system import beside_figure, beside_page
 
         write = beside_page.write if figure.suffix.lower() == ".html" else beside_figure.write
         write(figure, found)
@@ -116,7 +116,7 @@ def _fabric(
 def _tell_beside(found: Beside) -> None:
     from rich.console import Console
 
-    from daqloom.report import beside_table
+    from daqloom.report.system import beside_table
 
     console = Console(highlight=False)
     console.print(beside_table.title(found), style="bold", markup=False)
@@ -177,7 +177,7 @@ def _rack(
         for sentence in resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
     if figure:
-        from daqloom.report.compare_figure import write
+        from daqloom.report.system.compare_figure import write
 
         event = (
             f"{system.scenario.event.size / 1e6:g} MB at {system.scenario.event.rate / 1e3:g} kHz"

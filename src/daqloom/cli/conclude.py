@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daqloom import cli_options as options
+from daqloom.cli import options
+from daqloom.cli.console import check_writable, fail, plain_failures, progress
 from daqloom.columns import print_table
-from daqloom.console import check_writable, fail, plain_failures, progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +76,8 @@ def levels(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.cli_store import read_study
-        from daqloom.report import study_levels
+        from daqloom.cli.store import read_study
+        from daqloom.report.study import levels as study_levels
         from daqloom.study import as_json
         from daqloom.study import levels as of_study
         from daqloom.study.points import axes_of, operating_point
@@ -151,8 +151,8 @@ def fit(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.cli_store import read_study
-        from daqloom.report import study_surface
+        from daqloom.cli.store import read_study
+        from daqloom.report.study import surface as study_surface
         from daqloom.study import as_json
         from daqloom.study.fits import fits
         from daqloom.study.points import operating_point, shown_variable
@@ -212,8 +212,8 @@ def compare(
     with plain_failures():
         if figure:
             check_writable(figure, "--figure", FIGURES)
-        from daqloom.cli_store import read_study
-        from daqloom.report import study_methods
+        from daqloom.cli.store import read_study
+        from daqloom.report.study import methods as study_methods
         from daqloom.study import as_json
         from daqloom.study.agreement import agreements
         from daqloom.study.points import at_steps, axes_of, shown_variable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom.cli_app import group
-from daqloom.cli_data_check import readable
-from daqloom.cli_options import Json, Name, Quiet, Set
+from daqloom.cli.app import group
+from daqloom.cli.console import BAD_INPUT, FAILED, fail, plain_failures, progress
+from daqloom.cli.data_check import readable
+from daqloom.cli.options import Json, Name, Quiet, Set
 from daqloom.columns import print_table
-from daqloom.console import BAD_INPUT, FAILED, fail, plain_failures, progress
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def check(
       daqloom data check run.mep --generated --json
     """
     with plain_failures():
-        from daqloom.cli_data_check import check_paths, print_checked, print_recording
+        from daqloom.cli.data_check import check_paths, print_checked, print_recording
 
         files, recording = check_paths(paths, generated, quiet=quiet)
         if json:
@@ -252,7 +252,7 @@ def recover(
       daqloom data recover recorded/ --drop --json
     """
     with plain_failures():
-        from daqloom.cli_data_recover import list_unfinished, recover_all
+        from daqloom.cli.data_recover import list_unfinished, recover_all
 
         if drop and list_:
             fail("--drop and --list exclude each other; give one of them", BAD_INPUT)

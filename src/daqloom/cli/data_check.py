@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from daqloom.console import progress
+from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:

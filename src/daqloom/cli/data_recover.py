@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.console import progress
+from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:

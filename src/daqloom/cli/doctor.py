@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom import cli_complete as complete
-from daqloom.cli_options import Set
-from daqloom.console import FAILED, plain_failures
+from daqloom.cli import complete
+from daqloom.cli.console import FAILED, plain_failures
+from daqloom.cli.options import Set
 
 if TYPE_CHECKING:
     from daqloom.measure.doctor import Finding

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from daqloom import cli_complete as complete
-from daqloom.console import plain_failures
+from daqloom.cli import complete
+from daqloom.cli.console import plain_failures
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric

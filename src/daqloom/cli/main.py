@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daqloom import cli_conclude, load
-from daqloom.cli_app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES, group
-from daqloom.cli_compare import compare
-from daqloom.cli_data import app as data_app
-from daqloom.cli_doctor import doctor
-from daqloom.cli_measure import control, measure, unit
-from daqloom.cli_options import Json, JsonList, Name, Quiet, Set, with_options
-from daqloom.cli_report import report
-from daqloom.cli_study import app as study_app
-from daqloom.cli_topology import app as topology_app
-from daqloom.console import (
+from daqloom import load
+from daqloom.cli import conclude
+from daqloom.cli.app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES, group
+from daqloom.cli.compare import compare
+from daqloom.cli.console import (
     check_writable,
     plain_failures,
     present,
@@ -29,6 +23,13 @@ from daqloom.console import (
     progress,
     whole_or_stopped,
 )
+from daqloom.cli.data import app as data_app
+from daqloom.cli.doctor import doctor
+from daqloom.cli.measure import control, measure, unit
+from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, with_options
+from daqloom.cli.report import report
+from daqloom.cli.study import app as study_app
+from daqloom.cli.topology import app as topology_app
 
 if TYPE_CHECKING:
     from daqloom.scenario import Scenario
@@ -139,7 +140,7 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
             )
         result = system.analyse()
         if figure and system.scenario.is_rack:
-            from daqloom.report.result_figure import write
+            from daqloom.report.system.result_figure import write
 
             write(figure, system.scenario, result)
         present(result, json=json)
@@ -203,7 +204,7 @@ def simulate(
                 "it out, or use a rack such as small-rack"
             )
         if figure:
-            from daqloom.report.result_figure import endings
+            from daqloom.report.system.result_figure import endings
 
             check_writable(figure, "--figure", endings(system.scenario))
         system = with_options(system, {"run.seed": seed, "run.duration": duration})
@@ -215,7 +216,7 @@ def simulate(
         with progress(f"simulating {system.name}", quiet=quiet) as show:
             result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
         if figure:
-            from daqloom.report.result_figure import write
+            from daqloom.report.system.result_figure import write
 
             write(figure, system.scenario, result)
         present(result, json=json)
@@ -266,12 +267,12 @@ def demo(
         check_writable(output / "figure.png", "--output")
         from rich.console import Console
 
-        from daqloom.report.demo import run
+        from daqloom.report.system.demo import run
 
         run(output, Console())
 
 
-for conclusion in (cli_conclude.levels, cli_conclude.fit, cli_conclude.compare):
+for conclusion in (conclude.levels, conclude.fit, conclude.compare):
     study_app.command()(conclusion)
 app.command(rich_help_panel=DESCRIBED)(compare)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)

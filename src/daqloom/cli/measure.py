@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daqloom import load
-from daqloom.cli_app import Group, group
-from daqloom.cli_options import Json, Name, Quiet, Set, with_options
+from daqloom.cli.app import Group, group
+from daqloom.cli.console import check_writable, plain_failures, present, spoken, whole_or_stopped
+from daqloom.cli.options import Json, Name, Quiet, Set, with_options
 from daqloom.columns import width_of
-from daqloom.console import check_writable, plain_failures, present, spoken, whole_or_stopped
 from daqloom.metrics import for_people
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def measure(
         if trace:
             check_writable(trace, "--trace")
         if figure:
-            from daqloom.report.result_figure import FABRIC_ENDINGS
+            from daqloom.report.system.result_figure import FABRIC_ENDINGS
 
             check_writable(figure, "--figure", FABRIC_ENDINGS)
         from daqloom.measure.run import of_a_fabric
@@ -151,7 +151,7 @@ def measure(
                 )
             )
         if figure:
-            from daqloom.report.result_figure import write
+            from daqloom.report.system.result_figure import write
 
             write(figure, system.scenario, result)
         present(result, json=json)
@@ -188,8 +188,8 @@ def up(
     are printed; the end of the input has no effect.
     """
     with plain_failures():
+        from daqloom.cli.run_console import keep_up
         from daqloom.measure.run import of_a_fabric
-        from daqloom.report.run_console import keep_up
 
         keep_up(of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start)
 
@@ -248,10 +248,10 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
     with plain_failures("the run goes on"):
         from rich.live import Live
 
+        from daqloom.cli.run_table import live_table
         from daqloom.measure.states import Phase
         from daqloom.measure.status import Request
         from daqloom.measure.steer import steer
-        from daqloom.report.run_table import live_table
 
         with Live(auto_refresh=False) as live:
             while True:
@@ -320,7 +320,7 @@ def _steer(
 def _print_status(told: Status) -> None:
     from rich.console import Console
 
-    from daqloom.report.run_table import headline, unit_table
+    from daqloom.cli.run_table import headline, unit_table
 
     console = Console(highlight=False)
     console.print(headline(told), markup=False)

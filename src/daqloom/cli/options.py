@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daqloom import cli_complete as complete
+from daqloom.cli import complete
 
 if TYPE_CHECKING:
     from daqloom.system import System

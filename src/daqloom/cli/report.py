@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from daqloom import cli_options as options
-from daqloom.console import check_writable, plain_failures
+from daqloom.cli import options
+from daqloom.cli.console import check_writable, plain_failures
 
 
 def report(
@@ -37,8 +37,9 @@ def report(
     with plain_failures("complete files stay in the output folder"):
         folder = output or Path(f"{file.stem}-report")
         check_writable(folder / "report.html", "--output")
-        from daqloom.cli_store import read_study
-        from daqloom.report import study_provenance, study_report
+        from daqloom.cli.store import read_study
+        from daqloom.report.study import provenance as study_provenance
+        from daqloom.report.study import report as study_report
         from daqloom.study.kinds import traits_of
 
         study, dataset, opened = read_study(file, store, quick=quick, course=True)

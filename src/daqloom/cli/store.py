@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from xarray import Dataset
 
-    from daqloom.report.study_provenance import WitnessedStore
+    from daqloom.report.study.provenance import WitnessedStore
     from daqloom.study.file import Study
     from daqloom.study.store import Store
 
@@ -37,7 +37,7 @@ def read_study(
 
     Raises StudyError, also where the store holds results of the study's other form alone.
     """
-    from daqloom.report.study_provenance import witnessed
+    from daqloom.report.study.provenance import witnessed
     from daqloom.study.dataset import to_dataset
     from daqloom.study.errors import StudyError
     from daqloom.study.file import load_study

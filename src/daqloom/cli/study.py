@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from daqloom import cli_options as options
-from daqloom.cli_app import group
-from daqloom.console import note, plain_failures, present_list
+from daqloom.cli import options
+from daqloom.cli.app import group
+from daqloom.cli.console import note, plain_failures, present_list
 
 app = group(
     help="Sweep, search and repeat: one file, one command, resumable.",
@@ -38,8 +38,8 @@ def plan(
       daqloom study plan atlas-min-buffer --quick
     """
     with plain_failures():
-        from daqloom.cli_store import damage_told
-        from daqloom.report.study_console import print_plan
+        from daqloom.cli.store import damage_told
+        from daqloom.cli.study_console import print_plan
         from daqloom.study.file import load_study
         from daqloom.study.plan import plan as make_plan
         from daqloom.study.store import Store
@@ -80,8 +80,8 @@ def run(
       daqloom study run mine.toml --workers 8 --store /data/store
     """
     with plain_failures("computed results are in the store; the same command continues from there"):
-        from daqloom.cli_store import damage_told
-        from daqloom.report.study_console import print_summary, watch
+        from daqloom.cli.store import damage_told
+        from daqloom.cli.study_console import print_summary, watch
         from daqloom.study.executor import executor_for
         from daqloom.study.file import load_study
         from daqloom.study.runner import run as run_study
@@ -119,7 +119,7 @@ def export_slurm(
       daqloom study export-slurm mine.toml --elements 200 --output mine.sh && sbatch mine.sh
     """
     with plain_failures():
-        from daqloom.console import check_writable
+        from daqloom.cli.console import check_writable
         from daqloom.output import written_whole
         from daqloom.study.cell import TIMED
         from daqloom.study.errors import StudyError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from daqloom.report.study_answers import answers
+from daqloom.report.study.answers import answers
 from daqloom.study import unbounded
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan

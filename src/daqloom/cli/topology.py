@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daqloom.cli_app import group
-from daqloom.cli_fabric_options import Given, takes_fabric
-from daqloom.cli_options import Json, JsonList, Quiet
-from daqloom.console import check_writable, plain_failures, present_list, progress
+from daqloom.cli.app import group
+from daqloom.cli.console import check_writable, plain_failures, present_list, progress
+from daqloom.cli.fabric_options import Given, takes_fabric
+from daqloom.cli.options import Json, JsonList, Quiet
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric
@@ -40,7 +40,7 @@ Routing = Annotated[
 def list_(json: JsonList = False) -> None:
     """List the fabrics that come with daqloom."""
     with plain_failures():
-        from daqloom.report.fabric_console import counts, headline
+        from daqloom.cli.fabric_console import counts, headline
         from daqloom.scenario.dumps import shipped_fabrics
         from daqloom.topology.load import load_fabric
 
@@ -66,7 +66,7 @@ def show(given: Given, json: Json = False) -> None:
       daqloom topology show cluster64 --json
       daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.report.fabric_console import print_summary
+    from daqloom.cli.fabric_console import print_summary
     from daqloom.topology.summary import summarise
 
     summary = summarise(given.fabric)
@@ -103,7 +103,7 @@ def draw(
       daqloom topology draw dumps/ -o fabric.json && daqloom topology check fabric.json
     """
     from daqloom.output import written_whole
-    from daqloom.report import fabric_figure
+    from daqloom.report.system import fabric_figure
     from daqloom.topology.as_json import to_json
     from daqloom.topology.graphviz import to_dot
 
@@ -166,7 +166,7 @@ def check(
       daqloom topology check dumps/ --order better.txt
       daqloom topology check clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    from daqloom.report.fabric_console import print_check
+    from daqloom.cli.fabric_console import print_check
     from daqloom.topology.check import check_fabric
     from daqloom.topology.load import with_lines
     from daqloom.topology.routing import IMPORTED
@@ -208,7 +208,7 @@ def route(
       daqloom topology route dumps/ H00-00 H05-07
       daqloom topology route dumps/ H00-00 H05-07 --routing d-mod-k
     """
-    from daqloom.report.fabric_console import print_route
+    from daqloom.cli.fabric_console import print_route
     from daqloom.topology.routes import route
 
     fabric = given.fabric

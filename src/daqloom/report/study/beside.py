@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from daqloom.report import style
-from daqloom.report.study_frame import Mark, panels_for
-from daqloom.report.study_lines import Lines
+from daqloom.report.study.frame import Mark, panels_for
+from daqloom.report.study.lines import Lines
 from daqloom.study.errors import StudyError
 from daqloom.study.points import (
     operating_point,

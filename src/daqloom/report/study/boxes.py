@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import (
+from daqloom.report.study.frame import (
     NAMED_COLOURS,
     Mark,
     Roles,
@@ -17,7 +17,7 @@ from daqloom.report.study_frame import (
     roles,
     same_along,
 )
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_COLOURS,
     METHOD_LABELS,
     axis_quantity,

@@ -6,11 +6,11 @@ In a notebook:
     study_figures.lines(dataset)
 """
 
-from daqloom.report.study_beside import lines_beside
-from daqloom.report.study_boxes import box_plots, box_plots_caption
-from daqloom.report.study_lines import lines, lines_caption, search_caption
-from daqloom.report.study_map import heat_map, heat_map_caption
-from daqloom.report.study_names import names, names_caption
+from daqloom.report.study.beside import lines_beside
+from daqloom.report.study.boxes import box_plots, box_plots_caption
+from daqloom.report.study.lines import lines, lines_caption, search_caption
+from daqloom.report.study.map import heat_map, heat_map_caption
+from daqloom.report.study.names import names, names_caption
 
 __all__ = [
     "box_plots",

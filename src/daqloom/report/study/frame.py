@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_MARKERS,
     Quantity,
     hold,

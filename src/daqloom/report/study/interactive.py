@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import (
+from daqloom.report.study.frame import (
     NAMED_COLOURS,
     roles,
 )
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_COLOURS,
     METHOD_LABELS,
     Quantity,

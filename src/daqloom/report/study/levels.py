@@ -12,8 +12,8 @@ import numpy as np
 
 from daqloom.metrics import label
 from daqloom.report import style
-from daqloom.report.finding import NOTHING, Finding, counted
-from daqloom.report.study_view import (
+from daqloom.report.study.finding import NOTHING, Finding, counted
+from daqloom.report.study.view import (
     METHOD_COLOURS,
     Quantity,
     hold,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import (
+from daqloom.report.study.frame import (
     NAMED_COLOURS,
     Mark,
     height_from,
@@ -20,7 +20,7 @@ from daqloom.report.study_frame import (
     same_along,
     step_ticks,
 )
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_COLOURS,
     METHOD_DASHES,
     METHOD_LABELS,

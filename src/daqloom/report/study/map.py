@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import (
+from daqloom.report.study.frame import (
     Mark,
     panels_for,
     point_text,
     step_ticks,
 )
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_LABELS,
     axis_quantity,
     chosen,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.finding import NOTHING, Finding, counted
-from daqloom.report.study_view import (
+from daqloom.report.study.finding import NOTHING, Finding, counted
+from daqloom.report.study.view import (
     axis_quantity,
     key_name,
     method_name,

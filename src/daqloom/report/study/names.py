@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study_frame import NAMED_COLOURS, Mark, marker_of
-from daqloom.report.study_table import unbounded_words
-from daqloom.report.study_view import (
+from daqloom.report.study.frame import NAMED_COLOURS, Mark, marker_of
+from daqloom.report.study.table import unbounded_words
+from daqloom.report.study.view import (
     METHOD_COLOURS,
     METHOD_LABELS,
     held_text,

@@ -7,11 +7,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from daqloom.report import study_interactive, study_table
-from daqloom.report.finding import Finding
 from daqloom.report.page import page, picture, section, table
-from daqloom.report.study_figures import search_caption
-from daqloom.report.study_view import (
+from daqloom.report.study import interactive as study_interactive
+from daqloom.report.study import table as study_table
+from daqloom.report.study.figures import search_caption
+from daqloom.report.study.finding import Finding
+from daqloom.report.study.view import (
     METHOD_LABELS,
     has_error,
     held_text,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.finding import NOTHING, Finding
-from daqloom.report.study_view import key_name, step_text
+from daqloom.report.study.finding import NOTHING, Finding
+from daqloom.report.study.view import key_name, step_text
 from daqloom.study.points import axes_of
 
 if TYPE_CHECKING:

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import written_whole
-from daqloom.report import (
-    study_figures,
-    study_levels,
-    study_methods,
-    study_page,
-    study_port_wait,
-    study_surface,
-)
-from daqloom.report.finding import Finding
-from daqloom.report.study_frame import roles
-from daqloom.report.study_names import axis_of_names
-from daqloom.report.study_view import key_name, variable_name
+from daqloom.report.study import figures as study_figures
+from daqloom.report.study import levels as study_levels
+from daqloom.report.study import methods as study_methods
+from daqloom.report.study import page as study_page
+from daqloom.report.study import port_wait as study_port_wait
+from daqloom.report.study import surface as study_surface
+from daqloom.report.study.finding import Finding
+from daqloom.report.study.frame import roles
+from daqloom.report.study.names import axis_of_names
+from daqloom.report.study.view import key_name, variable_name
 from daqloom.study.dataset import to_parquet
 from daqloom.study.points import (
     PEAK,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.finding import NOTHING, Finding, counted
-from daqloom.report.study_frame import marker_of
-from daqloom.report.study_view import (
+from daqloom.report.study.finding import NOTHING, Finding, counted
+from daqloom.report.study.frame import marker_of
+from daqloom.report.study.view import (
     Quantity,
     axis_quantity,
     chosen,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.report.study_view import (
+from daqloom.report.study.view import (
     METHOD_LABELS,
     Quantity,
     bounds_text,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from daqloom.metrics import label, unit_of
 from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.beside_table import title, value_of
+from daqloom.report.system.beside_table import title, value_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

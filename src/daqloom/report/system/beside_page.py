@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import written_whole
-from daqloom.report import beside_figure, beside_table
 from daqloom.report.page import page, picture, table
+from daqloom.report.system import beside_figure, beside_table
 
 if TYPE_CHECKING:
     from daqloom.study.beside import Beside

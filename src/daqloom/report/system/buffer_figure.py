@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import written_whole
-from daqloom.report import panels, style
-from daqloom.report.buffer_question import SHALLOW, BufferQuestion
+from daqloom.report import style
+from daqloom.report.system import panels
+from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ import html
 from pathlib import Path
 
 from daqloom.output import written_whole
-from daqloom.report import comparison, interactive
-from daqloom.report.buffer_question import SHALLOW, BufferQuestion
 from daqloom.report.page import page, section, table
+from daqloom.report.system import comparison, interactive
+from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
 
 
 def write_html(question: BufferQuestion, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.curves import most_held
+from daqloom.report.system.curves import most_held
 from daqloom.study.compare import Comparison
 
 

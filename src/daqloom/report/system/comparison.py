@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.metrics import label
 from daqloom.report import style
-from daqloom.report.buffer_question import BufferQuestion, Run, Switch
+from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
 from daqloom.result import Result
 
 if TYPE_CHECKING:

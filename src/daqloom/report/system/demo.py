@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from daqloom import methods
 from daqloom.analyse.system import System
 from daqloom.output import written_whole
-from daqloom.report import buffer_figure, buffer_page, comparison
-from daqloom.report.buffer_question import (
+from daqloom.report.system import buffer_figure, buffer_page, comparison
+from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
     SHALLOW_PLAIN_TCP,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.fabric_layout import FONT, LETTER, shortened
-from daqloom.report.phase_figure import LEAST_HEIGHT, rows, spread
-from daqloom.report.sheet import Sheet
+from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
+from daqloom.report.system.phase_figure import LEAST_HEIGHT, rows, spread
+from daqloom.report.system.sheet import Sheet
 from daqloom.topology.natural_order import natural_key
 
 if TYPE_CHECKING:

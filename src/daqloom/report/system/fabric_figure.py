@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
+from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
 

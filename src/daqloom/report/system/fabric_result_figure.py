@@ -6,10 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from daqloom.metrics import label, unit_of
-from daqloom.report import event_figure, link_load_map, phase_figure, style, write_latency
-from daqloom.report.link_load import level_label, loads
-from daqloom.report.link_load_map import plural
-from daqloom.report.sheet import Sheet
+from daqloom.report import style
+from daqloom.report.system import event_figure, link_load_map, phase_figure, write_latency
+from daqloom.report.system.link_load import level_label, loads
+from daqloom.report.system.link_load_map import plural
+from daqloom.report.system.sheet import Sheet
 from daqloom.topology.levels import tree
 from daqloom.topology.system import fabric_system
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from daqloom.report import style, windows
-from daqloom.report.buffer_question import Regular, Run, Switch
-from daqloom.report.curves import most_held, share_slower, stacked_events
-from daqloom.report.panels import LAYERS
-from daqloom.report.windows import RTO_S
+from daqloom.report import style
+from daqloom.report.system import windows
+from daqloom.report.system.buffer_question import Regular, Run, Switch
+from daqloom.report.system.curves import most_held, share_slower, stacked_events
+from daqloom.report.system.panels import LAYERS
+from daqloom.report.system.windows import RTO_S
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

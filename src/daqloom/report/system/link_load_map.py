@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.report import style
-from daqloom.report.fabric_layout import FONT, LETTER, LINE, shortened
-from daqloom.report.link_load import Block, Loads, Table, blocks
-from daqloom.report.sheet import Sheet
+from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, shortened
+from daqloom.report.system.link_load import Block, Loads, Table, blocks
+from daqloom.report.system.sheet import Sheet
 from daqloom.topology.wiring import NONE
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daqloom.report import style, windows
-from daqloom.report.buffer_question import Regular, Run, Switch
-from daqloom.report.curves import most_held, share_slower, stacked_events, thinned
-from daqloom.report.windows import RTO_S
+from daqloom.report import style
+from daqloom.report.system import windows
+from daqloom.report.system.buffer_question import Regular, Run, Switch
+from daqloom.report.system.curves import most_held, share_slower, stacked_events, thinned
+from daqloom.report.system.windows import RTO_S
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.fabric_layout import FONT, LETTER, shortened
-from daqloom.report.sheet import Sheet
+from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
+from daqloom.report.system.sheet import Sheet
 from daqloom.topology.natural_order import natural_key
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.output import OutputError, written_whole
-from daqloom.report import interactive, panels, style
-from daqloom.report.buffer_question import Run, regular_events, switch_of
+from daqloom.report import style
 from daqloom.report.page import page, section
+from daqloom.report.system import interactive, panels
+from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _draw(scenario: Scenario, result: Result) -> Figure:
     from matplotlib.figure import Figure
 
     if not scenario.is_rack:
-        from daqloom.report import fabric_result_figure
+        from daqloom.report.system import fabric_result_figure
 
         return fabric_result_figure.draw(scenario, result)
     switch = switch_of(scenario)

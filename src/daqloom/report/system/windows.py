@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from daqloom.report.buffer_question import Regular, Run
-from daqloom.report.curves import most_held, share_slower
+from daqloom.report.system.buffer_question import Regular, Run
+from daqloom.report.system.curves import most_held, share_slower
 
 RTO_S = 0.2
 """TCP's smallest retransmission timeout, as Linux has it."""

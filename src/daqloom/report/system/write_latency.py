@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.report import style
-from daqloom.report.fabric_layout import FONT
+from daqloom.report.system.fabric_layout import FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
