@@ -10,7 +10,8 @@ from typing import Any
 from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
 from daqloom.measure.outputs import Drop, Kill, Launch, Send
 from daqloom.measure.plan import Plan
-from daqloom.measure.run_control import BUILDING, RunControl
+from daqloom.measure.regrouping import BUILDING
+from daqloom.measure.run_control import RunControl
 from daqloom.measure.states import Standing
 from daqloom.measure.unit import Unit
 

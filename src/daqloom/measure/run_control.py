@@ -8,91 +8,35 @@ start with the next epoch.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from daqloom.measure.accusers import Accusers, accusers_among, convicted, worst
-from daqloom.measure.leases import Leases
-from daqloom.measure.ledger import Balance, Ledger
 from daqloom.measure.messages import (
     Answer,
     Configure,
-    Connect,
-    Exit,
-    Halt,
     Heartbeat,
-    Message,
-    Prepare,
     Pulse,
     Renew,
-    Reset,
-    Start,
 )
-from daqloom.measure.node import NEXT_MEP
-from daqloom.measure.outputs import About, Drop, Kill, Launch, Output, RunEvent, Send
-from daqloom.measure.plan import Plan
+from daqloom.measure.outputs import About, Drop, Send
 from daqloom.measure.recorded import NOT_WRITTEN, causes
 from daqloom.measure.refused import Refused
+from daqloom.measure.regrouping import Regrouping
 from daqloom.measure.states import Goal, Phase, Standing, State
-from daqloom.measure.unit_view import Asked, UnitView
+from daqloom.measure.unit_view import UnitView
 
-MOST_EVENTS = 10_000
-"""Most entries of a run's log; later ones are only counted."""
-LONGEST_PAUSE_S = 60.0
-"""Longest pause before a unit that is lost repeatedly comes back (s)."""
 MOST_FRUITLESS = 3
 """Most regroupings in a row after none of which anything was built."""
 HEALTHY_TIMEOUTS = 10
 """Fault timeouts without trouble after which new trouble is counted from 0."""
-
 ASKING = (Phase.PREPARING, Phase.CONNECTING, Phase.STARTING, Phase.HALTING)
 """Phases that end when all members have answered an order."""
 LEASING = (Phase.STARTING, Phase.RUNNING, Phase.HALTING)
 """Phases in which members answer MEPs."""
-BUILDING = (Phase.STARTING, Phase.RUNNING)
-"""Phases in which data may be in flight."""
 
 
-class RunControl:
+class RunControl(Regrouping):
     """The state of a run. Each input has the time `now`, in seconds of a monotonic clock."""
-
-    def __init__(self, plan: Plan, now: float) -> None:
-        self.plan = plan
-        self.units = [UnitView(number) for number in range(plan.units)]
-        self.phase = Phase.WAITING
-        self.goal = Goal.IDLE
-        self.epoch = 0
-        self.first_mep = 0
-        self.members: frozenset[int] = frozenset()
-        self.failure = ""
-        """Why the run is in error, in one sentence."""
-        self.events: list[RunEvent] = []
-        self.counts: Counter[str] = Counter()
-        self._out: list[Output] = []
-        self._order = 0
-        self._broken = ""
-        """Why the members have to regroup; empty: they do not."""
-        self._was_ready = False
-        self._deadline_s = now + plan.launch_timeout_s
-        self._finish_by_s = now
-        self._ticked_s = now
-        self._running_since_s = now
-        self._progress_s = now
-        self._suspected_s: float | None = None
-        self._has_built = False
-        """In this epoch."""
-        self._troubles = self._fruitless = 0
-        self._connect_tries = 0
-        self._ledger = Ledger(plan.takes_turns)
-        self._leases = Leases(plan, now)
-
-    def take(self) -> list[Output]:
-        """Return the outputs since the last call, in order."""
-        out, self._out = self._out, []
-        return out
-
-    # ---- inputs ------------------------------------------------------------------------------
 
     def launch(self, now: float) -> None:
         """Start all processes, or await those of a run whose units are started by hand."""
@@ -221,8 +165,6 @@ class RunControl:
                 self._lose(now, unit, f"no answer to {unit.asked.what if unit.asked else 'us'}")
         self._advance(now)
 
-    # ---- what units say ----------------------------------------------------------------------
-
     def _on_answer(self, now: float, unit: UnitView, answer: Answer) -> Refused | None:
         if answer.order > self._order:
             return Refused.UNASKED
@@ -282,22 +224,6 @@ class RunControl:
             told += "; the run stops"
         self._note(now, told, About.UNIT)
 
-    @property
-    def next_mep(self) -> int:
-        """The first MEP not answered by a builder unit, as far as they have reported."""
-        return self._leases.next_mep
-
-    def balance(self) -> Balance:
-        """Return the fates of the run's MEPs that no counter shows."""
-        return self._ledger.balance(self.next_mep, self._totals)
-
-    def _read(self, unit: UnitView, counters: Mapping[str, int | float]) -> None:
-        unit.tally.read(counters)
-        self._leases.answered(int(counters.get(NEXT_MEP, 0)))
-
-    def _totals(self, number: int) -> Mapping[str, int | float]:
-        return self.units[number].tally.totals
-
     def _renew(self, now: float, unit: UnitView) -> None:
         mep_end = self._leases.renew(now, unit.number)
         order = Renew(epoch=self.epoch, mep_end=mep_end, heard=unit.heard)
@@ -313,8 +239,6 @@ class RunControl:
             self._has_built = True
         if self._suspected_s is None and self.members & set(pulse.suspects):
             self._suspected_s = now
-
-    # ---- what time tells ---------------------------------------------------------------------
 
     def _forgive(self, gap: float) -> None:
         for unit in self.units:
@@ -403,319 +327,3 @@ class RunControl:
                 self._launch(now, unit)
             elif unit.standing is Standing.LOST and unit.heard_s > unit.lost_s and not unit.asked:
                 self._send_reset(now, unit)
-
-    # ---- losing and regrouping ---------------------------------------------------------------
-
-    def _lose(self, now: float, unit: UnitView, reason: str) -> None:
-        """Declare the unit lost, until it has been reset or started again."""
-        unit.asked = unit.answer = unit.pulse = None
-        if unit.standing in (Standing.ABSENT, Standing.LOST):
-            return
-        unit.standing, unit.lost_s, unit.reason = Standing.LOST, now, reason
-        if self.phase in (Phase.ENDING, Phase.ENDED):
-            return
-        self._note(now, f"unit {unit.number} is lost: {reason}", About.UNIT)
-        self.counts["units_lost"] += 1
-        if unit.number in self.members:
-            self.members -= {unit.number}
-            self._broken = f"unit {unit.number} is lost"
-            if now - unit.member_since_s > LONGEST_PAUSE_S:
-                unit.failures = 0
-            unit.member_since_s = 0.0
-        if self.plan.restart:
-            unit.returns_s = now + self._pause_s(unit)
-
-    def _pause_s(self, unit: UnitView) -> float:
-        """Return the pause before a unit comes back, which doubles with each failure."""
-        unit.failures += 1
-        return min(LONGEST_PAUSE_S, self.plan.fault_timeout_s * 2.0 ** min(unit.failures - 1, 30))
-
-    def _launch(self, now: float, unit: UnitView) -> None:
-        unit.join_by_s, unit.returns_s = now + self.plan.launch_timeout_s, None
-        if self.plan.launches:
-            unit.process = True
-            self._out.append(Launch(unit.number))
-
-    def _end_process(self, now: float, unit: UnitView) -> None:
-        """Kill the process of a unit that does not answer, so that another can take its place."""
-        if unit.returns_s is not None or unit.reset_by_operator:
-            unit.returns_s = now
-        if unit.process:
-            self._out.append(Kill(unit.number))
-        elif unit.session:
-            self._out.append(Drop(unit.number, unit.session))
-
-    def _send_reset(self, now: float, unit: UnitView) -> None:
-        unit.standing, unit.returns_s, unit.heard_s = Standing.JOINING, None, now
-        self._ask(now, unit, lambda order: Reset(order=order), self.plan.order_timeout_s)
-
-    def _advance(self, now: float) -> None:
-        """Take steps for as long as one is possible without waiting."""
-        while self._step(now):
-            pass
-
-    def _step(self, now: float) -> bool:
-        """Take one step from phase to phase; return whether there was one."""
-        match self.phase:
-            case Phase.WAITING:
-                return self._step_waiting(now)
-            case Phase.PREPARING | Phase.CONNECTING | Phase.READY if self._broken or self._ends():
-                return self._regroup(now)
-            case Phase.STARTING | Phase.RUNNING if self._broken:
-                return self._halt(now)
-            case Phase.PREPARING | Phase.CONNECTING | Phase.STARTING | Phase.HALTING:
-                return not self._unanswered() and self._answered(now)
-            case Phase.READY | Phase.RUNNING:
-                return self._step_settled(now)
-            case Phase.ERROR if self.goal is Goal.ENDED:
-                return self._end(now)
-            case Phase.ENDING:
-                return self._step_ending(now)
-        return False
-
-    def _step_waiting(self, now: float) -> bool:
-        if self.goal is Goal.ENDED:
-            return self._end(now)
-        if self.goal is Goal.IDLE:
-            self._deadline_s = max(self._deadline_s, now + self.plan.launch_timeout_s)
-            return False
-        available = self._available()
-        if len(available) == self.plan.units or (self._was_ready and self.plan.viable(available)):
-            return self._prepare(now, available)
-        if now < self._deadline_s:
-            return False
-        absent = [str(u.number) for u in self.units if u.number not in available]
-        self._fail(
-            now,
-            f"{len(absent)} of {self.plan.units} units did not join within "
-            f"{self.plan.launch_timeout_s:g} s: {', '.join(absent[:20])}",
-        )
-        return True
-
-    def _step_settled(self, now: float) -> bool:
-        """Take a step in a settled phase: to another goal, or to take in units that are back."""
-        newcomers = self._available() - self.members
-        running = self.phase is Phase.RUNNING
-        if newcomers:
-            names = ", ".join(str(number) for number in sorted(newcomers))
-            self._broken = f"{'unit' if len(newcomers) == 1 else 'units'} {names} can take part"
-            return True
-        if running and self.goal is not Goal.RUNNING:
-            return self._halt(now)
-        if not running and self.goal is Goal.RUNNING:
-            return self._start(now)
-        return not running and self.goal is Goal.IDLE and self._wait(now)
-
-    def _ends(self) -> bool:
-        return self.goal is Goal.ENDED
-
-    def _answered(self, now: float) -> bool:
-        """Take the step after all members have answered the order of this phase."""
-        answers = {unit.number: unit.answer for unit in self._of(self.members) if unit.answer}
-        match self.phase:
-            case Phase.PREPARING:
-                self._connect(now, answers)
-            case Phase.CONNECTING:
-                self._connected(now, answers)
-            case Phase.STARTING:
-                self._enter(now, Phase.RUNNING, f"from MEP {self.first_mep}")
-                self._was_ready = True
-                self._running_since_s = self._progress_s = now
-                self._suspected_s, self._has_built = None, False
-                for unit in self._of(self.members):
-                    unit.beat_s, unit.pulse = now, None
-            case _:
-                self._halted(now, answers)
-        return True
-
-    def _halt(self, now: float) -> bool:
-        self._enter(now, Phase.HALTING, self._broken)
-        self._broken = ""
-        return self._ask_to_halt(now)
-
-    def _ask_to_halt(self, now: float) -> bool:
-        lost = tuple(sorted(set(range(self.plan.units)) - self.members))
-        if self.members:
-            self._leases.left_out(self.members)
-        timeout_s = self.plan.fault_timeout_s
-        # Longer than the unit takes by its own clock: that others did not drain is its own word.
-        return self._ask_members(
-            now,
-            lambda order: Halt(order=order, lost=lost, timeout_s=timeout_s),
-            2 * timeout_s + 2 * self.plan.heartbeat_s,
-        )
-
-    def _halted(self, now: float, answers: dict[int, Answer]) -> None:
-        for answer in answers.values():
-            self._leases.answered(answer.next_mep)
-        self.first_mep = self.next_mep
-        missing = Counter(n for a in answers.values() for n in a.missing if n in self.members)
-        for number, accusers in missing.items():
-            if convicted(accusers, len(answers) - 1):
-                self._lose(now, self.units[number], "it did not drain")
-        self._regroup(now)
-
-    def _regroup(self, now: float) -> bool:
-        if self.goal is Goal.ENDED:
-            return self._end(now)
-        if self.goal is Goal.IDLE:
-            return self._wait(now)
-        return self._prepare(now, self._available())
-
-    def _prepare(self, now: float, members: frozenset[int]) -> bool:
-        self._broken = ""
-        self.members = frozenset()
-        if not self.plan.viable(members):
-            if self.plan.restart and self._was_ready:
-                self._note(now, f"too few units are left, {len(members)}: waiting for others")
-                return self._wait(now)
-            reasons = list(dict.fromkeys(unit.reason for unit in self.units if unit.reason))
-            why = f" ({'; '.join(reasons[:3])})" if reasons else ""
-            self._fail(now, f"too few units are left, {len(members)} of {self.plan.units}{why}")
-            return True
-        self.members = members
-        self.epoch += 1
-        self._enter(now, Phase.PREPARING, f"epoch {self.epoch}, {len(members)} units")
-        for unit in self._of(members):
-            unit.member_since_s = unit.member_since_s or now
-        order = sorted(members)
-        return self._ask_members(
-            now,
-            lambda number: Prepare(order=number, epoch=self.epoch, members=tuple(order)),
-            self.plan.order_timeout_s,
-        )
-
-    def _connect(self, now: float, answers: dict[int, Answer]) -> None:
-        self._enter(now, Phase.CONNECTING)
-        addresses = tuple((number, answers[number].address) for number in sorted(answers))
-        self._ask_members(
-            now,
-            lambda order: Connect(
-                order=order, addresses=addresses, timeout_s=self.plan.order_timeout_s / 2
-            ),
-            self.plan.order_timeout_s,
-        )
-
-    def _connected(self, now: float, answers: dict[int, Answer]) -> None:
-        accusers: Accusers = {}
-        for number, answer in answers.items():
-            for other in self.members.intersection(answer.missing) - {number}:
-                accusers.setdefault(other, set()).add(number)
-        if not accusers:
-            self._connect_tries = 0
-            self._was_ready = True
-            self._enter(now, Phase.READY)
-            return
-        self._connect_tries += 1
-        if self._connect_tries > 1:
-            self._lose(now, self.units[worst(accusers)], "others cannot connect to it")
-        self._broken = "not all units could connect"
-
-    def _start(self, now: float) -> bool:
-        first = self._leases.first_free()
-        if first > self.next_mep:
-            self._note(
-                now,
-                f"MEPs {self.next_mep} to {first - 1} are skipped: units of unknown progress may "
-                "have answered them",
-            )
-        self.first_mep = first
-        members = self._of(self.members)
-        self._leases.begin(now, self.epoch, first, {unit.number: unit.session for unit in members})
-        builders = [u for u in self.plan.builders or range(self.plan.units) if u in self.members]
-        self._ledger.begin(first, builders, self._totals)
-        self._enter(now, Phase.STARTING)
-        self._deadline_s = now + self.plan.order_timeout_s
-        for unit in members:
-            self._ask(now, unit, partial(self._start_order, unit), self.plan.order_timeout_s)
-        return True
-
-    def _start_order(self, unit: UnitView, order: int) -> Start:
-        return Start(
-            order=order,
-            first_mep=self.first_mep,
-            mep_end=self._leases.mep_end(unit.number),
-            heard=unit.heard,
-        )
-
-    def _wait(self, now: float) -> bool:
-        self.members = frozenset()
-        self._broken = ""
-        self._deadline_s = now + self.plan.launch_timeout_s
-        self._enter(now, Phase.WAITING)
-        return True
-
-    def _fail(self, now: float, sentence: str) -> None:
-        """Put the run in error. Members that may be building halt, and are available afterwards."""
-        if self.phase in BUILDING:
-            self._ask_to_halt(now)
-        self.members = frozenset()
-        self._broken = ""
-        self.failure = self.failure or sentence
-        self._enter(now, Phase.ERROR, sentence)
-
-    def _end(self, now: float) -> bool:
-        self.members = frozenset()
-        self._broken = ""
-        self._enter(now, Phase.ENDING)
-        self._deadline_s = now + 2 * self.plan.fault_timeout_s
-        self._finish_by_s = now + self.plan.finish_timeout_s
-        for unit in self.units:
-            unit.returns_s = None
-            if unit.session:
-                self._ask(now, unit, lambda order: Exit(order=order), self.plan.order_timeout_s)
-            elif unit.process:
-                self._out.append(Kill(unit.number))
-        return True
-
-    def _step_ending(self, now: float) -> bool:
-        left = [unit for unit in self.units if unit.session or unit.process]
-        if not left:
-            self._enter(now, Phase.ENDED)
-        elif now >= self._deadline_s:
-            self._deadline_s = now + 2 * self.plan.fault_timeout_s
-            for unit in left:
-                if now < self._finish_by_s and now - unit.heard_s <= self.plan.fault_timeout_s:
-                    continue  # it is finishing its files
-                self._out.append(
-                    Kill(unit.number) if unit.process else Drop(unit.number, unit.session)
-                )
-        return not left
-
-    # ---- small things ------------------------------------------------------------------------
-
-    def _ask_members(self, now: float, message: Callable[[int], Message], timeout_s: float) -> bool:
-        self._deadline_s = now + timeout_s
-        for unit in self._of(self.members):
-            self._ask(now, unit, message, timeout_s)
-        return True
-
-    def _ask(
-        self, now: float, unit: UnitView, message: Callable[[int], Message], timeout_s: float
-    ) -> None:
-        self._order += 1
-        order = message(self._order)
-        unit.answer = None
-        unit.asked = Asked(self._order, now + timeout_s, str(getattr(order, "kind", "")))
-        self._out.append(Send(unit.number, unit.session, order))
-
-    def _unanswered(self) -> list[UnitView]:
-        return [unit for unit in self._of(self.members) if unit.answer is None]
-
-    def _available(self) -> frozenset[int]:
-        return frozenset(u.number for u in self.units if u.standing is Standing.AVAILABLE)
-
-    def _of(self, numbers: Iterable[int]) -> list[UnitView]:
-        return [self.units[number] for number in sorted(numbers)]
-
-    def _enter(self, now: float, phase: Phase, why: str = "") -> None:
-        self.phase = phase
-        if phase is Phase.HALTING:
-            self.counts["regroupings"] += self.goal is Goal.RUNNING
-        about = About.FAILURE if phase is Phase.ERROR else About.COURSE
-        self._note(now, f"{phase}{': ' if why else ''}{why}", about)
-
-    def _note(self, now: float, text: str, about: About = About.COURSE) -> None:
-        self.counts["run_events"] += 1
-        if len(self.events) < MOST_EVENTS:
-            self.events.append(RunEvent(now, text, about))
