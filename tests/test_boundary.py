@@ -199,3 +199,24 @@ def test_every_counter_that_a_result_reads_is_one_of_a_unit() -> None:
     read |= {name for *_, names in exporter.LABELLED.values() for name in names.values()}
     read |= {recorded.NOT_WRITTEN, recorded.INCOMPLETE_NOT_WRITTEN}
     assert sorted(name for name in read - {node.CPU} if not counters.described(name)) == []
+
+
+def test_counters_are_read_by_the_names_that_the_engine_gives():
+    names = {value for key, value in vars(_engine.CounterName).items() if not key.startswith("_")}
+    assert {"meps_built", "in_barrier_s", "transport.writes", "steps"} <= names
+    written = []
+    for path in sorted((SOURCES / "measure").glob("*.py")):
+        for each in ast.walk(ast.parse(path.read_text())):
+            keys: list[ast.expr] = []
+            if isinstance(each, ast.Subscript):
+                keys = [each.slice]
+            elif isinstance(each, ast.Call) and ast.unparse(each.func).endswith(".get"):
+                keys = each.args[:1]
+            elif isinstance(each, ast.Call) and ast.unparse(each.func) == "Row":
+                keys = [*each.args[1:], *(keyword.value for keyword in each.keywords)]
+            written += [
+                f"{path.name}:{key.lineno}: {key.value}"
+                for key in keys
+                if isinstance(key, ast.Constant) and key.value in names
+            ]
+    assert written == []

@@ -28,6 +28,7 @@
 #include "bindings/report.hpp"
 #include "bindings/systems.hpp"
 #include "live/clock.hpp"
+#include "live/counter_names.hpp"
 #include "live/counters_page.hpp"
 #include "live/node.hpp"
 #include "live/transport/make.hpp"
@@ -185,15 +186,44 @@ Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, double timeout
 /// By name.
 using Counted = nb::typed<nb::dict, std::string, std::variant<std::uint64_t, double>>;
 
+/// The name of a counter in Python: times, which are counted in picoseconds, are seconds there.
+std::string counter_in_python(std::string name) {
+    constexpr std::string_view kPicoseconds = "_ps";
+    if (name.ends_with(kPicoseconds)) {
+        name.replace(name.size() - kPicoseconds.size(), kPicoseconds.size(), "_s");
+    }
+    return name;
+}
+
+/// A class whose attributes are the names of all counters.
+void bind_counter_names(nb::module_& module) {
+    struct CounterName {};
+    nb::class_<CounterName> cls(
+        module, "CounterName",
+        "Names of the counters of LiveNode.counters, of their histograms, and what the names of "
+        "counters by cause or bucket begin with.");
+    const auto name = [&](const std::string& attribute, const std::string& value) {
+        const std::string in_python = counter_in_python(value);
+        cls.attr(counter_in_python(attribute).c_str()) = in_python.c_str();
+    };
+    NodeCounters::each([&](const char* each, auto) { name(each, each); });
+    NodeCounters::each_histogram(
+        [&](const char* each, auto) { name(fmt::format("{}_histogram", each), each); });
+    TransportCounters::each([&](const char* each, auto) {
+        name(fmt::format("transport_{}", each),
+             fmt::format("{}{}", counter_names::kTransport, each));
+    });
+    counter_names::each(name);
+}
+
 /// Times, which are counted in picoseconds, as seconds.
 template <class Each>
 Counted in_seconds(Each each) {
-    constexpr std::string_view kPicoseconds = "_ps";
     Counted all;
     each([&](const std::string& name, std::uint64_t value) {
-        if (name.ends_with(kPicoseconds)) {
-            const std::string renamed = name.substr(0, name.size() - kPicoseconds.size()) + "_s";
-            all[renamed.c_str()] = static_cast<double>(value) * 1e-12;
+        const std::string in_python = counter_in_python(name);
+        if (in_python != name) {
+            all[in_python.c_str()] = static_cast<double>(value) * 1e-12;
         } else {
             all[name.c_str()] = value;
         }
@@ -268,6 +298,7 @@ void bind_live(nb::module_& module) {
              "unit of the partner or -1, stage.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
              "Ends threads and gives memory back.");
+    bind_counter_names(module);
     nb::class_<CountersPage>(module, "UnitCounters")
         .def_static("attach", &attach, nb::arg("run"), nb::arg("unit"), nb::arg("timeout_s"),
                     "Of a unit of this user on this machine.")

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "live/clock.hpp"
+#include "live/counter_names.hpp"
 
 namespace daqloom::live {
 
@@ -96,11 +97,11 @@ void see_counters(const NodeCounters& counted,
     });
     NodeCounters::each_histogram([&](const char* name, LatencyHistogram NodeCounters::*histogram) {
         (counted.*histogram).each([&](std::size_t bucket, std::uint64_t count) {
-            see(fmt::format("{}_bucket.{}", name, bucket), count);
+            see(fmt::format("{}{}{}", name, counter_names::kBucket, bucket), count);
         });
     });
-    see("steps", counted.mfps_written + counted.mfps_received + counted.meps_processed +
-                     counted.meps_discarded);
+    see(counter_names::kSteps, counted.mfps_written + counted.mfps_received +
+                                   counted.meps_processed + counted.meps_discarded);
 }
 
 base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std::string& run,

@@ -15,6 +15,7 @@
 
 #include "live/buffer_server.hpp"
 #include "live/check_sink.hpp"
+#include "live/counter_names.hpp"
 #include "live/file_sink.hpp"
 #include "live/generator_source.hpp"
 #include "live/replay_source.hpp"
@@ -68,31 +69,33 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
 }
 
 void see_checked(const CheckCounters& checked, const SeeCount& see) {
-    see("meps_checked", checked.right);
+    see(counter_names::kMepsChecked, checked.right);
     std::uint64_t wrong = checked.wrong_number;
     for (std::size_t fault = 1; fault < data_faults; ++fault) {
         wrong += checked.wrong[fault];
-        see(fmt::format("wrong.{}", protocol::name_of(static_cast<protocol::DataFault>(fault))),
+        see(fmt::format("{}{}", counter_names::kWrong,
+                        protocol::name_of(static_cast<protocol::DataFault>(fault))),
             checked.wrong[fault]);
     }
-    see("wrong.MEP number", checked.wrong_number);
-    see("meps_wrong", wrong);
-    see("fragments_checked", checked.fragments);
-    see("fragment_bytes_checked", checked.fragment_bytes);
+    see(fmt::format("{}MEP number", counter_names::kWrong), checked.wrong_number);
+    see(counter_names::kMepsWrong, wrong);
+    see(counter_names::kFragmentsChecked, checked.fragments);
+    see(counter_names::kFragmentBytesChecked, checked.fragment_bytes);
 }
 
 void see_written(const FileCounters& written, const SeeCount& see) {
-    see("files_written", written.files);
+    see(counter_names::kFilesWritten, written.files);
     std::uint64_t lost = 0;
     for (std::size_t error = 0; error < FileCounters::errors; ++error) {
         const std::uint64_t packets = written.lost[error];
         if (packets > 0 || std::ranges::count(kUsualErrors, static_cast<int>(error)) > 0) {
             const char* name = ::strerrorname_np(static_cast<int>(error));
-            see(fmt::format("not_written.{}", name != nullptr ? name : "0"), packets);
+            see(fmt::format("{}{}", counter_names::kNotWritten, name != nullptr ? name : "0"),
+                packets);
             lost += packets;
         }
     }
-    see("packets_not_written", lost);
+    see(counter_names::kPacketsNotWritten, lost);
 }
 
 }  // namespace
@@ -258,8 +261,8 @@ void Ends::each_count(const SeeCount& see) const {
         blocked += source->counters().blocked;
         late += source->counters().late;
     }
-    see("mfps_blocked", blocked);
-    see("mfps_late", late);
+    see(counter_names::kMfpsBlocked, blocked);
+    see(counter_names::kMfpsLate, late);
     if (parts.kind == SinkKind::check) {
         see_checked(parts.checked, see);
     } else if (parts.kind == SinkKind::file) {

@@ -12,6 +12,7 @@
 
 #include "live/buffer.hpp"
 #include "live/clock.hpp"
+#include "live/counter_names.hpp"
 #include "live/counters_page.hpp"
 #include "live/daqpipe_memory.hpp"
 #include "live/doorbell.hpp"
@@ -384,7 +385,7 @@ void Node::each_counter(const SeeCount& see) const {
     TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {
         const std::uint64_t here =
             parts_->flow ? (parts_->flow->transport->counters().*counter).get() : 0;
-        see(fmt::format("transport.{}", name), parts_->earlier.*counter + here);
+        see(fmt::format("{}{}", counter_names::kTransport, name), parts_->earlier.*counter + here);
     });
 }
 

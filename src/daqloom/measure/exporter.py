@@ -14,8 +14,9 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from daqloom._engine import CounterName
 from daqloom.measure.connection import joined
-from daqloom.measure.counters import GROUPS
+from daqloom.measure.counters import GROUPS, REFUSED
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
 from daqloom.measure.latencies import Buckets, split
@@ -34,10 +35,10 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "fate",
         "events",
         {
-            "built": "meps_built",
-            "incomplete": "meps_incomplete",
-            "dropped": "meps_dropped",
-            "discarded": "meps_discarded",
+            "built": CounterName.meps_built,
+            "incomplete": CounterName.meps_incomplete,
+            "dropped": CounterName.meps_dropped,
+            "discarded": CounterName.meps_discarded,
         },
     ),
     "daqloom_waiting_seconds": (
@@ -45,11 +46,11 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "cause",
         "one",
         {
-            "source": "waiting_for_source_s",
-            "builder": "waiting_for_builder_s",
-            "network": "waiting_for_network_s",
-            "barrier": "in_barrier_s",
-            "dummy": "idle_s",
+            "source": CounterName.waiting_for_source_s,
+            "builder": CounterName.waiting_for_builder_s,
+            "network": CounterName.waiting_for_network_s,
+            "barrier": CounterName.in_barrier_s,
+            "dummy": CounterName.idle_s,
         },
     ),
 }
@@ -57,30 +58,30 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
 (a MEP counts as the number of events packed in it), and the counter for each label value."""
 
 FAMILIES = {
-    "refused_": ("daqloom_refused", "Messages and writes refused, by cause."),
-    "transport.refused_": (
+    REFUSED: ("daqloom_refused", "Messages and writes refused, by cause."),
+    CounterName.transport + REFUSED: (
         "daqloom_transport_refused",
         "Messages refused by the transport, by cause.",
     ),
-    "not_written.": ("daqloom_packets_lost", "Packets not written to files, by error."),
-    "wrong.": ("daqloom_meps_wrong_by_cause", "Wrong MEPs, by the first error found."),
+    CounterName.not_written: ("daqloom_packets_lost", "Packets not written to files, by error."),
+    CounterName.wrong: ("daqloom_meps_wrong_by_cause", "Wrong MEPs, by the first error found."),
 }
 """Counters with a common prefix, which become one metric with a label: its name and HELP text."""
 
 HISTOGRAMS = {
-    "building": (
+    CounterName.building_histogram: (
         "daqloom_build_seconds",
-        "building_s",
+        CounterName.building_s,
         "Time from a MEP's grant to its completion.",
     ),
-    "in_barrier": (
+    CounterName.in_barrier_histogram: (
         "daqloom_barrier_seconds",
-        "in_barrier_s",
+        CounterName.in_barrier_s,
         "Time from entering a barrier to release.",
     ),
-    "in_phase": (
+    CounterName.in_phase_histogram: (
         "daqloom_phase_seconds",
-        "in_phases_s",
+        CounterName.in_phases_s,
         "Time from one step of the shift to the next.",
     ),
 }

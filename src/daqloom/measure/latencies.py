@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from math import ceil
 
-BUCKET = "_bucket."
+from daqloom._engine import CounterName
+
+BUCKET = CounterName.bucket
 """Separates a histogram's name from the number of its bucket in a counter's name; see
 `_engine.latency_bucket`."""
 
-HISTOGRAMS = {"collection_latency_s": "building", "barrier_s": "in_barrier"}
+HISTOGRAMS = {
+    "collection_latency_s": CounterName.building_histogram,
+    "barrier_s": CounterName.in_barrier_histogram,
+}
 """Latency metrics and their histograms."""
 
 Buckets = dict[int, int]

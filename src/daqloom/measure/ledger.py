@@ -12,11 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from daqloom._engine import CounterName
+
 Totals = Mapping[str, int | float]
 """Counters of a unit by name, over the whole run."""
 
-FINISHED = ("meps_built", "meps_incomplete", "meps_dropped", "meps_discarded")
-UNANSWERED = ("meps_built", "meps_incomplete", "meps_dropped")
+FINISHED = (
+    CounterName.meps_built,
+    CounterName.meps_incomplete,
+    CounterName.meps_dropped,
+    CounterName.meps_discarded,
+)
+UNANSWERED = (CounterName.meps_built, CounterName.meps_incomplete, CounterName.meps_dropped)
 """Counters of the final fates of a granted MEP."""
 
 
@@ -33,7 +40,7 @@ class Counted:
         """Read them from counters; those of a unit that builds nothing are all 0."""
         finished = sum(int(totals.get(name, 0)) for name in FINISHED)
         ended = sum(int(totals.get(name, 0)) for name in UNANSWERED)
-        return Counted(finished, max(0, int(totals.get("meps_granted", 0)) - ended))
+        return Counted(finished, max(0, int(totals.get(CounterName.meps_granted, 0)) - ended))
 
     def since(self, before: Counted) -> Counted:
         """Return the difference to an earlier count."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from daqloom._engine import CounterName
+
 if TYPE_CHECKING:
     from daqloom._engine import ShiftStage
 
@@ -13,15 +15,15 @@ Counters = Mapping[str, int | float]
 """Counters of a unit by flat names."""
 
 # Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
-BEATS = "beats"
+BEATS = CounterName.beats
 """Iterations of the data loop: they rise while the data thread runs."""
-STEPS = "steps"
+STEPS = CounterName.steps
 """Progress of event building: writes made and MEPs built."""
-WAITS = "waits"
+WAITS = CounterName.waits
 """Not 0: it waits for its own source or sink, so that no progress is expected."""
-NEXT_MEP = "next_mep"
+NEXT_MEP = CounterName.next_mep
 """First MEP not answered by a builder."""
-BROKEN = "streams_broken"
+BROKEN = CounterName.streams_broken
 """Streams that can deliver no more data."""
 ELAPSED = "elapsed_s"
 """Seconds since the node was created, at the moment of a reading; the unit adds it."""

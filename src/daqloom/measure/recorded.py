@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from daqloom._engine import CounterName
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:
     from daqloom.measure.node import Counters
     from daqloom.scenario.models import Scenario
 
-NOT_WRITTEN = "meps_not_written"
-INCOMPLETE_NOT_WRITTEN = "incomplete_meps_not_written"
-CAUSE = "not_written."
+NOT_WRITTEN = CounterName.meps_not_written
+INCOMPLETE_NOT_WRITTEN = CounterName.incomplete_meps_not_written
+CAUSE = CounterName.not_written
 """Prefix of counters of packets not written, by errno, such as ENOSPC."""
 MOST_NAMED = 4
 
@@ -38,10 +39,10 @@ def unprocessed(counters: Counters) -> Unprocessed:
     def count(name: str) -> int:
         return int(counters.get(name, 0))
 
-    incomplete = count("meps_incomplete")
+    incomplete = count(CounterName.meps_incomplete)
     return Unprocessed(
-        count("meps_built") + incomplete - count("meps_processed"),
-        incomplete - count("incomplete_meps_processed"),
+        count(CounterName.meps_built) + incomplete - count(CounterName.meps_processed),
+        incomplete - count(CounterName.incomplete_meps_processed),
     )
 
 

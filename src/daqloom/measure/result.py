@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from daqloom._engine import CounterName
+from daqloom.measure.counters import REFUSED
 from daqloom.measure.latencies import latencies
 from daqloom.measure.ledger import Balance
-from daqloom.measure.node import ELAPSED, Counters
+from daqloom.measure.node import CPU, ELAPSED, Counters
 from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN, unprocessed
 from daqloom.metrics import Systems, declared
 
@@ -32,28 +34,28 @@ class Row:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("event_rate_hz", "meps_delivered", "rate", "events"),
-    Row("throughput_bps", "mfp_bytes_built", "rate", "bits"),
-    Row("events_built", "meps_built", "sum", "events"),
-    Row("events_incomplete", "meps_incomplete", "sum", "events"),
-    Row("events_discarded", "meps_discarded", "sum", "events"),
-    Row("events_checked", "meps_checked", "sum", "events"),
-    Row("events_wrong", "meps_wrong", "sum", "events"),
-    Row("events_repeated", "meps_repeated", "sum", "events"),
-    Row("fragments_checked", "fragments_checked", "sum"),
-    Row("checked_bytes", "fragment_bytes_checked", "sum"),
-    Row("collection_latency_s.mean", "building_s", "each", by="meps_delivered"),
-    Row("phases", "phases", "sum"),
-    Row("phase_s", "in_phases_s", "each", by="phases"),
-    Row("barrier_share", "in_barrier_s", "share"),
-    Row("barrier_s.whole", "in_barrier_s", "each", by="barriers"),
-    Row("idle_share", "idle_s", "share"),
-    Row("waiting_share.source", "waiting_for_source_s", "share"),
-    Row("waiting_share.builder", "waiting_for_builder_s", "share"),
-    Row("waiting_share.network", "waiting_for_network_s", "share"),
-    Row("control_messages", "messages_sent", "sum"),
-    Row("source_buffer_full", "mfps_blocked", "sum"),
-    Row("unit_cores", "cpu_s", "share"),
+    Row("event_rate_hz", CounterName.meps_delivered, "rate", "events"),
+    Row("throughput_bps", CounterName.mfp_bytes_built, "rate", "bits"),
+    Row("events_built", CounterName.meps_built, "sum", "events"),
+    Row("events_incomplete", CounterName.meps_incomplete, "sum", "events"),
+    Row("events_discarded", CounterName.meps_discarded, "sum", "events"),
+    Row("events_checked", CounterName.meps_checked, "sum", "events"),
+    Row("events_wrong", CounterName.meps_wrong, "sum", "events"),
+    Row("events_repeated", CounterName.meps_repeated, "sum", "events"),
+    Row("fragments_checked", CounterName.fragments_checked, "sum"),
+    Row("checked_bytes", CounterName.fragment_bytes_checked, "sum"),
+    Row("collection_latency_s.mean", CounterName.building_s, "each", by=CounterName.meps_delivered),
+    Row("phases", CounterName.phases, "sum"),
+    Row("phase_s", CounterName.in_phases_s, "each", by=CounterName.phases),
+    Row("barrier_share", CounterName.in_barrier_s, "share"),
+    Row("barrier_s.whole", CounterName.in_barrier_s, "each", by=CounterName.barriers),
+    Row("idle_share", CounterName.idle_s, "share"),
+    Row("waiting_share.source", CounterName.waiting_for_source_s, "share"),
+    Row("waiting_share.builder", CounterName.waiting_for_builder_s, "share"),
+    Row("waiting_share.network", CounterName.waiting_for_network_s, "share"),
+    Row("control_messages", CounterName.messages_sent, "sum"),
+    Row("source_buffer_full", CounterName.mfps_blocked, "sum"),
+    Row("unit_cores", CPU, "share"),
 )
 """Metrics of all protocols; one whose counter no unit has is absent."""
 
@@ -97,9 +99,11 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
     share = _fragment_share(counted.values())
     if share is None:
         return found
-    built = _total("mep_bytes_built", counted.values())
+    built = _total(CounterName.mep_bytes_built, counted.values())
     if built:
-        found["overhead_share"] = 1 - share * _total("mfp_bytes_built", counted.values()) / built
+        found["overhead_share"] = (
+            1 - share * _total(CounterName.mfp_bytes_built, counted.values()) / built
+        )
     throughput = found.get("throughput_bps")
     if isinstance(throughput, int | float):
         found["throughput_bps"] = share * throughput
@@ -113,8 +117,8 @@ def window_s(counted: Reading) -> float:
 
 def _fragment_share(units: Collection[Counters]) -> float | None:
     """Return the share of fragments in the bytes of MFPs; only readout units count it."""
-    taken = _total("mfp_bytes_taken", units)
-    return _total("fragment_bytes_taken", units) / taken if taken else None
+    taken = _total(CounterName.mfp_bytes_taken, units)
+    return _total(CounterName.fragment_bytes_taken, units) / taken if taken else None
 
 
 def _total(counter: str, units: Collection[Counters]) -> int | float:
@@ -130,13 +134,11 @@ def _nest(found: Metrics, name: str) -> dict[str, int | float]:
 def _skew(units: Collection[Counters]) -> dict[str, float]:
     """Return the time per barrier of the unit that is last to enter them, and of the first."""
     means_s = [
-        unit.get("in_barrier_s", 0) / unit["barriers"] for unit in units if unit.get("barriers")
+        unit.get(CounterName.in_barrier_s, 0) / unit[CounterName.barriers]
+        for unit in units
+        if unit.get(CounterName.barriers)
     ]
     return {"least": min(means_s), "most": max(means_s)} if means_s else {}
-
-
-REFUSED = "refused_"
-"""Prefixes of the counters of what units refused, by cause."""
 
 
 def refused(counted: Reading) -> dict[str, int | float]:
@@ -185,10 +187,10 @@ def accounts(
         return int(sum(unit.get(counter, 0) for unit in totals.values()))
 
     told = {
-        "built": "meps_built",
-        "incomplete": "meps_incomplete",
-        "dropped": "meps_dropped",
-        "discarded": "meps_discarded",
+        "built": CounterName.meps_built,
+        "incomplete": CounterName.meps_incomplete,
+        "dropped": CounterName.meps_dropped,
+        "discarded": CounterName.meps_discarded,
     }
     found = {fate: meps(counter) for fate, counter in told.items()}
     if sink != "user":

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daqloom._engine import CounterName
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.errors import MeasureError
@@ -444,7 +445,7 @@ def _result(
     for fate in ("not_processed", "not_written"):
         if fate in found["events_accounted"]:
             found[f"events_{fate}"] = found["events_accounted"][fate]
-    first = [counters.get("first_mep_s", 0) for counters in reading(control).values()]
+    first = [counters.get(CounterName.first_mep_s, 0) for counters in reading(control).values()]
     if any(first):
         found["first_event_s"] = max(first)
     refusals = Counter(refused(reading(control)))

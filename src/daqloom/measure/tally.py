@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from daqloom._engine import CounterName
 from daqloom.measure.node import ELAPSED
 
-LEVELS = frozenset({"waits", "next_mep", "first_mep_s"})
+LEVELS = frozenset({CounterName.waits, CounterName.next_mep, CounterName.first_mep_s})
 """Gauges among what a node reports, which are not summed."""
 
 
