@@ -26,7 +26,8 @@ from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.measure import Measure, cores
 from daqloom.scenario.models import Scenario
-from daqloom.topology.loaded import override
+from daqloom.system import System
+from daqloom.topology.loaded import override, settled
 
 SMALL = {
     "name": "small",
@@ -138,12 +139,13 @@ def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
 
 def test_options_stand_in_for_keys() -> None:
     changed = with_options(
-        small(),
+        System(small()),
         {"measure.duration": "3 s", "measure.events": 5, "measure.transport": "libfabric:tcp"},
     )
-    assert (changed.measure.duration, changed.measure.events) == (3.0, 5)
+    measure = changed.scenario.measure
+    assert (measure.duration, measure.events) == (3.0, 5)
     with pytest.raises(ScenarioError, match=r"^--transport: .*is not a transport"):
-        with_options(small(), {"measure.transport": "telepathy", "run.seed": None})
+        with_options(System(small()), {"measure.transport": "telepathy", "run.seed": None})
 
 
 # ---- from counters to metrics -------------------------------------------------------------------
@@ -214,7 +216,7 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
 
 
 def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
-    plain = Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"})
+    plain = settled(Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"}))
     usual = override(plain, {"measure.heartbeat": "200 ms", "measure.port": 4711})
     assert usual.hash() == plain.hash()
     assert override(plain, {"measure.waiting": "blocking"}).hash() != plain.hash()

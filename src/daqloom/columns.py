@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 UNLIMITED = 10_000
 """Characters in a line of what is no terminal, such as a pipe: there a row stays a line."""
 GAP = 3
-"""Between columns."""
+"""Spaces between columns."""
 FRAME = 4
-"""Beside a framed table."""
+"""Characters that a frame takes beside a table."""
 SHORT = 12
 """So many characters of a name are not wrapped, such as "12 kHz"."""
 

@@ -26,9 +26,9 @@ class Messages:
 
     link: Link
     cost_s: float
-    """o."""
+    """o: processor time of a message (s)."""
     polling_s: float
-    """p."""
+    """p: mean wait until a polling processor sees a message (s)."""
     latency_s: float
     """Mean latency of software and adapter before a message's first packet."""
     control: OnWire

@@ -44,7 +44,7 @@ class Delay:
 
     @property
     def sum_mean_s(self) -> float:
-        """Mean of the sum."""
+        """Mean of the sum of all draws (s)."""
         return self.draws * self.mean_s
 
     @property

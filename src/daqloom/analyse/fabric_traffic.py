@@ -41,7 +41,7 @@ SHAPE = (
 )
 """Keys that determine cables and routes."""
 ANY_RATE = 10**9
-"""Of the cables (b/s): who shares one does not depend on it."""
+"""Rate of the cables (b/s), of any value: who shares a cable does not depend on it."""
 PLACES = ("nodes", "hosts.placement", "hosts.units", "building.dummies", "hosts.order")
 """Keys that determine slots."""
 COUNTERS = 1 << 21

@@ -11,14 +11,14 @@ import typer  # whose annotations typer itself reads
 
 
 def scenarios(incomplete: str) -> list[str]:
-    """Those that come with daqloom."""
+    """Return the names of shipped files that begin so."""
     from daqloom.scenario.shipped import shipped
 
     return beginning(incomplete, shipped("scenarios"))
 
 
 def studies(incomplete: str) -> list[str]:
-    """Those that come with daqloom."""
+    """Return the names of shipped files that begin so."""
     from daqloom.scenario.shipped import shipped
 
     return beginning(incomplete, shipped("studies"))

@@ -37,7 +37,7 @@ def headline(fabric: Fabric, routing: str | None = None) -> str:
 
 
 def counts(fabric: Fabric) -> str:
-    """Of its hosts, switches and cables."""
+    """Return the numbers of a fabric's hosts, switches and cables, as text."""
     cables = _count(len(fabric.cables), "cable")
     return (
         f"{_count(len(fabric.hosts), 'host')}, {_count(len(fabric.switches), 'switch')}, {cables}"

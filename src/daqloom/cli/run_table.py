@@ -19,7 +19,7 @@ MOST_ROWS = 40
 
 
 def headline(status: Status) -> str:
-    """One line."""
+    """Return the state of a run in one line."""
     members = sum(unit.member for unit in status.units)
     line = (
         f"{status.scenario}, run {status.run}: {status.phase}, "

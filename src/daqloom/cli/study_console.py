@@ -153,7 +153,7 @@ def _several(count: int, what: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`90` → "1.5 min"."""
+    """Return a time (s) for people: 90 is "1.5 min"."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"

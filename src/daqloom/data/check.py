@@ -21,7 +21,7 @@ class Fault:
     """One place that is wrong."""
 
     offset: int
-    """In the file (B)."""
+    """Place in the file (B)."""
     reason: str
     """Such as "fragment bytes", or a sentence."""
     source: int | None = None
@@ -36,7 +36,7 @@ class Checked:
     kind: Kind
     packets: int = 0
     nbytes: int = 0
-    """Of the packets that were read."""
+    """Size of the packets that were read (B)."""
     mfps: int = 0
     missing: int = 0
     """MFPs that MEPs lack."""
@@ -44,7 +44,7 @@ class Checked:
     """Fragments that are what daqloom generates."""
     fault_count: int = 0
     faults: list[Fault] = field(default_factory=list)
-    """The first few."""
+    """The first faults, at most `MOST_FAULTS`."""
 
     @property
     def is_generated(self) -> bool:
@@ -52,11 +52,11 @@ class Checked:
         return self.recognised > 0
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the findings as an object of JSON."""
         return asdict(self) | {"is_generated": self.is_generated}
 
     def add(self, fault: Fault) -> None:
-        """One more fault."""
+        """Count a fault, and keep it if it is among the first."""
         self.fault_count += 1
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(fault)

@@ -99,11 +99,11 @@ class Gaps:
     """What is not there, between the first and the last event of a recording."""
 
     events: int = 0
-    """That some source has."""
+    """Number of events that some source has."""
     lost_events: int = 0
-    """That no source has."""
+    """Number of events that no source has."""
     incomplete_events: int = 0
-    """That some sources have and others lack."""
+    """Number of events that some sources have and others lack."""
     missing: int = 0
     """(source, event) pairs of the latter."""
     lost: list[EventRange] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Coverage:
         self._examples: list[Duplicate] = []
 
     def begin_file(self, file: str) -> None:
-        """What is added next is from there."""
+        """Begin a file: what is added next is from there."""
         self._files.append(file)
 
     def add(self, source: int, first: int, events: int) -> None:

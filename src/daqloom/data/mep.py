@@ -85,7 +85,7 @@ class Mep:
         return len(self._packet)
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the bytes of the packet."""
         return bytes(self._packet)
 
     def __len__(self) -> int:

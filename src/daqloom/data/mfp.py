@@ -101,17 +101,17 @@ class Mfp:
         self.fragments = Fragments(self._packet, header.count, self.align)
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the bytes of the packet."""
         return bytes(self._packet)
 
     @property
     def types(self) -> NDArray[np.uint8]:
-        """Of the fragments; a view, to be read only."""
+        """Types of the fragments; a view, to be read only."""
         return self.fragments.types
 
     @property
     def sizes(self) -> NDArray[np.uint16]:
-        """Of the fragments (B), without padding; a view, to be read only."""
+        """Sizes of the fragments (B), without padding; a view, to be read only."""
         return self.fragments.sizes
 
     @property

@@ -38,7 +38,7 @@ class CheckedRecording:
 
     @property
     def mfps(self) -> int:
-        """In all files."""
+        """Number of MFPs in all files."""
         return sum(each.mfps for each in self.files)
 
     @property

@@ -32,7 +32,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What has become of it."""
+    """What has become of an unfinished file."""
 
     file: str
     nbytes: int
@@ -41,7 +41,7 @@ class Recovered:
     finished_as: str | None = None
     packets: int = 0
     kept_bytes: int = 0
-    """Of whole packets; the rest was cut off."""
+    """Size of the whole packets that were kept (B); the rest was cut off."""
 
     @property
     def is_left(self) -> bool:
@@ -49,7 +49,7 @@ class Recovered:
         return self.outcome in ("in use", "name taken")
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the finding as an object of JSON."""
         return asdict(self)
 
 

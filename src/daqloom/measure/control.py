@@ -180,7 +180,7 @@ class Control:
         )
 
     def steer(self, request: Request) -> Message:
-        """See `Desk`."""
+        """Carry out a request of an operator: see `Desk`."""
         goals = {
             "configure": Goal.READY,
             "start": Goal.RUNNING,
@@ -196,7 +196,7 @@ class Control:
     # ---- what the world says -----------------------------------------------------------------
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
-        """See `Desk`."""
+        """Take in a process that wants to join: see `Desk`."""
         run, unit = self.run, hello.unit
         if unit is None:
             unit = next((u.number for u in run.units if run.is_free(u.number)), run.plan.units)
@@ -214,7 +214,7 @@ class Control:
         return unit, self._sessions
 
     def report(self, unit: int, session: int, report: Heartbeat | Answer | Trace) -> Refused | None:
-        """See `Desk`."""
+        """Take in a report of a unit: see `Desk`."""
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
@@ -244,7 +244,7 @@ class Control:
                 self._pages.watch(unit)
 
     def leave(self, unit: int, session: int) -> None:
-        """See `Desk`."""
+        """Take in that a connection has ended: see `Desk`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
         self.run.left(self._now(), unit, session)

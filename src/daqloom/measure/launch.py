@@ -42,7 +42,7 @@ class Local:
     options: Sequence[str] = ()
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """See `Launcher`."""
+        """Return the tasks that start units: see `Launcher`."""
         return [
             Task((unit,), (*_unit(self, control, unit), "--parent", str(os.getpid())))
             for unit in units
@@ -59,7 +59,7 @@ class Ssh:
     program: Sequence[str] = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """See `Launcher`."""
+        """Return the tasks that start units: see `Launcher`."""
         tasks = []
         for unit in units:
             host = self.hosts[unit % len(self.hosts)]
@@ -84,7 +84,7 @@ class Slurm:
     )
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """See `Launcher`."""
+        """Return the tasks that start units: see `Launcher`."""
         if len(units) > 1 and list(units) == list(range(len(units))):  # ranks are numbers
             size = f"--ntasks={len(units)}"
             return [Task(tuple(units), (*self.program, size, *_unit(self, control, None)))]

@@ -241,12 +241,12 @@ class OversizedError(MalformedError):
 
 
 def read_report(body: bytes) -> AnyReport:
-    """Raises MalformedError."""
+    """Return the message that the bytes hold. Raises MalformedError."""
     return _read(_REPORT, body, LARGEST_REPORT_BYTES)
 
 
 def read_order(body: bytes) -> AnyOrder | Renew:
-    """Raises MalformedError."""
+    """Return the message that the bytes hold. Raises MalformedError."""
     return _read(_ORDER, body, LARGEST_ORDER_BYTES)
 
 

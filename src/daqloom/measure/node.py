@@ -61,7 +61,7 @@ class Node(Protocol):
         """Start the data thread."""
 
     def halt(self, lost: Sequence[int], timeout_s: float) -> Halted:
-        """Drain."""
+        """Drain: end all MEPs under way, without the lost units."""
 
     def lease(self, mep_end: int, until_s: float) -> None:
         """Allow to answer MEPs before this number until then, by CLOCK_MONOTONIC."""

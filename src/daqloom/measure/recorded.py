@@ -29,7 +29,7 @@ class Unprocessed:
 
     meps: int
     incomplete: int
-    """Those of them that were incomplete."""
+    """MEPs of these that were incomplete."""
 
 
 def unprocessed(counters: Counters) -> Unprocessed:

@@ -9,7 +9,7 @@ class State(StrEnum):
     """State of a unit, as it reports it."""
 
     NOT_READY = "not_ready"
-    """Without connections."""
+    """The unit has no connections to others."""
     READY = "ready"
     """Connected to the other members of its epoch."""
     RUNNING = "running"

@@ -39,7 +39,7 @@ class DefaultWith:
     key: str
     values: Mapping[str, object]
     when: When | None = None
-    """A condition on it."""
+    """Condition on the key."""
 
 
 @dataclass(frozen=True)

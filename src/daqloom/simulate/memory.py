@@ -25,7 +25,7 @@ PAIR_BYTES = 60
 WAITING_EVENT_BYTES = 64
 """An event that no builder unit has begun."""
 LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
-"""Of the container (cgroup v2)."""
+"""File with the memory limit of the container (cgroup v2)."""
 
 
 def check_memory(scenario: Scenario, nodes: int = 0) -> None:

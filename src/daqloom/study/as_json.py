@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def levels(study: str, found: Levels) -> Object:
-    """Of `daqloom study levels --json`."""
+    """Return the object that `daqloom study levels --json` prints."""
     return {
         "schema": SCHEMA,
         "study": study,
@@ -100,7 +100,7 @@ def _fit(fit: Fit, places: Sequence[Mapping[str, float]]) -> Object:
 
 
 def agreements(study: str, found: Sequence[Agreement]) -> Object:
-    """Of `daqloom study compare --json`."""
+    """Return the object that `daqloom study compare --json` prints."""
     return {"schema": SCHEMA, "study": study, "pairs": [_agreement(each) for each in found]}
 
 

@@ -46,7 +46,7 @@ class Axis:
         return tuple(dict.fromkeys(key for step in self.steps for key in step))
 
     def overrides(self, step: int) -> dict[str, Any]:
-        """What this step sets."""
+        """Return the keys that a step sets, and their values."""
         return dict(self.steps[step])
 
     def coordinates(self, key: str, base: Scenario) -> list[Value]:

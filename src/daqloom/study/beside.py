@@ -30,7 +30,7 @@ class Beside:
     results: tuple[Result, ...]
 
     def of(self, method: Method) -> Result | None:
-        """Its result, if it was asked."""
+        """Return the result of a method, None where it was not applied."""
         return next((result for result in self.results if result.method == method), None)
 
 

@@ -40,7 +40,7 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Its name in a store: a digest of all that its result depends on."""
+        """Name of the cell in a store: a digest of all that its result depends on."""
         drawn = self.seed if self.method in SEEDED else None
         version = traits_of(self.base).versions[self.method]
         text = f"{self.scenario_hash} {self.method} {drawn} {version}"

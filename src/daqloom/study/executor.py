@@ -40,7 +40,7 @@ class Deferred:
 
     @property
     def slots(self) -> int:
-        """Those of the executor."""
+        """How many cells the executor takes at once."""
         return self._executor.slots
 
     def submit(self, cell: Cell) -> None:
@@ -97,7 +97,7 @@ class TimedApart:
             yield done
 
     def close(self) -> None:
-        """As the other."""
+        """Give up the workers of the other executor."""
         self._others.close()
 
 
@@ -147,4 +147,4 @@ class InProcess:
             yield cell.key, compute(cell, self._store)
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing, as no cell is ever under way."""

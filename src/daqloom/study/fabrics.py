@@ -22,7 +22,7 @@ HOPS_PER_PACKET = 3.0
 """Four links between two leaves, at about three quarters of what a node's link carries."""
 HEADER_BYTES = 26
 USUAL_BPS = 200e9
-"""Of HDR, where a switch that is changed decides."""
+"""Rate of HDR links (b/s), where a switch that the study changes decides."""
 
 
 class Fabrics:
@@ -46,7 +46,7 @@ class Fabrics:
     )
 
     def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
-        """Those of the protocol, or of every protocol where a study varies it."""
+        """Return the kind of the protocol, or all kinds where a study varies it."""
         if "building.protocol" in varied:
             return Systems.FABRIC
         return Systems.of(base.building.protocol)
@@ -78,11 +78,11 @@ class Never:
     """A system that is at no point offered more than it carries."""
 
     def excess_hz(self, changes: Mapping[str, Any]) -> float:
-        """Less than none."""
+        """Return minus infinity: no point of a fabric is taken to be saturated."""
         return -math.inf
 
     def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """As they are."""
+        """Return the changes as they are."""
         return dict(changes)
 
 

@@ -191,7 +191,7 @@ class Study:
         return itertools.product(*(range(len(axis)) for axis in self.axes))
 
     def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
-        """What a point sets."""
+        """Return the keys that a point sets, and their values."""
         changes: dict[str, Any] = {}
         for axis, step in zip(self.axes, index, strict=True):
             changes |= axis.overrides(step)
@@ -213,7 +213,7 @@ class Study:
 
     @cached_property
     def condition(self) -> Condition:
-        """What the search asks for."""
+        """Return the condition that the search asks for."""
         assert self.search is not None
         return Condition.parse(self.search.where, self.search.method, self.systems)
 
@@ -463,7 +463,7 @@ def _si(kind: Kind, key: str, value: str | int | float, where: str) -> float:
 
 
 def sentence_of(error: ValidationError) -> str:
-    """What is wrong with a `StudyFile`."""
+    """Return a sentence on what is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":

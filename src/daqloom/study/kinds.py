@@ -25,7 +25,7 @@ class Saturation(Protocol):
 
 
 class Traits(Protocol):
-    """Of systems on one kind of network."""
+    """What a study has to know of systems on one kind of network."""
 
     versions: Mapping[str, int]
     """Of the models, by method: raised when the same scenario and seed give another result, so that
@@ -42,10 +42,10 @@ class Traits(Protocol):
         """Return the kinds of systems that `base` is with changes of the keys `varied`."""
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
-        """What figures mark, by key, in SI units."""
+        """Return the operating point that figures mark: SI numbers by key."""
 
     def saturation(self, base: Scenario) -> Saturation:
-        """Of `base` with changes."""
+        """Return what tells saturated points of `base` with changes."""
 
     def simulation_s(self, base: Scenario, changes: Changes) -> float:
         """Estimated time on one core of a simulation; builds no scenario."""
@@ -56,5 +56,5 @@ _FABRICS: Traits = Fabrics()
 
 
 def traits_of(base: Scenario) -> Traits:
-    """Those of the network that `base` has."""
+    """Return the traits of the network that `base` has."""
     return _RACKS if base.is_rack else _FABRICS

@@ -46,7 +46,7 @@ REPLICAS = 59
 """Enough to doubt a fit (2 of 60 are less than 5 %), and a quarter of the usual time."""
 
 UNIT = "B"
-"""Of the metrics that levels are told of."""
+"""Unit of the metrics whose return levels are told."""
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
@@ -95,7 +95,7 @@ class PointLevels:
     fit: GevFit
     block_s: float
     observed_s: float
-    """All seeds together."""
+    """Time observed, all seeds together (s)."""
     levels: tuple[Level, ...]
     """In the order of the periods asked for."""
 
@@ -110,7 +110,7 @@ class PointLevels:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of the fit and of all levels, each once."""
+        """Warnings of the fit and of all levels, each once."""
         told = itertools.chain.from_iterable(level.warnings for level in self.levels)
         return tuple(dict.fromkeys((*self.fit.warnings, *told)))
 
@@ -132,7 +132,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Levels:
-    """Of all points of a study that were asked for."""
+    """Return levels of all points of a study that were asked for."""
 
     metric: str
     periods: tuple[Period, ...]

@@ -28,15 +28,15 @@ class Racks:
     costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
 
     def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
-        """Racks."""
+        """Return the kind of systems on racks."""
         return Systems.RACK
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
-        """Event rate and size."""
+        """Return event rate and size, which figures mark."""
         return {RATE: base.event.rate, SIZE: base.event.size}
 
     def saturation(self, base: Scenario) -> Saturation:
-        """By the bound of the rate."""
+        """Return what tells saturated points by the bound of the event rate."""
         return Saturation(base)
 
     def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:

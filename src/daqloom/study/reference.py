@@ -51,7 +51,7 @@ Tables and keys that replace those above when `--quick` is given, key by key: `[
 
 
 def reference() -> str:
-    """The page's text."""
+    """Return the text of the reference page of study files."""
     lines = [HEAD, "## At the top of the file", "", *_rows(StudyFile, {"scenario", "methods"})]
     lines += [*_rows(StudyFile, {"title", "description"}, head=False), TABLES]
     for name, model, sentence in (

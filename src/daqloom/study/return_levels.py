@@ -92,7 +92,7 @@ class GevFit:
     """None where it was not asked for (no replicas)."""
     warnings: tuple[str, ...]
     unit: str = ""
-    """Of location, scale and maxima, for sentences."""
+    """Unit of location, scale and maxima, for sentences."""
 
     @property
     def gev(self) -> Gev:

@@ -35,7 +35,7 @@ class Session:
 
     @classmethod
     def current(cls) -> Session:
-        """This process."""
+        """Return the session of this process."""
         from daqloom.version import installed
 
         command = shlex.join(sys.argv).encode(errors="backslashreplace").decode()
@@ -50,7 +50,7 @@ class Session:
         )
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return the session as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod

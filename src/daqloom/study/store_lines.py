@@ -31,7 +31,7 @@ MOST_LINE_BYTES = 64 << 20
 """A longer line, or a record that unpacks to more, is damage."""
 
 COPIES = 2
-"""Of every pattern."""
+"""Copies of every pattern."""
 
 _HEAD_BYTES = 18  # of `<crc> <length> `
 _DICTIONARY_BYTES = 32 << 10
@@ -46,7 +46,7 @@ class DamageError(ValueError):
 
 
 class Line(NamedTuple):
-    """A line that is sound."""
+    """A line of a segment that is sound."""
 
     number: int
     kind: bytes

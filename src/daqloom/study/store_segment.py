@@ -29,7 +29,7 @@ _KEPT_PATTERNS = 4
 
 
 class Place(NamedTuple):
-    """Where a line is."""
+    """Place of a line in a store: segment, offset and length."""
 
     segment: Segment
     offset: int

@@ -21,7 +21,7 @@ from daqloom.study.errors import StudyError
 
 Array = NDArray[np.float64]
 Term = tuple[int, int]
-"""Powers of x and of y."""
+"""A term of the surface: powers of x and of y."""
 
 RATE_AND_SIZE = "1 + x + y + x*y + y**2 + x*y**2"
 """Order 1 in the rate x and order 2 in the size y."""
@@ -76,7 +76,7 @@ def _term(part: str, text: str) -> Term:
 
 
 def term_name(term: Term) -> str:
-    """(1, 2) → "x*y**2"."""
+    """Return the name of a term: that of (1, 2) is "x*y**2"."""
     named = [
         name if power == 1 else f"{name}**{power}"
         for name, power in zip("xy", term, strict=True)
@@ -95,7 +95,7 @@ class Surface:
     r_squared: float
     """1 - residual / total sum of squares; the total is about the mean if there is a term 1."""
     residual_sd: float
-    """Of a point of weight 1, with n - p degrees of freedom, in units of z."""
+    """Standard deviation of a point of weight 1 about the surface, in units of z."""
     residuals: Array
     """Measured minus fitted, shape (n,)."""
     _weights: Array

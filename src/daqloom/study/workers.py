@@ -63,7 +63,7 @@ class DaskExecutor:
 
     @property
     def workers(self) -> int:
-        """How many there are now; a site's cluster may begin with none."""
+        """Number of workers now; a site's cluster may begin with none."""
         with self._connected():
             return len(self._client.scheduler_info(n_workers=-1)["workers"])
 

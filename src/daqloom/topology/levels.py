@@ -55,7 +55,7 @@ class Tree:
     below_top: tuple[Balance, ...]
     """Every switch that is not of the top level."""
     subtrees: tuple[Subtree, ...]
-    """Of all levels below the top."""
+    """Subtrees of all levels below the top."""
     hosts_bps: int
     """All hosts' cables together."""
 

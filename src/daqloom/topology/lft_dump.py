@@ -44,7 +44,7 @@ class _Table(NamedTuple):
     guid: int
     name: str
     entries: dict[int, _Entry]
-    """By LID."""
+    """Entries of the forwarding table by LID."""
 
 
 def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[str]]:

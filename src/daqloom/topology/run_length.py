@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROUNDS = 20
 """Counted: events are built by the round, so that their rate is off by 5 % at most."""
 MESSAGES = 1000
-"""Of each source of a flow."""
+"""Messages counted of each source of a flow."""
 MOST_PACKETS = 1e7
 """That cross a fabric in a run: some 30 million packet hops, ten seconds of a processor. Systems of
 which so many packets are less than these rounds have fewer counted, two with the warm-up at least

@@ -32,7 +32,7 @@ def slots_of(hosts: Iterable[int]) -> Slots:
 
 
 def hosts_of(slots: Slots) -> list[int]:
-    """Those that are no dummies, in their order."""
+    """Return the hosts of the slots in their order, without dummies."""
     hosts: list[int] = slots[slots != DUMMY].tolist()
     return hosts
 
@@ -179,6 +179,6 @@ def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def order_text(fabric: Fabric, slots: Slots) -> str:
-    """What `read_order` reads."""
+    """Return an order of nodes as the text that `read_order` reads."""
     names = ["dummy" if host == DUMMY else fabric.hosts[host].name for host in slots.tolist()]
     return "\n".join([*names, ""])

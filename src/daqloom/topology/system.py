@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FabricSystem:
-    """What a scenario says, cabled, routed and scheduled."""
+    """The system that a scenario describes: cabled, routed and scheduled."""
 
     fabric: Fabric
     routes: Routes
     slots: Slots
     readouts: Slots
-    """Of the schedule: the hosts of readout units; folded, `slots`."""
+    """Host of the readout unit in each slot of the schedule; folded, `slots`."""
     builders: Slots
-    """Those of builder units; as many."""
+    """Host of the builder unit in each slot; as many as `readouts`."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
     warnings: list[str]
-    """What the import of dumps had to take for granted."""
+    """Assumptions that the import of dumps had to make, as sentences."""
 
     @property
     def hosts(self) -> list[int]:
-        """Of the nodes, in the order of the slots."""
+        """Hosts of the nodes, in the order of the slots."""
         return hosts_of(self.slots)
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daqloom.topology.fabric import Fabric
 
 NONE = -1
-"""No link, no switch."""
+"""Number that stands for no link and for no switch."""
 
 
 @dataclass(frozen=True)

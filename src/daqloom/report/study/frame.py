@@ -40,7 +40,7 @@ NAMED_COLOURS = (
 )
 MOST_TICKS = 8
 ONE_PANEL = (7.2, 4.2)
-"""Inches."""
+"""Size of a figure of one panel (inches)."""
 Mark = Mapping[str, float] | None
 
 

@@ -59,7 +59,7 @@ def sentences(dataset: Dataset) -> list[str]:
 
 
 def rows(dataset: Dataset) -> list[list[str]]:
-    """One for each point."""
+    """Return the rows of the table, one for each point."""
     axes, known, right = axes_of(dataset), _known(dataset), _is_right(dataset)
     least, most = _simulated(dataset[LEAST]), _simulated(dataset[MOST])
     told = []

@@ -34,7 +34,7 @@ class WitnessedStore(Store):
         self._origins: dict[tuple[Session | None, str], Origin] = {}
 
     def get(self, key: str) -> Result | None:
-        """As of `Store`."""
+        """Return the result of a cell, as `Store.get` does."""
         record = self.record(key)
         if record is None:
             return None
@@ -52,7 +52,7 @@ class WitnessedStore(Store):
 
     @property
     def origins(self) -> list[Origin]:
-        """The oldest first."""
+        """Return the origins of a study's results, the oldest first."""
         return sorted(self._origins.values(), key=lambda origin: origin.first)
 
 

@@ -119,7 +119,7 @@ def spread_text(quantity: Quantity, at: Predicted) -> str:
 
 
 def r_squared(fit: Fit) -> str:
-    """As many digits as tell it from 1."""
+    """Return r² with as many digits as tell it from 1."""
     lacking = 1 - fit.surface.r_squared
     digits = 2 if lacking <= 0 else int(min(6, max(2, np.ceil(-np.log10(lacking)) + 1)))
     return f"{fit.surface.r_squared:.{digits}f}"

@@ -110,7 +110,7 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
 
 
 def method_name(method: str) -> str:
-    """`analyse` → `formula`."""
+    """Return what figures call a method: `analyse` is "formula"."""
     return METHOD_LABELS.get(method, method)
 
 

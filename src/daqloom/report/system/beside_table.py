@@ -75,7 +75,7 @@ def value_of(result: Result, path: str) -> float | None:
 
 
 def title(found: Beside) -> str:
-    """Of the table, the figure and the page."""
+    """Return the title of the table, the figure and the page."""
     scenario = found.scenario
     return scenario.title or scenario.name
 

@@ -27,7 +27,7 @@ def rows(question: BufferQuestion) -> list[list[str]]:
 
 
 def table(question: BufferQuestion) -> Table:
-    """The same for a terminal."""
+    """Return the comparison as a table for a terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

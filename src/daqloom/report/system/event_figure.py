@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 MOST_LANES = 64
 LANE = 7.5
 SMALL = 5.5
-"""Of the letters in a lane."""
+"""Size of the letters in a lane (points)."""
 GAP = 0.12
 """Between builder units, of the height of a unit."""
 EVENTS, FEWEST = 5.0, 2.0
 """So many of the mean length fit into the picture, in as long a run and in a short one."""
 COLOURS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE)
-"""Of a builder's events one after the other; then again."""
+"""Colours of a builder's events one after the other; then they begin again."""
 UNFINISHED = 0.45
 """Opacity of events that are incomplete at the end of the run."""
 
@@ -41,7 +41,7 @@ class Bar(NamedTuple):
     end_s: float
     event: int
     whole: bool
-    """By the end of the run."""
+    """Whether the event was whole by the end of the run."""
 
 
 def draw(sheet: Sheet, width: float, events: Events, warmup_s: float) -> float:

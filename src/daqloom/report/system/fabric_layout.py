@@ -49,7 +49,7 @@ class Touch(NamedTuple):
     x: float
     y: float
     port: int
-    """0 where it is not known."""
+    """Number of the port; 0 where it is not known."""
 
 
 class Wire(NamedTuple):

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 WIDTH = 1040.0
 MARGIN = 24.0
 BESIDE = 270.0
-"""Of the histogram at the right of the timeline."""
+"""Width of the histogram at the right of the timeline, in units of the sheet."""
 AXIS = 60.0
-"""What stands at its left."""
+"""Width of the axis at the left of the histogram, in units of the sheet."""
 LOW = 150.0
-"""Of the histogram without a timeline."""
+"""Height of the histogram without a timeline, in units of the sheet."""
 BELOW = 52.0
-"""What a panel's legend and labels take."""
+"""Height of a panel's legend and labels, in units of the sheet."""
 
 NUMBERS = (
     "event_rate_hz",

@@ -53,7 +53,7 @@ class Table:
     lower: str
     upper: str
     columns: str
-    """What a column is."""
+    """What a column of the load map stands for."""
     groups: list[Group]
     up: NDArray[np.int32]
     """(rows, columns): the link upwards, `NONE` where no cable is; downwards it is `up` ^ 1."""

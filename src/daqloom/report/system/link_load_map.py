@@ -24,9 +24,9 @@ COLOURS, DARKEST = "Blues", 0.72
 NO_CABLE = "#e9e6e1"
 ROW = 11.0
 MOST_HEIGHT = 640.0
-"""Of a block's rows; of more switches they are thinner."""
+"""Largest height of a block, in units of the sheet; rows of more switches are thinner."""
 GAP = 16.0
-"""Between tables."""
+"""Space between tables, in units of the sheet."""
 BAR = 10.0
 FEWEST_ROWS = 6
 """With no more rows than this there is room for the names of hosts."""

@@ -20,9 +20,9 @@ MOST_NODES = 32
 ROW = 12.0
 LEAST_HEIGHT = 110.0
 PHASES = 5
-"""So many are drawn."""
+"""Number of phases that are drawn."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
-"""Of phases one after the other; then again."""
+"""Colours of phases one after the other; then they begin again."""
 WAITS = {"waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
 WORDS = {
     "waiting": "in the barrier, waiting for others",

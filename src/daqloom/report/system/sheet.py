@@ -28,7 +28,7 @@ class Sheet:
         return axes
 
     def down(self, height: float) -> None:
-        """So much is taken."""
+        """Go down the sheet by a height that is taken."""
         self.y += height
 
     def write(self, text: str, size: float, space: float, **how: Any) -> None:

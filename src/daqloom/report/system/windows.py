@@ -25,7 +25,7 @@ def triangles(regular: Regular) -> Window:
 
 
 def whole_run(runs: Sequence[Run]) -> Window:
-    """Time and bytes held."""
+    """Return the window of the whole run: its times, and the bytes held."""
     curves = [most_held(run.result) for run in runs]
     ends = [(float(times[0]), float(times[-1])) for times, _ in curves if times.size]
     top = max((float(held.max(initial=0.0)) for _, held in curves), default=0.0)
