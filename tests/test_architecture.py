@@ -49,7 +49,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("result",),
     ("scenario",),
     ("topology",),
-    ("timeline", "data"),
+    ("rules", "timeline", "data"),
     ("analyse", "simulate", "measure", "faults"),
     ("methods",),
     ("study",),
@@ -60,7 +60,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
 HEIGHT = {part: height for height, parts in enumerate(ORDER) for part in parts}
 
 # The parts that know the engine.
-ENGINE_USERS = {"simulate", "measure", "data", "buffers"}
+ENGINE_USERS = {"simulate", "measure", "data", "buffers", "rules"}
 
 
 def includes(text: str) -> Iterator[str]:

@@ -8,6 +8,7 @@
 
 #include "bindings/attributes.hpp"
 #include "bindings/fabric.hpp"
+#include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/daqpipe_system.hpp"
 
@@ -24,13 +25,10 @@ void bind_config(nb::module_& module) {
     cls.def(nb::init<>())
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
-        .def_rw("is_push", &Config::is_push)
-        .def_rw("credits", &Config::credits)
-        .def_rw("parallel_sends", &Config::parallel_sends)
         .def_rw("fragment_bytes", &Config::fragment_bytes)
         .def_rw("is_poissonian", &Config::is_poissonian)
         .def_rw("processing", &Config::processing);
-    seconds(cls, "slot_s", &Config::slot);
+    daqpipe_rules(cls);
     seconds(cls, "event_interval_s", &Config::event_interval);
 }
 

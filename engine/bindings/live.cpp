@@ -26,6 +26,7 @@
 #include "bindings/attributes.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
+#include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
 #include "live/clock.hpp"
 #include "live/counter_names.hpp"
@@ -92,21 +93,12 @@ void bind_config(nb::module_& module) {
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
         .def_rw("congestion_control", &Config::congestion_control)
-        .def_rw("change", &Config::change)
-        .def_rw("barrier", &Config::barrier)
-        .def_rw("meps_per_phase", &Config::meps_per_phase)
-        .def_rw("phases_per_barrier", &Config::phases_per_barrier)
-        .def_rw("phases_under_way", &Config::phases_under_way)
-        .def_rw("keeps_dummies", &Config::keeps_dummies)
         .def_prop_rw(
             "discards_when_full",
             [](const Config& self) { return self.when_full == protocol::WhenFull::discard; },
             [](Config& self, bool discards) {
                 self.when_full = discards ? protocol::WhenFull::discard : protocol::WhenFull::wait;
             })
-        .def_rw("is_push", &Config::is_push)
-        .def_rw("credits", &Config::credits)
-        .def_rw("parallel_sends", &Config::parallel_sends)
         .def_rw("delivers_incomplete", &Config::delivers_incomplete)
         .def_rw("streams", &Config::streams)
         .def_rw("packing", &Config::packing)
@@ -134,9 +126,8 @@ void bind_config(nb::module_& module) {
     slots(cls, "readout_slots", &Config::readout_in_slot);
     slots(cls, "builder_slots", &Config::builder_in_slot);
     seconds(cls, "polling_s", &Config::polling);
-    seconds(cls, "window_s", &Config::window);
-    seconds(cls, "grace_s", &Config::grace);
-    seconds(cls, "slot_s", &Config::slot);
+    shift_rules(cls);
+    daqpipe_rules(cls);
     bits_per_second(cls, "write_rate_bps", &Config::write_rate);
 }
 

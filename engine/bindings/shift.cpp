@@ -11,6 +11,7 @@
 
 #include "bindings/attributes.hpp"
 #include "bindings/fabric.hpp"
+#include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/shift_system.hpp"
 
@@ -55,12 +56,6 @@ void bind_config(nb::module_& module) {
         .def_prop_rw(
             "builder_slots", [](const Config& self) { return numbers(self.builder_slots); },
             [](Config& self, const Numbers& hosts) { self.builder_slots = slots(hosts); })
-        .def_rw("change", &Config::change)
-        .def_rw("barrier", &Config::barrier)
-        .def_rw("meps_per_phase", &Config::meps_per_phase)
-        .def_rw("phases_per_barrier", &Config::phases_per_barrier)
-        .def_rw("phases_under_way", &Config::phases_under_way)
-        .def_rw("keeps_dummies", &Config::keeps_dummies)
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)
         .def_rw("streams", &Config::streams)
@@ -72,8 +67,7 @@ void bind_config(nb::module_& module) {
         .def_rw("source_acknowledge", &Config::source_acknowledge)
         .def_rw("card_buffer", &Config::card_buffer)
         .def_rw("card_acknowledge", &Config::card_acknowledge);
-    seconds(cls, "window_s", &Config::window);
-    seconds(cls, "grace_s", &Config::grace);
+    shift_rules(cls);
     seconds(cls, "mfp_interval_s", &Config::mfp_interval);
 }
 

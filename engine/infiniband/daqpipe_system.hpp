@@ -18,22 +18,18 @@
 #include "infiniband/cluster.hpp"
 #include "infiniband/on_cluster.hpp"
 #include "protocol/daqpipe.hpp"
+#include "protocol/daqpipe_rules.hpp"
 #include "protocol/event_manager.hpp"
 #include "protocol/mfp_sizes.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {
 
-struct DaqpipeSystemConfig : ClusterConfig {
+struct DaqpipeSystemConfig : ClusterConfig, protocol::DaqpipeRules {
     /// The host of each readout unit, and of each builder unit; one of either may share a host
     /// (folded). The event manager is on the host of readout unit 0.
     std::vector<NodeIndex> readouts;
     std::vector<NodeIndex> builders;
-
-    bool is_push = false;
-    std::uint32_t credits = 1;         ///< events in parallel per builder
-    std::uint32_t parallel_sends = 1;  ///< fragments of an event in flight
-    base::Time slot;                   ///< length of a time slot; zero: untimed
 
     /// Mean size of a fragment, by readout unit.
     std::vector<base::Bytes> fragment_bytes;

@@ -221,15 +221,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     const base::Bytes largest = *std::ranges::max_element(config_.mfp_bytes);
     const std::uint32_t round = config_.meps_per_phase * shift.builders();
-    protocol::ShiftUnitConfig unit;
-    unit.change = config_.change;
-    unit.meps_per_phase = config_.meps_per_phase;
-    unit.barrier = config_.barrier;
-    unit.phases_per_barrier = config_.phases_per_barrier;
-    unit.phases_under_way = config_.phases_under_way;
-    unit.keeps_dummies = config_.keeps_dummies;
-    unit.window = config_.window;
-    unit.grace = config_.grace;
+    protocol::ShiftUnitConfig unit{{config_}};
     unit.readout.streams = config_.streams;
     unit.readout.builders = shift.builders();
     unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * round : config_.buffered_mfps;

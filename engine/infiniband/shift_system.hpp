@@ -25,20 +25,12 @@
 
 namespace daqloom::infiniband {
 
-struct ShiftSystemConfig : ClusterConfig {
+struct ShiftSystemConfig : ClusterConfig, protocol::ShiftRules {
     /// The host in each slot of the schedule, or protocol::LinearShift::nobody for a dummy.
     std::vector<NodeIndex> slots;
     /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
     /// Empty: folded, a builder unit beside each readout unit.
     std::vector<NodeIndex> builder_slots;
-    protocol::PhaseChange change = protocol::PhaseChange::by_count;
-    protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
-    std::uint32_t meps_per_phase = 1;  ///< by count
-    std::uint32_t phases_per_barrier = 1;
-    std::uint32_t phases_under_way = 1;
-    bool keeps_dummies = true;
-    base::Time window = base::milliseconds(1);
-    base::Time grace;
     /// From being told to go on, or from the opening of its window, until the unit does.
     base::DelayDistribution phase_jitter;
 

@@ -9,9 +9,10 @@
 #include "base/units.hpp"
 #include "live/handover.hpp"
 #include "live/transport/transport.hpp"
+#include "protocol/daqpipe_rules.hpp"
 #include "protocol/mfp_sizes.hpp"
 #include "protocol/push_builder.hpp"
-#include "protocol/shift_unit.hpp"
+#include "protocol/shift_rules.hpp"
 
 namespace daqloom::live {
 
@@ -38,7 +39,7 @@ enum class SinkKind {
     user,     ///< a process of the user, which attaches to the output buffer
 };
 
-struct NodeConfig {
+struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
     // ---- who is who
     UnitIndex self = 0;
     std::string run = "run";  ///< part of the names under which buffers are served
@@ -59,21 +60,8 @@ struct NodeConfig {
 
     // ---- protocol
     Protocol protocol = Protocol::shift;
-    protocol::PhaseChange change = protocol::PhaseChange::by_count;
-    protocol::ShiftBarrier barrier = protocol::ShiftBarrier::tournament;
-    std::uint32_t meps_per_phase = 1;
-    std::uint32_t phases_per_barrier = 1;
-    std::uint32_t phases_under_way = 1;
-    bool keeps_dummies = true;
-    base::Time window = base::milliseconds(1);
-    base::Time grace = base::Time::zero();
-    base::BitRate write_rate = base::gigabits_per_second(100);  ///< by time: what fits a window
-    // of DAQPIPE
-    bool is_push = false;
-    std::uint32_t credits = 4;             ///< events that a builder unit collects at a time
-    std::uint32_t parallel_sends = 4;      ///< fragments of one of them on their way
-    base::Time slot = base::Time::zero();  ///< length of a time slot; zero: untimed
-    // of both
+    /// Linear shifting by time: what fits a window.
+    base::BitRate write_rate = base::gigabits_per_second(100);
     protocol::WhenFull when_full = protocol::WhenFull::discard;
     bool delivers_incomplete = true;
 

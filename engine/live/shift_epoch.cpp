@@ -160,16 +160,7 @@ base::expected<void> ShiftEpoch::make_units() {
     // Of this round and of the next, as in the simulated event builder.
     const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
     if (self_readout() != nobody) {
-        protocol::ShiftUnitConfig unit;
-        unit.self = self_readout();
-        unit.change = config.change;
-        unit.meps_per_phase = config.meps_per_phase;
-        unit.barrier = config.barrier;
-        unit.phases_per_barrier = config.phases_per_barrier;
-        unit.phases_under_way = config.phases_under_way;
-        unit.keeps_dummies = config.keeps_dummies;
-        unit.window = config.window;
-        unit.grace = config.grace;
+        protocol::ShiftUnitConfig unit{{config}, self_readout()};
         unit.readout.streams = config.streams;
         unit.readout.builders = builders();
         unit.readout.buffered_mfps = buffered;

@@ -13,38 +13,12 @@
 #include "protocol/identifiers.hpp"
 #include "protocol/linear_shift.hpp"
 #include "protocol/push_readout.hpp"
+#include "protocol/shift_rules.hpp"
 
 namespace daqloom::protocol {
 
-/// The condition for the next phase.
-enum class PhaseChange {
-    by_count,  ///< when so many MEPs have been written, and the others have come as far if there is
-               ///< a barrier
-    by_time,   ///< at the end of a time window, the last part of which is for writes to end
-};
-
-/// The synchronisation of the units, if phases change by count.
-enum class ShiftBarrier {
-    none,           ///< unsynchronised
-    centralised,    ///< as in BarrierKind; participants are the readout units, master is unit 0
-    tournament,     ///<
-    dissemination,  ///<
-    external,       ///< outside of the units: in the network's hardware, or an ideal one
-};
-
-struct ShiftUnitConfig {
+struct ShiftUnitConfig : ShiftRules {
     ReadoutIndex self = 0;
-    PhaseChange change = PhaseChange::by_count;
-    std::uint32_t meps_per_phase = 1;                 ///< by count
-    ShiftBarrier barrier = ShiftBarrier::tournament;  ///< by count
-    std::uint32_t phases_per_barrier = 1;             ///< by count
-    /// By count: phases whose writes may be under way at once; between barriers only.
-    std::uint32_t phases_under_way = 1;
-    /// By count: a dummy's phase that no barrier follows lasts as long as the last one in which the
-    /// unit sent, so that it stays in step; else it is over at once.
-    bool keeps_dummies = true;
-    base::Time window = base::milliseconds(1);  ///< by time: of a phase, the grace period included
-    base::Time grace = base::Time::zero();      ///< by time: at the end, no write is under way
     std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
     PushReadoutConfig readout = {};
 };

@@ -103,9 +103,10 @@ class Scene {
 };
 
 ShiftUnitConfig by_count(ReadoutIndex self, std::uint32_t nodes, ShiftBarrier barrier) {
-    return {.self = self,
-            .barrier = barrier,
-            .readout = {.builders = nodes, .buffered_mfps = 8, .announced_meps = 4}};
+    return {{.barrier = barrier},
+            self,
+            0,
+            {.builders = nodes, .buffered_mfps = 8, .announced_meps = 4}};
 }
 
 TEST(ShiftUnit, GoesFromPhaseToPhaseBehindABarrier) {
@@ -252,15 +253,16 @@ TEST(ShiftUnit, SpendsADummysPhaseInTheBarrier) {
 
 TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     // Windows of 100 ns, the last 25 of which are grace; 10 B take 10 ns at 8 Gb/s.
-    ShiftUnitConfig config{.self = 0,
-                           .change = PhaseChange::by_time,
-                           .window = base::nanoseconds(100),
-                           .grace = base::nanoseconds(25),
-                           .readout = {.builders = 2,
-                                       .buffered_mfps = 40,
-                                       .largest_mfp = 10,
-                                       .announced_meps = 20,
-                                       .write_rate = base::gigabits_per_second(8)}};
+    ShiftUnitConfig config{{.change = PhaseChange::by_time,
+                            .window = base::nanoseconds(100),
+                            .grace = base::nanoseconds(25)},
+                           0,
+                           0,
+                           {.builders = 2,
+                            .buffered_mfps = 40,
+                            .largest_mfp = 10,
+                            .announced_meps = 20,
+                            .write_rate = base::gigabits_per_second(8)}};
     Scene scene(config, *LinearShift::folded(2));
     scene.granted(0, 40);
     EXPECT_EQ(scene.start(base::nanoseconds(1'000)), Outputs{"timer 1000"});
@@ -304,9 +306,10 @@ TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
 }
 
 TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
-    Scene scene({.change = PhaseChange::by_time,
-                 .window = base::nanoseconds(100),
-                 .readout = {.buffered_mfps = 4, .largest_mfp = 20}},
+    Scene scene({{.change = PhaseChange::by_time, .window = base::nanoseconds(100)},
+                 0,
+                 0,
+                 {.buffered_mfps = 4, .largest_mfp = 20}},
                 *LinearShift::folded(1));
     scene.start();
     EXPECT_EQ(scene.close(), Outputs{});

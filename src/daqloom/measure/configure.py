@@ -9,6 +9,7 @@ from daqloom.enumerations import named
 from daqloom.measure.interface import own_address
 from daqloom.measure.node import RunInfo
 from daqloom.measure.places import places
+from daqloom.rules import set_daqpipe_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -54,19 +55,10 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.transport, config.waiting = measure.transport, named(_engine.Waiting, measure.waiting)
     config.congestion_control = measure.congestion
     config.protocol = named(_engine.Protocol, building.protocol)
-    config.change = named(_engine.PhaseChange, building.change)
-    config.barrier = named(_engine.ShiftBarrier, building.barrier)
-    config.meps_per_phase = building.meps_per_phase
-    config.phases_per_barrier = building.phases_per_barrier
-    config.phases_under_way = building.phases_under_way
-    config.keeps_dummies = building.dummy_phases == "kept"
-    config.window_s, config.grace_s = building.window, building.grace
+    set_shift_rules(config, building)
+    set_daqpipe_rules(config, building)
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"
-    config.is_push = building.mode == "push"
-    config.credits = building.credits
-    config.parallel_sends = building.parallel_sends
-    config.slot_s = building.slot
     config.streams, config.packing = where.streams, scenario.event.packing
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes

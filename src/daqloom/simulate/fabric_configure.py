@@ -9,6 +9,7 @@ import numpy as np
 
 from daqloom import _engine
 from daqloom.enumerations import named
+from daqloom.rules import set_daqpipe_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.transport import BLOCK_BYTES
@@ -29,20 +30,12 @@ if TYPE_CHECKING:
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
     """Return the configuration of the simulated event builder; attributes have units in their
     names."""
-    building = scenario.building
     config = _engine.ShiftConfig()
     _set_cluster(config, scenario, system, seed)
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
-    config.change = named(_engine.PhaseChange, building.change)
-    config.barrier = named(_engine.ShiftBarrier, building.barrier)
-    config.meps_per_phase = building.meps_per_phase
-    config.phases_per_barrier = building.phases_per_barrier
-    config.phases_under_way = building.phases_under_way
-    config.keeps_dummies = building.dummy_phases == "kept"
-    config.window_s = building.window
-    config.grace_s = building.grace
-    set_delay(config.phase_jitter, building.jitter)
+    set_shift_rules(config, scenario.building)
+    set_delay(config.phase_jitter, scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
@@ -57,15 +50,12 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
     """Return the configuration of a simulated DAQPIPE, where a readout unit's streams are one
     fragment."""
-    building, streams = scenario.building, scenario.readout.streams
+    streams = scenario.readout.streams
     config = _engine.DaqpipeConfig()
     _set_cluster(config, scenario, system, seed)
     config.readouts = hosts_of(system.readouts)
     config.builders = hosts_of(system.builders)
-    config.is_push = building.mode == "push"
-    config.credits = building.credits
-    config.parallel_sends = building.parallel_sends
-    config.slot_s = building.slot
+    set_daqpipe_rules(config, scenario.building)
     sizes = system.mfp_bytes
     config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"

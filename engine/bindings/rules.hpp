@@ -1,0 +1,33 @@
+// The rules of a building protocol, as attributes of every configuration that has them: simulated
+// and live. Times in seconds (`_s`).
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings/attributes.hpp"
+#include "protocol/daqpipe_rules.hpp"
+#include "protocol/shift_rules.hpp"
+
+namespace daqloom::bindings {
+
+template <class Config, class... Base>
+void shift_rules(nanobind::class_<Config, Base...>& cls) {
+    cls.def_rw("change", &Config::change)
+        .def_rw("barrier", &Config::barrier)
+        .def_rw("meps_per_phase", &Config::meps_per_phase)
+        .def_rw("phases_per_barrier", &Config::phases_per_barrier)
+        .def_rw("phases_under_way", &Config::phases_under_way)
+        .def_rw("keeps_dummies", &Config::keeps_dummies);
+    seconds(cls, "window_s", &Config::window);
+    seconds(cls, "grace_s", &Config::grace);
+}
+
+template <class Config, class... Base>
+void daqpipe_rules(nanobind::class_<Config, Base...>& cls) {
+    cls.def_rw("is_push", &Config::is_push)
+        .def_rw("credits", &Config::credits)
+        .def_rw("parallel_sends", &Config::parallel_sends);
+    seconds(cls, "slot_s", &Config::slot);
+}
+
+}  // namespace daqloom::bindings
