@@ -38,7 +38,7 @@ constexpr base::Bytes control_bytes(std::uint32_t pieces) {
     return static_cast<base::Bytes>(sizeof(Control) + sizeof(Descriptor) * pieces);
 }
 
-/// Counts that wrap around.
+/// Arithmetic on counts that wrap around.
 constexpr bool is_before(std::uint64_t count, std::uint64_t other) {
     return static_cast<std::int64_t>(count - other) < 0;
 }
@@ -78,7 +78,7 @@ struct Buffer::Parts {
     [[nodiscard]] base::Bytes bytes() const {
         return static_cast<base::Bytes>(area.bytes().size());
     }
-    /// None: it is not all in the area.
+    /// None: a part of it is outside the area.
     [[nodiscard]] std::optional<Piece> piece(std::uint64_t number) const {
         const Descriptor& there = descriptor(number);
         const base::Bytes at = there.offset.load(std::memory_order_relaxed);
@@ -208,7 +208,7 @@ BufferWriter::BufferWriter(Buffer& buffer)
       committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
     buffer_->control().closed.store(0, std::memory_order_relaxed);
     want(0);
-    // The writer before may have died between its commit and its ring.
+    // The previous writer may have died between its commit and its ring.
     buffer_->reader_bell->ring();
 }
 
@@ -249,7 +249,7 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
 std::uint64_t BufferWriter::committed() const { return committed_; }
 
 std::uint64_t BufferWriter::acknowledged() const {
-    // A reader that acknowledges what is not there has acknowledged nothing: the buffer is full.
+    // An acknowledgement of pieces that were never committed is ignored: the buffer is full.
     const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_seq_cst);
     return committed_ - count <= buffer_->pieces ? count : committed_ - buffer_->pieces;
 }
@@ -273,7 +273,7 @@ BufferReader::BufferReader(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
       acknowledged_(buffer_->control().acknowledged.load(std::memory_order_acquire)),
       read_(acknowledged_) {
-    // The reader before may have died between its acknowledgement and its ring.
+    // The previous reader may have died between its acknowledgement and its ring.
     buffer_->writer_bell->ring();
 }
 
@@ -293,8 +293,8 @@ bool BufferReader::acknowledge() {
     if (acknowledged_ == read_) {
         return false;
     }
-    // Against the writer's store of `wanted` and load of `acknowledged`: one of the two sees the
-    // other's.
+    // Pairs with the writer's store of `wanted` and load of `acknowledged`: at least one side sees
+    // the other's store.
     Control& control = buffer_->control();
     control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
     if (!is_before(acknowledged_, control.wanted.load(std::memory_order_seq_cst))) {
@@ -310,7 +310,7 @@ bool BufferReader::has_next() const {
 std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
 
 bool BufferReader::is_at_end() const {
-    // In this order: what was committed before the end is seen with it.
+    // In this order: whoever sees the end sees all commits before it.
     return buffer_->control().closed.load(std::memory_order_acquire) != 0 &&
            buffer_->control().committed.load(std::memory_order_acquire) == read_;
 }

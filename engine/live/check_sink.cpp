@@ -35,7 +35,7 @@ class Check final : public MepConsumer {
     }
 
   private:
-    /// Whether it has the number that its builder says, and the events that belong to it.
+    /// Whether number and first event are those that the builder gave with the descriptor.
     [[nodiscard]] bool is_mep(std::uint64_t mep, std::span<const std::uint8_t> bytes) const {
         const auto view = protocol::MepView::decode(bytes);
         return view && view->header().mep == protocol::MepId{mep} &&

@@ -87,7 +87,7 @@ void fence_copies() { _mm_sfence(); }
 
 std::span<const StreamingCopy> streaming_copies() { return {}; }
 
-void fence_copies() {}  // ordinary stores only: whoever publishes them orders them
+void fence_copies() {}  // ordinary stores only, ordered by whoever publishes them
 
 #endif
 

@@ -22,7 +22,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// Of what the memory holds: from the names of all counters and histograms in their order (FNV-1a).
+/// Hash (FNV-1a) of the names of all counters and histograms in their order.
 std::uint64_t layout() {
     std::uint64_t hash = 0xcbf29ce484222325;
     const auto add = [&](const char* name, auto) {
@@ -111,7 +111,7 @@ base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std:
     if (!listener) {
         return tl::unexpected(listener.error());
     }
-    // Opened anew: who gets this descriptor cannot write through it.
+    // Reopened read-only: the receiver of this descriptor cannot write.
     OwnedFd readable(
         ::open(fmt::format("/proc/self/fd/{}", page.fd()).c_str(), O_RDONLY | O_CLOEXEC));
     OwnedFd stop(::eventfd(0, EFD_CLOEXEC));

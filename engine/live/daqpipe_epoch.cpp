@@ -2,7 +2,7 @@
 // readout unit 0 the event manager too.
 //
 // What the protocol calls an event is a multi-event packet: the MFPs with one number of all readout
-// units. The event manager knows of it when its own readout unit has its MFP.
+// units. The event manager learns of it when its own readout unit has its MFP.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ using Kind = UnitMessage::Kind;
 /// Bytes of a place that are zero if the MFP written there is empty: no MFP begins like this.
 constexpr std::size_t kMark = 8;
 constexpr Bytes kUnusable = -1;
-/// While an epoch is being closed, for MFPs that were asked for and have not come.
+/// Wait, while an epoch closes, for MFPs that were requested and have not arrived.
 constexpr Time kPatience = base::seconds(1);
 
 std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
@@ -212,8 +212,8 @@ base::expected<void> DaqpipeEpoch::make_readout() {
         return tl::unexpected(made.error());
     }
     readout_.emplace(std::move(*made));
-    // Events that are collected at a time, of which the oldest may be the last to be done; as many
-    // more, so that the next ones are there.
+    // Events collected at a time, of which the oldest may complete last, and as many again for
+    // the next ones.
     const std::uint32_t collected = builders() * config().credits;
     stream_.emplace(parts_.streams[0], parts_.first_mep, 2 * collected, counters_);
     book_.emplace(2 * collected, collected);
@@ -240,7 +240,7 @@ base::expected<void> DaqpipeEpoch::make_builder() {
     return {};
 }
 
-// ---- what is to be done -------------------------------------------------------------------------
+// ---- work ---------------------------------------------------------------------------------------
 
 bool DaqpipeEpoch::step(Time now) {
     bool did = post_.retry();
@@ -277,7 +277,7 @@ Time DaqpipeEpoch::next_timer() const {
     return std::min(give_up_at_, clock_ ? clock_->begin_of(next_slot_) : Time::never());
 }
 
-/// Late by whole slots, it goes on with the present one.
+/// If late by whole slots, it continues with the current one.
 bool DaqpipeEpoch::keep_slots(Time now) {
     const std::uint64_t slot = clock_->slot_at(now);
     if (slot < next_slot_) {
@@ -312,7 +312,7 @@ bool DaqpipeEpoch::feed() {
     return did;
 }
 
-/// What the source has not delivered by now is absent.
+/// MFPs that the source has not delivered by now count as absent.
 bool DaqpipeEpoch::give_up_waiting(Time now) {
     if (now < give_up_at_) {
         return false;
@@ -332,7 +332,7 @@ void DaqpipeEpoch::serve(std::uint64_t number, const RequestBook::Request& reque
                          static_cast<Bytes>(mfp(number).size()), out);
 }
 
-/// No bytes: there is none, or it is larger than any place.
+/// Empty: there is no such MFP, or it is larger than any place.
 std::span<const std::byte> DaqpipeEpoch::mfp(std::uint64_t number) const {
     if (number >= stream_->taken()) {
         return {};
@@ -359,7 +359,7 @@ bool DaqpipeEpoch::waits_for_its_own() const {
     return cause_of_waiting() == &counters_.waiting_for_source || waits_for_consumer;
 }
 
-// ---- what others tell ---------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 void DaqpipeEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     const auto message = message_of(from, bytes);
@@ -429,12 +429,12 @@ void DaqpipeEpoch::on_write_done(std::uint64_t context) {
 
 // ---- MEPs ---------------------------------------------------------------------------------------
 
-/// So that what an earlier event has left there is not taken for its MFP.
+/// Clears what an earlier event left there, so that it is not mistaken for its MFP.
 void DaqpipeEpoch::clear_place(std::uint32_t slot, SourceIndex source) {
     std::memset(place(slot, source).data(), 0, kMark);
 }
 
-/// As the MFP there has it: another unit's word. `kUnusable`: there is something else.
+/// From the MFP's header, which another unit wrote. `kUnusable`: it is no valid MFP.
 Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, SourceIndex source) {
     const auto front = place(slot, source);
     const auto mark = front.first(kMark);

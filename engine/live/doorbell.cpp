@@ -54,12 +54,14 @@ base::expected<Doorbell> Doorbell::attach(OwnedFd page, OwnedFd event) {
 }
 
 void Doorbell::ring() const {
-    // Against the owner's store of `sleeper` and load of `rings`: one of the two sees the other's.
+    // Pairs with the owner's store of `sleeper` and load of `rings`: at least one side sees the
+    // other's store.
     page().rings.fetch_add(1, std::memory_order_seq_cst);
     if (page().sleeper.load(std::memory_order_seq_cst) == kAwake) {
         return;
     }
-    // Who is woken takes a while to say so: only the first of many rings is a system call.
+    // A woken thread takes a while to mark itself awake: only the first of many rings makes a
+    // system call.
     const std::uint32_t sleeper = page().sleeper.exchange(kAwake, std::memory_order_seq_cst);
     if (sleeper == kOnFutex) {
         ::syscall(SYS_futex, &page().rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -78,7 +80,7 @@ void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) co
     page().sleeper.store(kOnFutex, std::memory_order_seq_cst);
     const std::uint32_t rings = page().rings.load(std::memory_order_seq_cst);
     if (!was_rung() && is_quiet()) {
-        // FUTEX_WAIT_BITSET takes an instant of CLOCK_MONOTONIC, FUTEX_WAIT a duration.
+        // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, FUTEX_WAIT a duration.
         const timespec deadline = as_timespec(until);
         ::syscall(SYS_futex, &page().rings, FUTEX_WAIT_BITSET, rings,
                   until == base::Time::never() ? nullptr : &deadline, nullptr,
@@ -88,18 +90,21 @@ void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) co
     page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
 }
 
-void Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const {
+bool Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const {
+    bool is_woken = true;
     page().sleeper.store(kInPoll, std::memory_order_seq_cst);
-    // Who rang before that store wrote no event: was_rung sees it.
+    // A ring before that store wrote no event: was_rung sees it.
     if (!was_rung() && is_quiet()) {
         pollfd watched[] = {{event_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
         const timespec left = as_timespec(until == base::Time::never() ? until : until - now());
-        ::ppoll(watched, fd < 0 ? 1 : 2, until == base::Time::never() ? nullptr : &left, nullptr);
+        is_woken = ::ppoll(watched, fd < 0 ? 1 : 2, until == base::Time::never() ? nullptr : &left,
+                           nullptr) != 0;
     }
     page().sleeper.store(kAwake, std::memory_order_relaxed);
     std::uint64_t rings = 0;
     [[maybe_unused]] const auto read = ::read(event_.get(), &rings, sizeof rings);
     page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
+    return is_woken;
 }
 
 }  // namespace daqloom::live

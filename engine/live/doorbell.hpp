@@ -30,8 +30,9 @@ class Doorbell {
     /// is work, or if the bell has rung since the end of the last sleep. The owner therefore misses
     /// nothing that it checks between two sleeps.
     void sleep(base::Time until, const std::function<bool()>& is_quiet) const;
-    /// Owner: the same, and until `fd` can be read. `fd` below 0: none.
-    void sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const;
+    /// Owner: the same, and until `fd` can be read. `fd` below 0: none. False: nothing woke it, it
+    /// slept until then.
+    bool sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const;
 
     /// Owner: the bell has rung since the end of the last sleep.
     [[nodiscard]] bool was_rung() const;

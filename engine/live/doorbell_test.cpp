@@ -38,7 +38,11 @@ bool has_event(const Doorbell& bell) {
 enum class Way { futex, poll };
 
 void sleep(const Doorbell& bell, Way way, base::Time until, const std::function<bool()>& quiet) {
-    way == Way::futex ? bell.sleep(until, quiet) : bell.sleep_with(-1, until, quiet);
+    if (way == Way::futex) {
+        bell.sleep(until, quiet);
+    } else {
+        bell.sleep_with(-1, until, quiet);
+    }
 }
 
 /// What two sides take turns in: each waits for the other's count, then counts on.
@@ -140,7 +144,18 @@ TEST(Doorbell, MakesNoEventWhileItsOwnerIsAwake) {
 TEST(Doorbell, WakesItsOwnerForAnotherDescriptor) {
     const Doorbell mine = bell();
     const OwnedFd other(::eventfd(1, EFD_CLOEXEC));
-    mine.sleep_with(other.get(), base::Time::never(), [] { return true; });
+    EXPECT_TRUE(mine.sleep_with(other.get(), base::Time::never(), [] { return true; }));
+}
+
+TEST(Doorbell, SaysWhatEndedItsOwnersSleep) {
+    const Doorbell mine = bell();
+    const OwnedFd quiet(::eventfd(0, EFD_CLOEXEC));
+    const OwnedFd ready(::eventfd(1, EFD_CLOEXEC));
+    const base::Time past = now() - base::seconds(1);  // as late as somebody may be woken
+    EXPECT_FALSE(mine.sleep_with(quiet.get(), past, [] { return true; }));
+    EXPECT_TRUE(mine.sleep_with(ready.get(), past, [] { return true; }));
+    mine.ring();
+    EXPECT_TRUE(mine.sleep_with(quiet.get(), past, [] { return true; }));
 }
 
 TEST(Doorbell, IsNotAttachedToATooSmallOrForeignPage) {

@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint32_t kStreamPieces = 1U << 14;
 constexpr std::uint32_t kOutputPieces = 1U << 14;
 
-/// Of files that take no more; told of even if there was none.
+/// Errors of a full disk or file; counted by name even while they are zero.
 constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
 std::string served_name(const NodeConfig& config, const std::string& what) {
@@ -220,8 +220,8 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     return {};
 }
 
-/// A consumer of ours is through with all of it when this returns; another process keeps the memory
-/// for as long as it likes.
+/// The unit's own sink has processed everything when this returns; a user's consumer keeps the
+/// memory mapped for as long as it likes.
 void Ends::Parts::end_output() {
     if (output) {
         BufferWriter(*output).close();

@@ -10,10 +10,10 @@ namespace daqloom::live {
 
 namespace {
 
-/// So that a data thread with nothing to do still shows that it lives.
+/// An idle data thread still counts beats.
 constexpr base::Time kLongestSleep = base::milliseconds(100);
 
-/// Of one epoch, as its data thread sees it.
+/// The data thread's loop of one epoch.
 class Loop {
   public:
     Loop(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease, Halt& halt)
@@ -59,7 +59,7 @@ class Loop {
         }
     }
 
-    /// What has changed that the control waits for.
+    /// Publishes changes for which the control thread waits.
     void tell() {
         bool has_news = epoch_.suspects().size() != told_.suspects.size();
         if (requests_ > 0 && !told_.is_drained && epoch_.is_drained()) {
@@ -81,7 +81,7 @@ class Loop {
         const base::Time from = now();
         transport_.wait(std::min(epoch_.next_timer(), from + kLongestSleep));
         const base::Time woken = now();
-        keep_lease(woken);  // before anything is answered that came while it slept, or stood still
+        keep_lease(woken);  // before answering what arrived while it slept or was stopped
         epoch_.on_slept(woken - from);
     }
 

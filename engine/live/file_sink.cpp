@@ -90,7 +90,7 @@ class FileSeries {
     /// MEPs of files that could not be finished.
     std::vector<Held> take_lost() { return std::exchange(lost_, {}); }
 
-    /// These MEPs are lost, whatever becomes of the file.
+    /// These MEPs are already counted as lost.
     void forget(const std::unordered_set<std::uint64_t>& meps) {
         std::erase_if(held_, [&](const Held& held) { return meps.contains(held.mep); });
     }
@@ -105,7 +105,7 @@ class FileSeries {
         if (now() < not_before_) {
             return false;
         }
-        // The name of a file that a process left unfinished is not used again.
+        // The name of an unfinished file is not used again.
         std::error_code ignored;
         std::string path;
         do {
@@ -180,7 +180,7 @@ class WriteFiles final : public MepConsumer {
         }
         return is_written;
     }
-    /// Whole MEPs have one series.
+    /// In the format `mep` there is one series for all sources.
     FileSeries& series_of(std::uint16_t source) {
         const auto found = series_.find(source);
         if (found != series_.end()) {

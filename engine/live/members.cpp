@@ -41,7 +41,7 @@ Roles roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> m
     return roles;
 }
 
-/// A slot that never had a unit is a dummy for good.
+/// A slot without a unit in the whole run stays a dummy.
 std::vector<LinearShift::Member> slots_of(const NodeConfig& config,
                                           std::span<const UnitIndex> members) {
     std::vector<LinearShift::Member> slots;

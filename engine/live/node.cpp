@@ -30,7 +30,7 @@ namespace daqloom::live {
 namespace {
 
 constexpr UnitIndex kMostUnits = 65'536;
-/// For the consumer, once the epoch has drained; after that, the next one gets another buffer.
+/// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
 constexpr base::Time kPatience = base::seconds(1);
 
 UnitIndex units_of(const NodeConfig& config) {
@@ -48,8 +48,8 @@ std::uint32_t taken(const std::vector<UnitIndex>& slots) {
                                       static_cast<std::size_t>(std::ranges::count(slots, nobody)));
 }
 
-/// A round of all builder units has to be in a stream's buffer before it can be written, and a MEP
-/// in a builder's. MFPs as large as on average; with headers, and each fragment padded.
+/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
+/// with MFPs of average size, headers and padding included.
 base::expected<void> check_shift(const NodeConfig& config) {
     const base::Bytes padding = base::Bytes{1} << config.align;
     base::Bytes largest = 0;
@@ -124,7 +124,7 @@ base::expected<void> Node::check(const NodeConfig& config) {
 
 namespace {
 
-/// The data flow of one epoch; what it uses outlives it.
+/// The data flow of one epoch; all that it refers to outlives it.
 struct Flow {
     ~Flow() {
         if (thread.joinable()) {
@@ -166,15 +166,15 @@ struct Node::Parts {
     Ends ends{counters};
     std::uint32_t epoch = 0;
     std::optional<Members> members;
-    /// A member of the epoch may still write to the output buffer, as it did not drain with it, or
-    /// its consumer is not through with it: the next epoch has another one.
+    /// The next epoch needs a new output buffer: a member that did not drain may still write to
+    /// this one, or its consumer has not processed everything.
     bool is_output_spoilt = false;
-    mutable std::mutex mutex;   ///< of what follows, at which other threads look
+    mutable std::mutex mutex;   ///< of the members below, which other threads read
     TransportCounters earlier;  ///< of all epochs before this one
     std::unique_ptr<Flow> flow;
 };
 
-/// Number of the unit's place among those that are taken; nobody: it has none.
+/// The unit's number among the slots that are taken; nobody: it has no slot.
 std::uint32_t Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
     std::uint32_t place = 0;
     for (const UnitIndex unit : slots) {
@@ -202,8 +202,8 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     if (auto made = parts->make_ends(); !made) {
         return tl::unexpected(made.error());
     }
-    // Where another process has the name, nobody sees these counters, and the unit is none the
-    // worse.
+    // If another process has the name, these counters cannot be read from outside; the unit works
+    // all the same.
     if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
         parts->server = std::move(*server);
     }
@@ -256,7 +256,7 @@ TransportConfig Node::Parts::transport_config() {
 }
 
 /// Phases by time: rounds of all phases follow each other since 1970, so that units agree on the
-/// phase, though not on the first round, without a word. As far as their clocks agree.
+/// phase, though not on the first round, without messages, as far as their clocks agree.
 base::Time Node::Parts::next_round() const {
     timespec real{};
     ::clock_gettime(CLOCK_REALTIME, &real);
@@ -345,12 +345,12 @@ Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
     node.flow->halt.close(lost);
     node.doorbell.ring();
     Halt::State state = node.flow->halt.wait(false, now() + timeout / 2);
-    if (!state.is_drained) {  // a consumer may be stuck: from now on, nothing waits for its room
+    if (!state.is_drained) {  // a consumer may be stuck: from now on, nothing waits for it
         node.flow->halt.close({});
         node.doorbell.ring();
         state = node.flow->halt.wait(false, until);
     }
-    node.ends.stop_sources();  // not before: a builder unit may have asked for what is to come
+    node.ends.stop_sources();  // not before: a builder unit may have requested later MFPs
     if (state.is_drained) {
         state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
         node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
@@ -368,7 +368,7 @@ void Node::shut() {
 
 void Node::lease(std::uint64_t mep_end, base::Time until) {
     parts_->lease.set(mep_end, until);
-    parts_->doorbell.ring();  // what waits for it goes on
+    parts_->doorbell.ring();  // the data thread may have waited for it
 }
 
 std::vector<UnitIndex> Node::suspects() const {

@@ -19,7 +19,7 @@ using base::Bytes;
 
 constexpr std::size_t read_ahead = std::size_t{1} << 20;
 constexpr Bytes write_behind = Bytes{8} << 20;
-constexpr Bytes largest_packet = Bytes{1} << 33;  // a file without contents may claim any size
+constexpr Bytes largest_packet = Bytes{1} << 33;  // a sparse file may have any size
 
 }  // namespace
 
@@ -28,7 +28,7 @@ tl::unexpected<base::Error> PacketReader::failure(const std::string& message) co
 }
 
 base::expected<PacketReader> PacketReader::open(std::string path, Bytes front, SizeOf size_of) {
-    // Not blocking: a pipe under that name would wait for its writer.
+    // Non-blocking: opening a pipe would wait for its writer.
     OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0) {
@@ -149,7 +149,7 @@ base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
     if (!file) {
         return base::system_failure(fmt::format("cannot write {}: {}", part, std::strerror(errno)));
     }
-    // Where a file system has no locks, nobody can tell that the file is being written.
+    // On a file system without locks nobody can tell that the file is being written.
     [[maybe_unused]] const int locked = ::flock(file.get(), LOCK_EX | LOCK_NB);
     return PacketFileWriter(std::move(path), std::move(file));
 }
@@ -178,7 +178,7 @@ bool PacketFileWriter::append(std::span<const std::uint8_t> packet) {
     }
     ++packets_;
     bytes_ += static_cast<Bytes>(packet.size());
-    if (bytes_ - on_its_way_ >= write_behind) {  // so that little is left to be done by commit
+    if (bytes_ - on_its_way_ >= write_behind) {  // so that little is left for commit
         ::sync_file_range(file_.get(), on_its_way_, bytes_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
         on_its_way_ = bytes_;
     }

@@ -37,7 +37,7 @@ class Part {
         }
         while (!at_ || *at_ < number) {
             const auto mfp = open_->next();
-            if (!mfp || !*mfp) {  // the file is not any more what it was
+            if (!mfp || !*mfp) {  // the file has changed
                 open_.reset();
                 return {};
             }

@@ -63,7 +63,7 @@ class ShiftEpoch final : public UnitEpoch {
     void for_readout_unit(UnitIndex from, const UnitMessage& message);
     void for_builder_unit(UnitIndex from, const UnitMessage& message);
     void enter(std::uint64_t step, ShiftStage stage, Time at);
-    /// Whose builder unit it sends to.
+    /// The unit to whose builder unit it sends in this step.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
@@ -81,7 +81,7 @@ class ShiftEpoch final : public UnitEpoch {
     std::vector<StreamIntake> streams_;
     std::vector<Bytes> offsets_;  ///< of the epoch's sources, in a MEP
 
-    // What the readout unit has asked for and may not be given from within its call.
+    // Requests of the readout unit that must not be answered from within its call.
     bool is_phase_ready_ = false;
     std::vector<std::uint32_t> acknowledged_;  ///< MFPs, per stream
     Time timer_ = Time::never();
@@ -157,7 +157,7 @@ struct ShiftEpoch::BuilderOut {
 
 base::expected<void> ShiftEpoch::make_units() {
     const NodeConfig& config = this->config();
-    // Of this round and of the next, as in the simulated event builder.
+    // MEPs of this round and of the next, as in the simulated event builder.
     const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
     if (self_readout() != nobody) {
         protocol::ShiftUnitConfig unit{{config}, self_readout()};
@@ -165,7 +165,7 @@ base::expected<void> ShiftEpoch::make_units() {
         unit.readout.builders = builders();
         unit.readout.buffered_mfps = buffered;
         unit.readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
-        // What holds MFPs is the stream's buffer, here is only counted.
+        // The stream's buffer limits the MFPs; this is only an upper bound.
         unit.readout.stream_buffer = unit.readout.largest_mfp * (Bytes{buffered} + 2);
         unit.readout.announced_meps = config.meps_per_phase;
         unit.readout.write_rate = config.write_rate;
@@ -308,7 +308,7 @@ bool ShiftEpoch::waits_for_its_own() const {
     return cause_of_waiting() == &counters_.waiting_for_source || waits_for_consumer;
 }
 
-/// While it is the readout unit's turn to send; else none.
+/// None unless the readout unit is in its sending stage.
 Counter* ShiftEpoch::cause_of_waiting() const {
     if (!readout_ || stage_ != ShiftStage::sending) {
         return nullptr;
@@ -364,7 +364,7 @@ UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
     return builder == protocol::LinearShift::nobody ? nobody : members_.builders[builder];
 }
 
-// ---- what others tell ---------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     const auto message = message_of(from, bytes);
@@ -392,7 +392,7 @@ void ShiftEpoch::for_builder_unit(UnitIndex from, const UnitMessage& message) {
     }
 }
 
-/// A builder unit speaks of its own MEPs only, a readout unit of the barrier.
+/// A builder unit may send messages about its own MEPs only, a readout unit barrier messages.
 void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     ReadoutOut out{*this};
     const BuilderIndex builder = members_.builder_of[from];

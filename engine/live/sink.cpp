@@ -33,7 +33,7 @@ void Sink::run(const std::stop_token& stop) {
     BufferReader reader(*buffer_);
     const std::stop_callback wake(stop, [this] { buffer_->reader_bell().ring(); });
     while (true) {
-        // In this order: what was committed before the stop is consumed.
+        // In this order: all that was committed before the stop is consumed.
         const bool is_last = stop.stop_requested();
         const auto mep = reader.next();
         if (mep) {

@@ -12,7 +12,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// With room for less than a quarter of the buffer.
+/// Wait for room of a quarter of the buffer; then less will do.
 constexpr base::Time kPatience = base::milliseconds(10);
 
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
@@ -24,7 +24,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
 void Source::start(std::uint64_t first_mfp) {
     stop();
     at_end_ = false;
-    // Made here: the buffer is open again when this returns.
+    // The writer is made here, so that the buffer is open again when this returns.
     thread_ =
         std::jthread([this, first_mfp, writer = BufferWriter(*buffer_)](
                          const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
@@ -92,8 +92,8 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
     return MfpFeed::Fed::no_room;
 }
 
-/// Woken for a part of the buffer at once; a reader that goes on only when it has more is given
-/// that after a while.
+/// Waits for a part of the buffer at once, to wake less often; after a while for any room, as the
+/// reader may wait for more data.
 void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
                            const std::stop_token& stop) const {
     const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);

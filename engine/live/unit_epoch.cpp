@@ -117,7 +117,7 @@ void UnitEpoch::hand_over(const Built& built) {
         static_cast<std::size_t>(built.place), static_cast<std::size_t>(built.bytes));
     Bytes end = header_bytes();
     bool is_whole = true;
-    for (protocol::MepEntry& entry : table_) {  // what has no bytes lies behind what is before it
+    for (protocol::MepEntry& entry : table_) {  // an empty MFP lies behind the one before it
         entry.offset = entry.bytes == 0 ? end : entry.offset;
         end = entry.offset + entry.bytes;
         is_whole = is_whole && entry.state != MepState::missing;

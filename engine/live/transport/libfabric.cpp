@@ -22,15 +22,16 @@ namespace {
 constexpr std::size_t kCompletionsPerPoll = 32;
 constexpr std::size_t kWritesToSelf = 256;
 constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message + 63) / 64 * 64;
-/// An idle unit whose provider cannot wake it looks that often.
+/// Polling interval of an idle unit whose provider has no descriptor to wait on.
 constexpr base::Time kLook = base::milliseconds(1);
-/// So does one that was woken so often for nothing: with `tcp` of 1.17 a stranger who came and went
-/// (a port scan) wakes a unit for ever. Parts of a long write wake it for nothing as well.
+/// A unit that was woken so often in vain polls as well: with `tcp` of 1.17 a stranger that
+/// connected and left (a port scan) wakes a unit for ever. Parts of a long write wake it in vain as
+/// well.
 constexpr int kMostInVain = 1000;
-/// Who did not take our greeting is greeted again after that.
+/// Interval of greetings to a unit that has not accepted one.
 constexpr base::Time kGreetAgain = base::milliseconds(2);
 
-/// What was asked of the provider and has not come back; each is used again and again.
+/// An operation under way at the provider; reused when it has completed.
 struct Operation {
     enum class Kind : std::uint8_t { receive, send, write };
 
@@ -57,7 +58,7 @@ struct Remote {
     ofi::Destination where;
 };
 
-/// What happens while a unit still connects, for its first poll.
+/// Events that arrive while a unit still connects, kept for its first poll.
 class Earlier final : public TransportEvents {
   public:
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override {
@@ -106,7 +107,7 @@ class Libfabric final : public Transport {
           to_self_(config.self, config.arena, kWritesToSelf),
           polling_(config.polling) {}
 
-    /// Once, before all else.
+    /// Once, before any other call.
     base::expected<void> prepare();
 
     [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
@@ -160,7 +161,7 @@ class Libfabric final : public Transport {
     std::vector<Operation*> waiting_writes_;
     std::vector<Operation*> unposted_receives_;
     std::vector<UnitIndex> greetings_;  ///< units that are owed a hello or an answer
-    std::vector<UnitIndex> lost_;       ///< and nobody has been told
+    std::vector<UnitIndex> lost_;       ///< not yet reported
     ToSelf to_self_;
     Earlier earlier_;
     base::Time busy_at_;
@@ -202,8 +203,8 @@ base::expected<void> Libfabric::prepare() {
     return {};
 }
 
-/// All that will ever be under way. Each unit has a share of it: one that is stuck holds up nobody
-/// else.
+/// Makes all operations. Each unit has a share of them, so that a stuck one does not block the
+/// others.
 void Libfabric::make_operations() {
     const std::size_t at_once = endpoint_.info().tx_attr->size;
     const auto others = std::max<std::size_t>(config_.units, 2) - 1;
@@ -239,7 +240,7 @@ void Libfabric::make_operations() {
 
 // ---- connecting
 
-/// False: its address makes no sense.
+/// False: its address is invalid.
 bool Libfabric::add(const Transport::Peer& peer) {
     if (peer.unit >= config_.units) {
         return false;
@@ -406,8 +407,8 @@ bool Libfabric::post_write(const Write& write) {
     return true;
 }
 
-/// Gives the provider what it takes now. The last part brings the immediate: it is given when the
-/// others are done. Its own completion need not say more than that the source is free again.
+/// Gives the provider as many parts as it takes now. The last part carries the immediate and is
+/// given when the others are done; its own completion only means that the source is free again.
 void Libfabric::advance(Operation& operation) {
     const Write& write = operation.write;
     const Remote& peer = peers_[operation.peer];
@@ -480,7 +481,7 @@ void Libfabric::receive_again(Operation& operation) {
     }
 }
 
-// ---- what comes
+// ---- completions
 
 bool Libfabric::poll(TransportEvents& events) {
     bool happened = earlier_.replay(events);
@@ -507,7 +508,7 @@ bool Libfabric::work(TransportEvents& events) {
     return read_completions(events) || moved;
 }
 
-/// What the provider did not take earlier.
+/// Retries what the provider did not take earlier.
 bool Libfabric::catch_up() {
     bool moved = false;
     if (!unposted_receives_.empty()) {
@@ -597,7 +598,7 @@ void Libfabric::on_received(Operation& operation, std::size_t length, TransportE
             if (peer.state == Remote::State::lost) {
                 break;
             }
-            // One that calls itself the same, but is not the one whose address we were given.
+            // It has a member's number, and another address than we were given.
             if (peer.state == Remote::State::absent ||
                 opened.incarnation != peer.where.incarnation) {
                 ++counters_.refused_strangers;
@@ -631,7 +632,8 @@ void Libfabric::on_sent(Operation& operation) {
     release(operation);
 }
 
-/// Both ways have been used: whoever leaves `connect` owes nothing to those who are still in it.
+/// Both directions have been used: a unit that leaves `connect` owes no answer to those still in
+/// it.
 void Libfabric::settle(Remote& peer) {
     if (peer.state == Remote::State::greeting && peer.has_answered && peer.has_our_answer) {
         peer.state = Remote::State::connected;
@@ -648,7 +650,7 @@ bool Libfabric::end_part(Operation& operation) {
     return peers_[operation.peer].state != Remote::State::lost;
 }
 
-/// Where the provider says whose operation failed, that unit is lost.
+/// If the provider tells whose operation failed, that unit is lost.
 bool Libfabric::read_error() {
     fi_cq_err_entry error{};
     if (::fi_cq_readerr(endpoint_.queue().cq.get(), &error, 0) != 1) {
@@ -706,7 +708,7 @@ void Libfabric::wait(base::Time until) {
     }
     if (config_.waiting == Waiting::adaptive && now() - busy_at_ < polling_.length()) {
         is_polling_ = true;
-        return;  // whoever calls us polls a little: we are not all that he looks at
+        return;  // the caller polls for a while, and has other inputs to look at
     }
     is_polling_ = false;
     polling_.on_slept();
@@ -720,11 +722,11 @@ void Libfabric::sleep(base::Time until) {
         config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
         return;
     }
-    config_.doorbell->sleep_with(queue.fd, until, [&queue] {
+    const bool is_woken = config_.doorbell->sleep_with(queue.fd, until, [&queue] {
         fid* watched = &queue.cq->fid;
         return ::fi_trywait(queue.fabric.get(), &watched, 1) == FI_SUCCESS;
     });
-    in_vain_ = now() < until ? in_vain_ + 1 : 0;
+    in_vain_ = is_woken ? in_vain_ + 1 : 0;  // not by the clock: it may have waited for a processor
 }
 
 }  // namespace

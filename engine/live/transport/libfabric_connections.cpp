@@ -29,7 +29,7 @@ bool is_connection(int fd) {
            (address.ss_family == AF_INET || address.ss_family == AF_INET6);
 }
 
-/// What `epoll` waits for, as the kernel tells: lines "tfd: NUMBER events: …".
+/// Descriptors that `epoll` watches, from the kernel's lines "tfd: NUMBER events: …".
 std::vector<int> watched_by(int epoll) {
     std::vector<int> watched;
     std::ifstream lines(fmt::format("/proc/self/fdinfo/{}", epoll));

@@ -93,7 +93,7 @@ base::expected<Endpoint> Endpoint::open(const LibfabricConfig& config, std::size
 Endpoint::~Endpoint() {
     exposed_.reset();
     if (endpoint_ && !hang_up(queue_)) {
-        static_cast<void>(endpoint_.release());  // left open, and never looked at again
+        static_cast<void>(endpoint_.release());  // left open and not used again
     }
     if (info_ && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
         used_.clear();

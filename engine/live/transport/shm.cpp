@@ -19,12 +19,12 @@ namespace {
 
 enum Kind : std::uint32_t { kMessage = 1, kWritten = 2 };
 
-/// What one poll does at most, so that messages wait for copies some ten microseconds at most.
+/// Most that one poll copies, so that messages wait for copies some ten microseconds at most.
 constexpr int kRecordsPerUnit = 64;
 constexpr base::Bytes kCopiedPerPoll = 256 << 10;
-constexpr base::Bytes kCostOfWrite = 4096;  ///< of these bytes, whatever its size
+constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to its size
 
-/// How often the sockets are looked at, a system call.
+/// Interval of looking at the sockets, which is a system call.
 constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr base::Time kTimePerLook = base::milliseconds(20);
 
@@ -73,8 +73,8 @@ bool watch(int sockets, int fd, std::uint32_t events, std::uint32_t who) {
 
 }  // namespace
 
-/// One that was met, this one included: to itself a unit is a peer whose ring, doorbell and arena
-/// are its own.
+/// A connected unit, this one included: to itself a unit is a peer with its own ring, doorbell and
+/// arena.
 struct ShmTransport::Unit {
     UnitIndex index;
     std::optional<ShmPeer> peer;  ///< none: this unit
@@ -86,7 +86,7 @@ struct ShmTransport::Unit {
     std::size_t copied = 0;  ///< bytes of the first of `writes`
     bool starved = false;    ///< something did not fit into `out`
     bool bell_due = false;
-    bool is_gone = false;  ///< its end was seen; what it said before is still read
+    bool is_gone = false;  ///< it has hung up; its earlier messages are still read
     bool is_lost = false;
     bool is_told = false;
 };
@@ -193,7 +193,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     return missing;
 }
 
-/// None: nothing reaches it, and the unit was or will be told so.
+/// None: it cannot be reached, which was or will be reported.
 ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
     Unit* found = unit < by_index_.size() ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;
@@ -376,8 +376,8 @@ bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& e
     return true;
 }
 
-/// Notices peers that are gone. Who connects now comes too late or is a stranger: it is sent away
-/// and counted, one at a time, since nobody waits for it.
+/// Notices peers that are gone. A connection now is too late or a stranger's: it is closed and
+/// counted, one at a time, since nothing waits for it.
 void ShmTransport::look_at_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);

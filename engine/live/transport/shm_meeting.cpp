@@ -22,13 +22,13 @@ constexpr base::Bytes kMostArena = base::Bytes{1} << 40;
 /// Connections that have said nothing yet; the oldest makes room for a new one.
 constexpr std::size_t kMostSilent = 256;
 
-/// Both hello and welcome.
+/// The format of both hello and welcome.
 struct Greeting {
     std::uint64_t magic = kMagic;
     Token token{};
     std::uint32_t epoch = 0;
     UnitIndex unit = 0;
-    std::array<std::byte, 64> address{};  ///< where it can be reached; zeros behind
+    std::array<std::byte, 64> address{};  ///< padded with zeros
 };
 static_assert(std::has_unique_object_representations_v<Greeting>);
 
@@ -167,7 +167,7 @@ void Introduction::accept() {
     silent_.push_back(std::move(*somebody));
 }
 
-/// Waits for whoever is next, and hears him; false: nobody by then.
+/// Waits for the next connection and reads its greeting; false: none by then.
 base::expected<bool> Introduction::hear_next(base::Time until) {
     std::vector<pollfd> watched = {{meeting_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
@@ -255,7 +255,7 @@ base::expected<std::vector<std::optional<ShmPeer>>> meet(const ShmMeeting& meeti
     while (heard && !introduction.is_complete() && now() < until) {
         heard = introduction.hear_next(until);
     }
-    // Who has knocked by now and is not one of us shall be counted.
+    // Strangers that have connected by now are counted.
     for (std::size_t i = 0; i < kMostSilent && heard && *heard; ++i) {
         heard = introduction.hear_next(now());
     }
