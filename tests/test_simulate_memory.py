@@ -17,7 +17,7 @@ LEAST_SHARE, MOST_SHARE = 0.6, 1.6
 GROWTH = """
 import resource, sys
 from daqloom.topology.loaded import load
-from daqloom.simulate import simulate
+from daqloom.simulate.run import simulate
 from daqloom.simulate.fabric import simulate_fabric
 
 def peak():

@@ -103,7 +103,7 @@ def test_what_was_measured_lies_beside_what_was_simulated(study: Study, tmp_path
 def test_the_seed_of_a_measured_point_is_told_and_changes_no_hash(study: Study) -> None:
     seeds = []
 
-    def measured(scenario: object, *, seed: int | None) -> Result:
+    def measured(scenario: object, *, seed: int | None, **_: object) -> Result:
         seeds.append(seed)
         raise KeyboardInterrupt
 

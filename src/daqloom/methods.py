@@ -37,7 +37,7 @@ def simulate(
     timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Simulate packet by packet; see `daqloom.simulate.simulate` for the arguments of racks,
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments of racks,
     `daqloom.simulate.fabric.simulate_fabric` for those of fabrics.
 
     The warnings say where the closed forms contradict a rate, or explain a timeout.
@@ -47,7 +47,7 @@ def simulate(
     check_possible(scenario)
     if scenario.is_rack:
         from daqloom.analyse.resonance import resonating
-        from daqloom.simulate import simulate as simulate_rack
+        from daqloom.simulate.run import simulate as simulate_rack
 
         result = simulate_rack(scenario, seed=seed, pcap=pcap, trace=trace, progress=progress)
         notes = resonating(scenario, result)

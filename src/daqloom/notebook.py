@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 
 def heading(name: str, title: str) -> str:
@@ -26,6 +25,13 @@ def notes(sentences: Iterable[str]) -> list[str]:
 def folded(title: str, text: str) -> str:
     """Return a text that the reader unfolds."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def escape(text: str) -> str:
+    """Return a text without markup."""
+    import html  # slow, and only notebooks need it
+
+    return html.escape(text)
 
 
 def _row(cell: str, texts: Sequence[str]) -> str:

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 class Part(BaseModel):
     """A table of the scenario file: immutable, without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(
+        defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False, strict=True
+    )
 
 
 @dataclass(frozen=True)

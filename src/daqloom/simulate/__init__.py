@@ -1,5 +1,5 @@
 """Packet-level simulation of a scenario."""
 
-from daqloom.simulate.run import SimulationError, simulate
+from daqloom.simulate.errors import SimulationError
 
-__all__ = ["SimulationError", "simulate"]
+__all__ = ["SimulationError"]

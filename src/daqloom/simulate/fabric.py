@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate import latency
+from daqloom.simulate.errors import SimulationError
 from daqloom.simulate.memory import check_memory
-from daqloom.simulate.run import Engine, Ran, SimulationError, check_books, cost, run_engine
+from daqloom.simulate.run import Engine, Ran, check_books, cost, run_engine
 
 if TYPE_CHECKING:
     from daqloom._engine import FabricReport

@@ -14,6 +14,7 @@ from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import TIME
+from daqloom.simulate.errors import SimulationError
 from daqloom.simulate.memory import check_memory
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100
-
-
-class SimulationError(RuntimeError):
-    """A simulation could not be run, or its output not written. The message is one sentence."""
 
 
 def simulate(

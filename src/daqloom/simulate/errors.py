@@ -1,0 +1,5 @@
+"""The error of simulations."""
+
+
+class SimulationError(RuntimeError):
+    """A simulation could not be run, or its output not written. The message is one sentence."""
