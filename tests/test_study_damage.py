@@ -74,6 +74,7 @@ def test_a_command_names_the_file_the_place_and_how_many_are_lost(
     [sentence] = told
     assert sentence.startswith(f"daqloom: {segment} is damaged (at byte {sum(map(len, first))}: ")
     assert f"; {len(HIT)} results are lost" in sentence
+    assert sentence.endswith("delete the file: its other results are computed anew too")
 
 
 @pytest.mark.parametrize("name", ["plan", "run", "compare"])
@@ -103,6 +104,15 @@ def test_the_page_tells_the_damage(tmp_path: Path, segment: Path) -> None:
 def test_python_is_warned(tmp_path: Path, segment: Path) -> None:
     with pytest.warns(UserWarning, match=f"{len(HIT)} results are lost"):
         open_study(tmp_path / "mine.toml", store=tmp_path / "store")
+
+
+def test_without_the_damaged_file_nothing_is_said_and_all_is_computed_anew(
+    tmp_path: Path, segment: Path
+) -> None:
+    segment.unlink()
+    done = command(tmp_path, "run")
+    assert f"{CELLS} runs computed" in done.stdout
+    assert "damage" not in done.stderr + command(tmp_path, "plan").stderr
 
 
 def test_what_is_lost_is_computed_again(tmp_path: Path, segment: Path) -> None:

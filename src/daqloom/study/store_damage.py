@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MOST_TOLD = 3
+_WAY_OUT = "to hear no more of it, delete the file: its other results are computed anew too"
 
 
 @dataclass
@@ -39,6 +40,6 @@ def sentence(path: Path, damages: Sequence[Damage]) -> str:
     lost = sum(each.results_lost or 0 for each in damages)
     least = "at least " if any(each.at_least for each in damages) else ""
     if not lost:
-        return f"{where}; no result is lost"
+        return f"{where}; no result is lost; {_WAY_OUT}"
     results = "1 result is" if lost == 1 else f"{lost} results are"
-    return f"{where}; {least}{results} lost and computed anew where a study needs them"
+    return f"{where}; {least}{results} lost and computed anew where a study needs them; {_WAY_OUT}"
