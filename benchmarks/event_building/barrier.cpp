@@ -4,9 +4,9 @@
 #include <cstring>
 #include <optional>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/make.hpp"
-#include "protocol/barrier.hpp"
+#include "protocol/schedule/barrier.hpp"
 #include "window.hpp"
 
 namespace {

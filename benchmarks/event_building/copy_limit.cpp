@@ -2,8 +2,8 @@
 // processes as asked for, each with an area of its own to read and one to write.
 #include <cstring>
 
-#include "live/copy.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/copy.hpp"
+#include "live/memory/shared_memory.hpp"
 #include "window.hpp"
 
 int main(int argc, char** argv) {

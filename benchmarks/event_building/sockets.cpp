@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "live/copy.hpp"
+#include "live/memory/copy.hpp"
 #include "window.hpp"
 
 namespace {

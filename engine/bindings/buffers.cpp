@@ -16,9 +16,9 @@
 
 #include "bindings/errors.hpp"
 #include "bindings/systems.hpp"
-#include "live/buffer_client.hpp"
-#include "live/buffer_server.hpp"
-#include "live/clock.hpp"
+#include "live/memory/buffer_client.hpp"
+#include "live/memory/buffer_server.hpp"
+#include "live/memory/clock.hpp"
 
 namespace daqloom::bindings {
 

@@ -6,11 +6,11 @@
 #include "infiniband/fabric_config.hpp"
 #include "infiniband/message.hpp"
 #include "infiniband/shift_system.hpp"
-#include "live/post.hpp"
+#include "live/node/post.hpp"
 #include "live/transport/transport.hpp"
-#include "protocol/mep.hpp"
-#include "protocol/mfp.hpp"
-#include "protocol/pattern.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mfp.hpp"
+#include "protocol/data/pattern.hpp"
 
 namespace daqloom::bindings {
 

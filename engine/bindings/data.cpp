@@ -21,12 +21,12 @@
 
 #include "bindings/errors.hpp"
 #include "bindings/systems.hpp"
-#include "live/packet_file.hpp"
-#include "protocol/mep.hpp"
-#include "protocol/mep_check.hpp"
-#include "protocol/mep_layout.hpp"
-#include "protocol/mfp.hpp"
-#include "protocol/mfp_generator.hpp"
+#include "live/ends/packet_file.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mep_check.hpp"
+#include "protocol/data/mep_layout.hpp"
+#include "protocol/data/mfp.hpp"
+#include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::bindings {
 

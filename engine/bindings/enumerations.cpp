@@ -6,8 +6,8 @@
 #include "bindings/systems.hpp"
 #include "ethernet/rack_config.hpp"
 #include "infiniband/fabric_config.hpp"
-#include "live/node_config.hpp"
-#include "protocol/shift_unit.hpp"
+#include "live/node/node_config.hpp"
+#include "protocol/machines/shift_unit.hpp"
 
 namespace daqloom::bindings {
 

@@ -28,10 +28,10 @@
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
-#include "live/clock.hpp"
-#include "live/counter_names.hpp"
-#include "live/counters_page.hpp"
-#include "live/node.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/counter_names.hpp"
+#include "live/node/counters_page.hpp"
+#include "live/node/node.hpp"
 #include "live/transport/make.hpp"
 
 namespace daqloom::bindings {

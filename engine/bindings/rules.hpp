@@ -5,8 +5,8 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/attributes.hpp"
-#include "protocol/daqpipe_rules.hpp"
-#include "protocol/shift_rules.hpp"
+#include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/shift_rules.hpp"
 
 namespace daqloom::bindings {
 

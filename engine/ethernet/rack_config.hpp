@@ -17,9 +17,9 @@
 #include "ethernet/network.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "ethernet/tcp_config.hpp"
-#include "protocol/arrivals.hpp"
-#include "protocol/event_manager.hpp"
-#include "protocol/event_size.hpp"
+#include "protocol/data/event_size.hpp"
+#include "protocol/schedule/arrivals.hpp"
+#include "protocol/schedule/event_manager.hpp"
 
 namespace daqloom::ethernet {
 

@@ -17,10 +17,10 @@
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
 #include "infiniband/on_cluster.hpp"
-#include "protocol/daqpipe.hpp"
-#include "protocol/daqpipe_rules.hpp"
-#include "protocol/event_manager.hpp"
-#include "protocol/mfp_sizes.hpp"
+#include "protocol/data/mfp_sizes.hpp"
+#include "protocol/machines/daqpipe.hpp"
+#include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/event_manager.hpp"
 #include "sim/histogram.hpp"
 
 namespace daqloom::infiniband {

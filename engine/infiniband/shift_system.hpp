@@ -17,11 +17,11 @@
 #include "base/units.hpp"
 #include "infiniband/cluster.hpp"
 #include "infiniband/on_cluster.hpp"
-#include "protocol/mfp_sizes.hpp"
-#include "protocol/push_builder.hpp"
-#include "protocol/shift_unit.hpp"
-#include "protocol/source_cards.hpp"
-#include "protocol/spiky_delay.hpp"
+#include "protocol/data/mfp_sizes.hpp"
+#include "protocol/machines/push_builder.hpp"
+#include "protocol/machines/shift_unit.hpp"
+#include "protocol/schedule/source_cards.hpp"
+#include "protocol/schedule/spiky_delay.hpp"
 
 namespace daqloom::infiniband {
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include <daqloom/live/buffer_client.hpp>
-#include <daqloom/live/clock.hpp>
-#include <daqloom/protocol/mep.hpp>
+#include <daqloom/live/memory/buffer_client.hpp>
+#include <daqloom/live/memory/clock.hpp>
+#include <daqloom/protocol/data/mep.hpp>
 
 using namespace daqloom;
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include <daqloom/live/buffer_client.hpp>
-#include <daqloom/live/clock.hpp>
-#include <daqloom/protocol/mfp.hpp>
+#include <daqloom/live/memory/buffer_client.hpp>
+#include <daqloom/live/memory/clock.hpp>
+#include <daqloom/protocol/data/mfp.hpp>
 
 using namespace daqloom;
 

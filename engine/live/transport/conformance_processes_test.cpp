@@ -9,7 +9,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {

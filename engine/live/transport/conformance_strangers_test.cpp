@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {

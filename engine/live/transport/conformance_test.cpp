@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/random.hpp"
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 
 // The thread sanitizer brings its own operators and does not let us count.
 #if defined(__has_feature)

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "live/doorbell.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/shared_memory.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {

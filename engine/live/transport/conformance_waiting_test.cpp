@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {

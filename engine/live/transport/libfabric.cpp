@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "live/clock.hpp"
-#include "live/polling.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/polling.hpp"
 #include "live/transport/envelope.hpp"
 #include "live/transport/libfabric_connections.hpp"
 #include "live/transport/libfabric_endpoint.hpp"

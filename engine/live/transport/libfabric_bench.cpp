@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/libfabric.hpp"
 
 namespace daqloom::live {

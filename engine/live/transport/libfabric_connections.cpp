@@ -11,8 +11,8 @@
 #include <fstream>
 #include <vector>
 
-#include "live/clock.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/shared_memory.hpp"
 
 namespace daqloom::live::ofi {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/shared_memory.hpp"
 #include "live/transport/libfabric.hpp"
 #include "live/transport/libfabric_objects.hpp"
 

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 #include "live/transport/libfabric_endpoint.hpp"
 #include "live/transport/make.hpp"

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "live/clock.hpp"
-#include "live/copy.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/copy.hpp"
 
 namespace daqloom::live {
 

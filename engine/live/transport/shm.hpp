@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "live/doorbell.hpp"
-#include "live/handover.hpp"
-#include "live/polling.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/handover.hpp"
+#include "live/memory/polling.hpp"
+#include "live/memory/shared_memory.hpp"
 #include "live/transport/message_ring.hpp"
 #include "live/transport/shm_meeting.hpp"
 #include "live/transport/transport.hpp"

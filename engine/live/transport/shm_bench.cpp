@@ -17,8 +17,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "live/clock.hpp"
-#include "live/copy.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/copy.hpp"
 #include "live/transport/shm.hpp"
 
 namespace daqloom::live {

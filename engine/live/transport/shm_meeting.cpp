@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 
 namespace daqloom::live {
 

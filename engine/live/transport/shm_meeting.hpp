@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/expected.hpp"
-#include "live/doorbell.hpp"
-#include "live/handover.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/handover.hpp"
+#include "live/memory/shared_memory.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {

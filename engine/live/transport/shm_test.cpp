@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "live/clock.hpp"
+#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {

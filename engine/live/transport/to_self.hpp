@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "live/copy.hpp"
+#include "live/memory/copy.hpp"
 #include "live/transport/transport.hpp"
 
 namespace daqloom::live {

@@ -10,10 +10,10 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
-#include "live/counter.hpp"
-#include "live/doorbell.hpp"
-#include "live/handover.hpp"
-#include "live/shared_memory.hpp"
+#include "live/memory/counter.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/handover.hpp"
+#include "live/memory/shared_memory.hpp"
 
 namespace daqloom::live {
 

@@ -11,7 +11,7 @@ cycles). For N equal nodes, N a power of two, that gives
     ideal          0
 
 (`docs/explanation/infiniband-model.md`). The barriers are those of
-`engine/protocol/barrier.hpp`.
+`engine/protocol/schedule/barrier.hpp`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,56 @@
+#include "live/ends/check_sink.hpp"
+
+#include <span>
+#include <utility>
+
+#include "protocol/data/mep.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+    counter.fetch_add(count, std::memory_order_relaxed);
+}
+
+class Check final : public MepConsumer {
+  public:
+    Check(std::vector<protocol::MfpGenerator> sources, CheckCounters& counters)
+        : sources_(std::move(sources)), counters_(&counters) {}
+
+    void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
+        const protocol::DataCheck check = protocol::check_mep(sources_, bytes);
+        add(counters_->mfps, check.mfps);
+        add(counters_->fragments, check.fragments);
+        add(counters_->fragment_bytes, static_cast<std::uint64_t>(check.fragment_bytes));
+        if (check.fault != protocol::DataFault::none) {
+            add(counters_->wrong[static_cast<std::size_t>(check.fault)], 1);
+        } else if (!is_mep(mep, bytes)) {
+            add(counters_->wrong_number, 1);
+        } else {
+            add(counters_->right, 1);
+            add(counters_->incomplete, check.absent > 0 ? 1 : 0);
+            add(counters_->absent_mfps, check.absent);
+        }
+    }
+
+  private:
+    /// Whether number and first event are those that the builder gave with the descriptor.
+    [[nodiscard]] bool is_mep(std::uint64_t mep, std::span<const std::uint8_t> bytes) const {
+        const auto view = protocol::MepView::decode(bytes);
+        return view && view->header().mep == protocol::MepId{mep} &&
+               view->header().event_id == mep * view->header().events;
+    }
+
+    std::vector<protocol::MfpGenerator> sources_;
+    CheckCounters* counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> sources,
+                                        CheckCounters& counters) {
+    return std::make_unique<Check>(std::move(sources), counters);
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,245 @@
+#include "live/ends/file_sink.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "live/ends/packet_file.hpp"
+#include "live/memory/clock.hpp"
+#include "protocol/data/mep.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr base::Time kPause = base::seconds(1);  ///< after a failure
+
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+    counter.fetch_add(count, std::memory_order_relaxed);
+}
+
+struct Held {
+    std::uint64_t mep;
+    bool is_complete;
+    bool operator==(const Held&) const = default;
+};
+
+/// Packets in files PREFIX-0001.ENDING, PREFIX-0002.ENDING, …
+class FileSeries {
+  public:
+    FileSeries(std::string prefix, std::string ending, base::Bytes bytes_per_file,
+               FileCounters& counters)
+        : prefix_(std::move(prefix)),
+          ending_(std::move(ending)),
+          bytes_per_file_(bytes_per_file),
+          counters_(&counters) {}
+
+    /// A packet of that MEP. False: it is lost.
+    bool append(std::span<const std::uint8_t> packet, const Held& mep) {
+        if (file_ && file_->bytes() >= bytes_per_file_) {
+            finish();
+        }
+        if (!file_ && !open()) {
+            lose(1);
+            return false;
+        }
+        if (!file_->append(packet)) {
+            error_ = file_->error();
+            lose(1);
+            finish();
+            not_before_ = now() + kPause;
+            return false;
+        }
+        held_.push_back(mep);
+        return true;
+    }
+
+    void finish() {
+        if (!file_) {
+            return;
+        }
+        if (file_->packets() == 0) {
+            file_.reset();
+            return;
+        }
+        if (file_->commit()) {
+            add(counters_->files, 1);
+            add(counters_->packets, file_->packets());
+            add(counters_->bytes, static_cast<std::uint64_t>(file_->bytes()));
+        } else {
+            error_ = file_->error();
+            add(counters_->failed_files, 1);
+            lose(file_->packets());
+            lost_.insert(lost_.end(), held_.begin(), held_.end());
+            not_before_ = now() + kPause;
+        }
+        held_.clear();
+        file_.reset();
+    }
+
+    /// MEPs of files that could not be finished.
+    std::vector<Held> take_lost() { return std::exchange(lost_, {}); }
+
+    /// These MEPs are already counted as lost.
+    void forget(const std::unordered_set<std::uint64_t>& meps) {
+        std::erase_if(held_, [&](const Held& held) { return meps.contains(held.mep); });
+    }
+    void forget_last(const Held& mep) {
+        if (!held_.empty() && held_.back() == mep) {
+            held_.pop_back();
+        }
+    }
+
+  private:
+    bool open() {
+        if (now() < not_before_) {
+            return false;
+        }
+        // The name of an unfinished file is not used again.
+        std::error_code ignored;
+        std::string path;
+        do {
+            path = fmt::format("{}-{:04}.{}", prefix_, ++number_, ending_);
+        } while (fs::exists(path, ignored) || fs::exists(path + PacketFileWriter::ending, ignored));
+        errno = 0;
+        auto file = PacketFileWriter::create(path);
+        if (!file) {
+            error_ = errno;
+            --number_;
+            add(counters_->failed_files, 1);
+            not_before_ = now() + kPause;
+            return false;
+        }
+        file_.emplace(std::move(*file));
+        return true;
+    }
+
+    void lose(std::uint64_t packets) {
+        const auto error = static_cast<std::size_t>(error_);
+        add(counters_->lost[error < FileCounters::errors ? error : 0], packets);
+    }
+
+    std::string prefix_;
+    std::string ending_;
+    base::Bytes bytes_per_file_;
+    FileCounters* counters_;
+    std::optional<PacketFileWriter> file_;
+    std::vector<Held> held_;  ///< MEPs of the file's packets
+    std::vector<Held> lost_;
+    std::uint64_t number_ = 0;
+    base::Time not_before_ = base::Time::zero();
+    int error_ = 0;  ///< the last one
+};
+
+class WriteFiles final : public MepConsumer {
+  public:
+    WriteFiles(FileSinkConfig config, FileCounters& counters, NodeCounters& unit)
+        : config_(std::move(config)), counters_(&counters), unit_(&unit) {}
+
+    void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
+        const auto view = protocol::MepView::decode(bytes);
+        if (!view) {
+            add(counters_->lost[EBADMSG], 1);
+            count({mep, true});
+            return;
+        }
+        const Held held{mep, view->is_complete()};
+        if (!(config_.format == FileFormat::mep ? series_of(0).append(bytes, held)
+                                                : write_each(*view, held))) {
+            count(held);
+            for (auto& [source, series] : series_) {
+                series.forget_last(held);
+            }
+        }
+        count_unfinished();
+    }
+    void finish() override {
+        for (auto& [source, series] : series_) {
+            series.finish();
+        }
+        count_unfinished();
+    }
+
+  private:
+    bool write_each(const protocol::MepView& mep, const Held& held) {
+        bool is_written = true;
+        for (std::uint32_t source = 0; source < mep.sources(); ++source) {
+            if (const auto mfp = mep.mfp(source); !mfp.empty()) {
+                is_written &= series_of(mep.entry(source).source_id).append(mfp, held);
+            }
+        }
+        return is_written;
+    }
+    /// In the format `mep` there is one series for all sources.
+    FileSeries& series_of(std::uint16_t source) {
+        const auto found = series_.find(source);
+        if (found != series_.end()) {
+            return found->second;
+        }
+        const bool is_whole = config_.format == FileFormat::mep;
+        return series_
+            .emplace(source,
+                     FileSeries(is_whole ? config_.prefix
+                                         : fmt::format("{}-source-{}", config_.prefix, source),
+                                is_whole ? "mep" : "mfp", config_.bytes_per_file, *counters_))
+            .first->second;
+    }
+
+    void count(const Held& mep) {
+        unit_->meps_not_written.add(1);
+        unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
+    }
+    /// Each MEP once: its packets are in the files of several sources.
+    void count_unfinished() {
+        std::unordered_set<std::uint64_t> meps;
+        for (auto& [source, series] : series_) {
+            for (const Held& each : series.take_lost()) {
+                if (meps.insert(each.mep).second) {
+                    count(each);
+                }
+            }
+        }
+        if (!meps.empty()) {
+            for (auto& [source, series] : series_) {
+                series.forget(meps);
+            }
+        }
+    }
+
+    FileSinkConfig config_;
+    FileCounters* counters_;
+    NodeCounters* unit_;
+    std::map<std::uint16_t, FileSeries> series_;
+};
+
+}  // namespace
+
+base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
+                                                        FileCounters& counters,
+                                                        NodeCounters& unit) {
+    std::error_code ignored;
+    const fs::path folder = fs::path(config.prefix).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+        return base::failure(
+            fmt::format("no folder {} for the files of built events; make it first, or give one "
+                        "that exists",
+                        folder.string()));
+    }
+    if (config.bytes_per_file < 1) {
+        return base::failure(
+            fmt::format("{} bytes per file; give at least 1", config.bytes_per_file));
+    }
+    return std::make_unique<WriteFiles>(std::move(config), counters, unit);
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,135 @@
+#include "live/ends/replay_source.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "live/ends/packet_file.hpp"
+#include "protocol/data/little_endian.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr std::size_t kEventIdAt = 8;  ///< in an MFP
+
+/// One file of a source, open while numbers of its range are asked for.
+class Part {
+  public:
+    Part(RecordedFile file, std::uint16_t packing) : file_(std::move(file)), packing_(packing) {}
+
+    /// The MFP with this number, if it is here; valid until the next call. Asked for in ascending
+    /// order; a lower number than before begins anew.
+    std::span<const std::uint8_t> find(std::uint64_t number) {
+        if (number < file_.first || number > file_.last) {
+            open_.reset();
+            return {};
+        }
+        if (!open_ && !open()) {
+            return {};
+        }
+        if (at_ && number < *at_ && !rewind()) {
+            return {};
+        }
+        while (!at_ || *at_ < number) {
+            const auto mfp = open_->next();
+            if (!mfp || !*mfp) {  // the file has changed
+                open_.reset();
+                return {};
+            }
+            at_ = (*mfp)->header().event_id / packing_;
+        }
+        return *at_ == number ? open_->packet() : std::span<const std::uint8_t>();
+    }
+
+  private:
+    bool open() {
+        auto file = MfpFile::open(file_.path);
+        if (!file) {
+            return false;
+        }
+        open_.emplace(std::move(*file));
+        at_.reset();
+        return true;
+    }
+    bool rewind() {
+        at_.reset();
+        return open_->rewind().has_value();
+    }
+
+    RecordedFile file_;
+    std::uint16_t packing_;
+    std::optional<MfpFile> open_;
+    std::optional<std::uint64_t> at_;  ///< number of the MFP that the file is at
+};
+
+class RecordedMfps final : public MfpFeed {
+  public:
+    RecordedMfps(std::vector<Part> parts, std::uint64_t first, std::uint64_t count,
+                 const ReplayConfig& config)
+        : parts_(std::move(parts)), first_(first), count_(count), config_(config) {}
+
+    Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
+        if (!config_.loop && mfp >= count_) {
+            return Fed::end;
+        }
+        for (Part& part : parts_) {
+            if (const auto packet = part.find(first_ + mfp % count_); !packet.empty()) {
+                return commit(mfp, packet, writer);
+            }
+        }
+        return Fed::absent;
+    }
+
+  private:
+    [[nodiscard]] Fed commit(std::uint64_t mfp, std::span<const std::uint8_t> packet,
+                             BufferWriter& writer) const {
+        const auto room = writer.reserve(static_cast<base::Bytes>(packet.size()));
+        if (!room) {
+            return Fed::no_room;
+        }
+        std::memcpy(room->data(), packet.data(), packet.size());
+        const std::span header(reinterpret_cast<std::uint8_t*>(room->data()), room->size());
+        protocol::put_number<std::uint64_t>(header, kEventIdAt, mfp * config_.packing);
+        writer.commit(mfp, static_cast<base::Bytes>(packet.size()));
+        return Fed::done;
+    }
+
+    std::vector<Part> parts_;
+    std::uint64_t first_;
+    std::uint64_t count_;
+    ReplayConfig config_;
+};
+
+}  // namespace
+
+base::expected<std::unique_ptr<MfpFeed>> replay_mfps(const Recording& recording,
+                                                     const ReplayConfig& config, Buffer& buffer) {
+    const auto room = static_cast<base::Bytes>(buffer.area().bytes().size());
+    std::vector<Part> parts;
+    for (const RecordedFile& file : recording.files) {
+        if (file.source_id != config.source_id) {
+            continue;
+        }
+        if (file.largest > room) {
+            return base::failure(
+                fmt::format("{} has an MFP of {} bytes; the stream's buffer has {}", file.path,
+                            file.largest, room));
+        }
+        parts.emplace_back(file, config.packing);
+    }
+    if (parts.empty()) {
+        return base::failure(
+            fmt::format("no file of source {} among the {} of the recording; expected at least one "
+                        "for each source",
+                        config.source_id, recording.files.size()));
+    }
+    return std::make_unique<RecordedMfps>(std::move(parts), recording.first, recording.count,
+                                          config);
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,56 @@
+// Sinks of a unit: threads that take built events (MEPs) from its output buffer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "live/ends/seen_meps.hpp"
+#include "live/memory/buffer.hpp"
+#include "live/memory/counters.hpp"
+
+namespace daqloom::live {
+
+/// A consumer of MEPs, one after the other.
+class MepConsumer {
+  public:
+    virtual ~MepConsumer() = default;
+    /// Valid during the call only. `mep`: its number, in the builder's word.
+    virtual void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) = 0;
+    /// No more come for now.
+    virtual void finish() {}
+};
+
+/// A thread that is asleep until there is a MEP. Each is counted and acknowledged when it has been
+/// consumed.
+class Sink {
+  public:
+    /// The buffer outlives the sink, which is its only reader; so do `seen` and `counters`, which
+    /// go on from sink to sink.
+    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen,
+         NodeCounters& counters)
+        : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen), counters_(&counters) {}
+    ~Sink() { stop(); }
+    Sink(const Sink&) = delete;
+    Sink& operator=(const Sink&) = delete;
+
+    void start();
+    /// Returns when the thread has consumed all that had been committed.
+    void stop();
+
+  private:
+    void run(const std::stop_token& stop);
+
+    Buffer* buffer_;
+    std::unique_ptr<MepConsumer> consumer_;
+    SeenMeps* seen_;
+    NodeCounters* counters_;
+    std::jthread thread_;
+};
+
+/// A consumer that discards MEPs.
+std::unique_ptr<MepConsumer> discard_meps();
+
+}  // namespace daqloom::live

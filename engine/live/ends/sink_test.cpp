@@ -1,0 +1,466 @@
+#include "live/ends/sink.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "live/ends/check_sink.hpp"
+#include "live/ends/file_sink.hpp"
+#include "live/ends/packet_file.hpp"
+#include "live/ends/replay_source.hpp"
+#include "live/memory/clock.hpp"
+#include "live/node/counters_page.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mfp_generator.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr std::uint32_t kPacking = 10;
+
+std::vector<protocol::MfpGenerator> sources_of(std::uint16_t count) {
+    const auto sizes =
+        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
+    std::vector<protocol::MfpGenerator> sources;
+    for (std::uint16_t source = 0; source < count; ++source) {
+        auto made = protocol::MfpGenerator::make(
+            {.source_id = source, .packing = kPacking, .sizes = sizes});
+        EXPECT_TRUE(made);
+        sources.push_back(*made);
+    }
+    return sources;
+}
+
+std::uint64_t lost_packets(const FileCounters& counters) {
+    std::uint64_t lost = 0;
+    for (const auto& packets : counters.lost) {
+        lost += packets;
+    }
+    return lost;
+}
+
+/// A MEP of all sources but those that are missing.
+std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& sources,
+                                 std::uint64_t number, std::size_t missing = ~std::size_t{0}) {
+    const std::uint64_t event = number * kPacking;
+    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(sources.size()));
+    std::vector<protocol::MepEntry> entries;
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+        const base::Bytes bytes = source == missing ? 0 : sources[source].bytes_of(event);
+        entries.push_back({.offset = at,
+                           .bytes = bytes,
+                           .source_id = sources[source].source_id(),
+                           .state = source == missing ? protocol::MepState::missing
+                                                      : protocol::MepState::complete});
+        at += (bytes + 63) / 64 * 64;
+    }
+    std::vector<std::uint8_t> mep(static_cast<std::size_t>(at));
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+        if (source != missing) {
+            const auto place = static_cast<std::size_t>(entries[source].offset);
+            EXPECT_TRUE(sources[source].generate(event, std::span(mep).subspan(place)));
+        }
+    }
+    const auto encoded = protocol::encode_mep(
+        {.mep = protocol::MepId{number}, .event_id = event, .events = kPacking}, entries, mep);
+    EXPECT_TRUE(encoded) << encoded.error().message;
+    return mep;
+}
+
+class SinkTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        auto buffer = Buffer::create({.name = "output", .bytes = 1 << 16, .pieces = 16});
+        ASSERT_TRUE(buffer);
+        buffer_ = std::make_unique<Buffer>(std::move(*buffer));
+        writer_ = std::make_unique<BufferWriter>(*buffer_);
+        folder_ = std::filesystem::temp_directory_path() /
+                  ("daqloom-sink-" + std::to_string(::getpid()) + "-" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directory(folder_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void give(std::uint64_t number, const std::vector<std::uint8_t>& mep) {
+        const base::Time deadline = now() + kHung;
+        while (now() < deadline) {
+            const std::uint64_t seen = writer_->acknowledged();
+            const auto room = writer_->reserve(static_cast<base::Bytes>(mep.size()));
+            if (room) {
+                std::ranges::copy(std::as_bytes(std::span(mep)), room->begin());
+                writer_->commit(number, static_cast<base::Bytes>(mep.size()));
+                return;
+            }
+            writer_->wait(seen, deadline);
+        }
+        FAIL() << "the sink takes nothing";
+    }
+    [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+    [[nodiscard]] std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+            names.push_back(entry.path().filename());
+        }
+        std::ranges::sort(names);
+        return names;
+    }
+
+    std::unique_ptr<Buffer> buffer_;
+    std::unique_ptr<BufferWriter> writer_;
+    SeenMeps seen_;
+    NodeCounters unit_;
+    std::filesystem::path folder_;
+};
+
+TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
+    const auto sources = sources_of(2);
+    Sink sink(*buffer_, discard_meps(), seen_, unit_);
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 500; ++mep) {
+        give(mep, mep_of(sources, mep, mep % 10 == 0 ? 1 : 99));
+    }
+    sink.stop();
+    EXPECT_EQ(unit_.meps_processed, 500U);
+    EXPECT_EQ(unit_.incomplete_meps_processed, 50U);
+    EXPECT_EQ(unit_.meps_repeated, 0U);
+    EXPECT_EQ(writer_->acknowledged(), 500U);
+    sink.start();
+    give(700, mep_of(sources, 700));
+    give(700, mep_of(sources, 700));
+    give(699, mep_of(sources, 699));
+    sink.stop();
+    EXPECT_EQ(unit_.meps_processed, 503U);
+    EXPECT_EQ(unit_.meps_repeated, 1U);
+}
+
+/// Says that it has come to its end.
+class Finished final : public MepConsumer {
+  public:
+    void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {}
+    void finish() override { said_.set_value(); }
+    std::future<void> said() { return said_.get_future(); }
+
+  private:
+    std::promise<void> said_;
+};
+
+TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
+    auto consumer = std::make_unique<Finished>();
+    const auto said = consumer->said();
+    Sink sink(*buffer_, std::move(consumer), seen_, unit_);
+    ASSERT_TRUE(writer_->put(0, -1, 1));
+    sink.start();
+    EXPECT_EQ(said.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(unit_.meps_processed, 0U);
+}
+
+/// Consumes some MEPs, says so at the next one, and never returns from that.
+class Stuck final : public MepConsumer {
+  public:
+    Stuck(std::uint64_t consumes, int tell) : left_(consumes), tell_(tell) {}
+    void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {
+        if (left_-- == 0 && ::write(tell_, "s", 1) == 1) {
+            ::pause();
+        }
+    }
+
+  private:
+    std::uint64_t left_;
+    int tell_;
+};
+
+/// The counters that outlive a killed unit tell what its sink had processed, and no more.
+TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
+    const std::string run = fmt::format("sink-{}", ::getpid());
+    std::array<int, 2> stuck{};
+    ASSERT_EQ(::pipe(stuck.data()), 0);
+    const pid_t unit = ::fork();
+    ASSERT_GE(unit, 0);
+    if (unit == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        auto page = CountersPage::create();
+        const auto server = CountersServer::serve(run, 0, *page);
+        Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
+        sink.start();
+        const auto sources = sources_of(2);
+        for (std::uint64_t mep = 0; server && mep < 10; ++mep) {
+            give(mep, mep_of(sources, mep, mep % 2 == 0 ? 1 : 99));
+        }
+        ::pause();
+        ::_exit(1);
+    }
+    ::close(stuck[1]);
+    char said = 0;
+    EXPECT_EQ(::read(stuck[0], &said, 1), 1);
+    const auto page = CountersPage::attach(run, 0, now() + kHung);
+    ::kill(unit, SIGKILL);
+    ::waitpid(unit, nullptr, 0);
+    ::close(stuck[0]);
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_EQ(page->counters().meps_processed, 6U);
+    EXPECT_EQ(page->counters().incomplete_meps_processed, 3U);
+}
+
+TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
+    const auto sources = sources_of(3);
+    CheckCounters counters;
+    Sink sink(*buffer_, check_meps(sources, counters), seen_, unit_);
+    sink.start();
+    std::uint64_t fragment_bytes = 0;
+    for (std::uint64_t mep = 0; mep < 50; ++mep) {
+        give(mep, mep_of(sources, mep, mep == 20 ? 1 : 99));
+        for (std::uint64_t event = mep * kPacking; event < (mep + 1) * kPacking; ++event) {
+            for (std::size_t source = 0; source < 3; ++source) {
+                fragment_bytes += mep == 20 && source == 1 ? 0 : sources[source].size(event);
+            }
+        }
+    }
+    sink.stop();
+    EXPECT_EQ(counters.right, 50U);
+    EXPECT_EQ(counters.incomplete, 1U);
+    EXPECT_EQ(counters.mfps, 149U);
+    EXPECT_EQ(counters.absent_mfps, 1U);
+    EXPECT_EQ(counters.fragments, 1490U);
+    EXPECT_EQ(counters.fragment_bytes, fragment_bytes);
+
+    sink.start();
+    auto damaged = mep_of(sources, 50);
+    const auto view = protocol::MepView::decode(damaged);
+    ASSERT_TRUE(view);
+    // The first byte of the first fragment of the second source.
+    damaged[static_cast<std::size_t>(view->entry(1).offset +
+                                     protocol::mfp_overhead(std::uint16_t{kPacking}))] ^= 1;
+    give(50, damaged);
+    give(51, {1, 2, 3});
+    give(52, mep_of(sources, 53));  // says another number than its builder
+    sink.stop();
+    EXPECT_EQ(counters.right, 50U);
+    EXPECT_EQ(counters.wrong[static_cast<std::size_t>(protocol::DataFault::pattern)], 1U);
+    EXPECT_EQ(counters.wrong[static_cast<std::size_t>(protocol::DataFault::malformed_mep)], 1U);
+    EXPECT_EQ(counters.wrong_number, 1U);
+}
+
+TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters, unit_);
+    ASSERT_TRUE(consumer) << consumer.error().message;
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 50; ++mep) {
+        give(mep, mep_of(sources, mep));
+    }
+    sink.stop();
+    EXPECT_EQ(counters.packets, 50U);
+    EXPECT_EQ(lost_packets(counters), 0U);
+    const auto names = files();
+    EXPECT_EQ(names.size(), counters.files);
+    ASSERT_GT(names.size(), 1U);
+    EXPECT_EQ(names.front(), "run-0001.mep");
+    std::uint64_t next = 0;
+    for (const std::string& name : names) {
+        auto file = MepFile::open(path(name));
+        ASSERT_TRUE(file);
+        while (true) {
+            const auto mep = file->next();
+            ASSERT_TRUE(mep) << mep.error().message;
+            if (!*mep) {
+                break;
+            }
+            const auto expected = mep_of(sources, next++);
+            EXPECT_TRUE(std::ranges::equal(file->packet(), expected));
+        }
+    }
+    EXPECT_EQ(next, 50U);
+    // A second run with the same prefix leaves the files of the first.
+    sink.start();
+    give(50, mep_of(sources, 50));
+    sink.stop();
+    EXPECT_EQ(files().size(), names.size() + 1);
+}
+
+TEST_F(SinkTest, WritesWhatAReplayReads) {
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    sink.start();
+    for (std::uint64_t mep = 0; mep < 20; ++mep) {
+        give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+    }
+    sink.stop();
+    EXPECT_EQ(counters.packets, 39U);
+    EXPECT_EQ(files(),
+              (std::vector<std::string>{"run-source-0-0001.mfp", "run-source-1-0001.mfp"}));
+
+    auto stream = Buffer::create({.name = "stream", .bytes = 1 << 20, .pieces = 64});
+    ASSERT_TRUE(stream);
+    const auto recording = Recording::open(path("run-source-1-0001.mfp"), kPacking);
+    ASSERT_TRUE(recording) << recording.error().message;
+    auto feed = replay_mfps(*recording, {.source_id = 1, .packing = kPacking}, *stream);
+    ASSERT_TRUE(feed) << feed.error().message;
+    Source source(*stream, std::move(*feed), {});
+    source.start(0);
+    BufferReader reader(*stream);
+    std::uint64_t mfp = 0;
+    for (; !reader.is_at_end(); ++mfp) {
+        mfp += mfp == 7 ? 1 : 0;
+        auto piece = reader.next();
+        while (!piece && !reader.is_at_end()) {
+            reader.wait(now() + kHung);
+            piece = reader.next();
+        }
+        if (!piece) {
+            break;
+        }
+        EXPECT_EQ(piece->tag, mfp);
+        const std::span octets(reinterpret_cast<const std::uint8_t*>(piece->bytes.data()),
+                               piece->bytes.size());
+        EXPECT_EQ(protocol::check_mfp(sources[1], mfp * kPacking, octets).fault,
+                  protocol::DataFault::none);
+        reader.acknowledge();
+    }
+    EXPECT_EQ(mfp, 20U);
+}
+
+/// While it lives, no file may grow beyond the limit: the same to a writer as a disk that is full.
+class FileSizeLimit {
+  public:
+    explicit FileSizeLimit(std::uint64_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+        const rlimit small{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+    ~FileSizeLimit() {
+        ::setrlimit(RLIMIT_FSIZE, &before_);
+        ::signal(SIGXFSZ, handler_);
+    }
+    FileSizeLimit(const FileSizeLimit&) = delete;
+    FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+  private:
+    rlimit before_{};
+    sighandler_t handler_;
+};
+
+TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
+    const auto sources = sources_of(2);
+    std::size_t fit = 0;  // MEPs in 20 kB
+    for (std::size_t bytes = mep_of(sources, 0).size(); bytes <= 20'000;
+         bytes += mep_of(sources, ++fit).size()) {
+    }
+    ASSERT_GT(fit, 1U);
+    ASSERT_LT(fit, 100U);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    {
+        const FileSizeLimit limit(20'000);
+        sink.start();
+        for (std::uint64_t mep = 0; mep <= fit; ++mep) {
+            give(mep, mep_of(sources, mep));
+        }
+        sink.stop();
+    }
+    EXPECT_EQ(unit_.meps_processed, fit + 1);
+    EXPECT_EQ(counters.packets, fit);
+    EXPECT_EQ(counters.lost[EFBIG], 1U);
+    EXPECT_EQ(lost_packets(counters), 1U);
+    EXPECT_EQ(unit_.meps_not_written, 1U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 0U);
+    EXPECT_EQ(counters.failed_files, 0U);
+    ASSERT_EQ(files(), (std::vector<std::string>{"run-0001.mep"}));
+    auto file = MepFile::open(path("run-0001.mep"));  // which ends with a whole packet
+    for (std::uint64_t mep = 0; mep < fit; ++mep) {
+        const auto found = file->next();
+        ASSERT_TRUE(found && *found);
+        EXPECT_EQ((*found)->header().mep, protocol::MepId{mep});
+    }
+    const auto end = file->next();
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_FALSE(*end);
+}
+
+TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
+    const auto sources = sources_of(3);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    ASSERT_TRUE(consumer);
+    Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
+    {
+        const FileSizeLimit limit(0);
+        sink.start();
+        for (std::uint64_t mep = 0; mep < 10; ++mep) {
+            give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+        }
+        sink.stop();
+    }
+    EXPECT_EQ(lost_packets(counters), 29U);
+    EXPECT_EQ(unit_.meps_not_written, 10U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
+    EXPECT_EQ(counters.packets, 0U);
+    EXPECT_TRUE(files().empty());  // nothing without a packet
+}
+
+TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
+    // Two of three files cannot get their names: folders have them.
+    const auto sources = sources_of(3);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
+    ASSERT_TRUE(consumer);
+    (*consumer)->consume(0, mep_of(sources, 0));
+    for (const char* source : {"0", "2"}) {
+        std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", source)));
+    }
+    (*consumer)->consume(1, mep_of(sources, 1, 2));
+    (*consumer)->finish();
+    EXPECT_EQ(counters.files, 1U);
+    EXPECT_EQ(counters.failed_files, 2U);
+    EXPECT_EQ(counters.packets, 2U);
+    EXPECT_EQ(counters.lost[EISDIR], 3U);
+    EXPECT_EQ(unit_.meps_not_written, 2U);
+    EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
+    // What they have is left to be recovered.
+    EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
+}
+
+TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
+    std::ofstream(path("run-0001.mep.part")) << "half a file";
+    const auto sources = sources_of(2);
+    FileCounters counters;
+    auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
+    ASSERT_TRUE(consumer);
+    (*consumer)->consume(0, mep_of(sources, 0));
+    (*consumer)->finish();
+    EXPECT_EQ(files(), (std::vector<std::string>{"run-0001.mep.part", "run-0002.mep"}));
+    EXPECT_EQ(std::filesystem::file_size(path("run-0001.mep.part")), 11U);
+}
+
+TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {
+    FileCounters counters;
+    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters, unit_));
+    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters, unit_));
+}
+
+}  // namespace
+}  // namespace daqloom::live

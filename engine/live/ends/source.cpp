@@ -1,0 +1,112 @@
+#include "live/ends/source.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+#include <utility>
+
+#include "live/ends/background.hpp"
+#include "live/memory/clock.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+/// Wait for room of a quarter of the buffer; then less will do.
+constexpr base::Time kPatience = base::milliseconds(10);
+
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+    counter.fetch_add(count, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void Source::start(std::uint64_t first_mfp) {
+    stop();
+    at_end_ = false;
+    // The writer is made here, so that the buffer is open again when this returns.
+    thread_ =
+        std::jthread([this, first_mfp, writer = BufferWriter(*buffer_)](
+                         const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
+}
+
+void Source::stop() {
+    thread_.request_stop();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+void Source::sleep(base::Time until, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    const std::chrono::nanoseconds since_boot(until.ps / 1'000);
+    wake_.wait_until(lock, stop, std::chrono::steady_clock::time_point(since_boot),
+                     [] { return false; });
+}
+
+void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer) {
+    stay_in_background();
+    const std::stop_callback wake(stop, [this] { buffer_->writer_bell().ring(); });
+    const double interval = config_.mfps_per_second > 0 ? 1 / config_.mfps_per_second : 0;
+    base::Time begin = now();
+    for (std::uint64_t mfp = first_mfp; !stop.stop_requested(); ++mfp) {
+        const auto elapsed = static_cast<double>(mfp - first_mfp) * interval;
+        const base::Time due = begin + base::Time::from_seconds(elapsed);
+        if (interval > 0 && now() < due) {
+            sleep(due, stop);
+        }
+        const std::uint64_t blocked_before = counters_.blocked.load(std::memory_order_relaxed);
+        const MfpFeed::Fed fed = feed(mfp, writer, stop);
+        if (fed == MfpFeed::Fed::end) {
+            writer.close();
+            at_end_.store(true, std::memory_order_release);
+            return;
+        }
+        next_mfp_ = fed == MfpFeed::Fed::no_room ? mfp : mfp + 1;
+        const base::Time behind = now() - due;
+        if (counters_.blocked.load(std::memory_order_relaxed) != blocked_before) {
+            begin += behind;
+        } else if (interval > 0 && behind > base::Time::from_seconds(interval)) {
+            add(counters_.late, 1);
+        }
+    }
+}
+
+MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop) {
+    bool is_blocked = false;
+    while (!stop.stop_requested()) {
+        const std::uint64_t seen = writer.acknowledged();
+        const MfpFeed::Fed fed = feed_->feed(mfp, writer);
+        if (fed == MfpFeed::Fed::done) {
+            add(counters_.mfps, 1);
+            add(counters_.bytes, static_cast<std::uint64_t>(writer.last_bytes()));
+        }
+        if (fed != MfpFeed::Fed::no_room) {
+            add(counters_.absent, fed == MfpFeed::Fed::absent ? 1 : 0);
+            return fed;
+        }
+        add(counters_.blocked, is_blocked ? 0 : 1);
+        is_blocked = true;
+        wait_for_room(writer, seen, stop);
+    }
+    return MfpFeed::Fed::no_room;
+}
+
+/// Waits for a part of the buffer at once, to wake less often; after a while for any room, as the
+/// reader may wait for more data.
+void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+                           const std::stop_token& stop) const {
+    const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);
+    for (const auto& [wanted, until] :
+         {std::pair(seen + some, now() + kPatience), std::pair(seen + 1, base::Time::never())}) {
+        writer.want(wanted);
+        buffer_->writer_bell().sleep(until, [&, count = wanted] {
+            return writer.acknowledged() < count && !stop.stop_requested();
+        });
+        if (writer.acknowledged() != seen) {
+            return;
+        }
+    }
+}
+
+}  // namespace daqloom::live

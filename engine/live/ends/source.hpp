@@ -1,0 +1,92 @@
+// Sources of a unit: threads that fill its buffers with multi-fragment packets (MFPs).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/units.hpp"
+#include "live/memory/buffer.hpp"
+
+namespace daqloom::live {
+
+/// The feed of a source's MFPs. MFP k holds `packing` events, beginning with event k × packing; k
+/// is its tag.
+class MfpFeed {
+  public:
+    enum class Fed {
+        done,
+        no_room,  ///< ask again for the same MFP
+        absent,   ///< there is no such MFP, but later ones
+        end,      ///< there are no more
+    };
+
+    virtual ~MfpFeed() = default;
+    /// Commits the MFP with this number. Asked for in order, from any number on.
+    virtual Fed feed(std::uint64_t mfp, BufferWriter& writer) = 0;
+};
+
+struct SourceConfig {
+    double mfps_per_second = 0;  ///< 0: as fast as there is room
+};
+
+/// Written by the source's thread, read by any thread.
+struct SourceCounters {
+    std::atomic<std::uint64_t> mfps{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> absent{0};   ///< MFPs that a recording does not have
+    std::atomic<std::uint64_t> blocked{0};  ///< MFPs that waited for room
+    std::atomic<std::uint64_t> late{0};     ///< MFPs more than an interval behind their time
+};
+
+/// A thread that is asleep until an MFP is due, or there is room for it. MFP n after the start is
+/// due n intervals after it. After a late wake-up all MFPs that are due are committed at once, so
+/// that the average rate is kept; time spent waiting for space is not made up for.
+class Source {
+  public:
+    /// The buffer outlives the source, which is its only writer.
+    Source(Buffer& buffer, std::unique_ptr<MfpFeed> feed, SourceConfig config)
+        : buffer_(&buffer), feed_(std::move(feed)), config_(config) {}
+    ~Source() { stop(); }
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+
+    /// From this MFP on. What was committed before stays in the buffer.
+    void start(std::uint64_t first_mfp);
+    /// Returns when the thread has ended. The buffer is not closed.
+    void stop();
+
+    /// The first that has never been committed. Not while it runs.
+    [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
+
+    /// The feed is at its end, and the buffer closed.
+    [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
+    [[nodiscard]] const SourceCounters& counters() const { return counters_; }
+
+  private:
+    void run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWriter& writer);
+    /// Feeds one MFP, after it has waited for room if need be.
+    MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
+
+    /// Until more is acknowledged than `seen`, or the stop.
+    void wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+                       const std::stop_token& stop) const;
+    /// Until then, or the stop.
+    void sleep(base::Time until, const std::stop_token& stop);
+
+    Buffer* buffer_;
+    std::unique_ptr<MfpFeed> feed_;
+    SourceConfig config_;
+    std::uint64_t next_mfp_ = 0;
+    SourceCounters counters_;
+    std::atomic<bool> at_end_{false};
+    std::mutex mutex_;  // without content: what a condition variable asks for
+    std::condition_variable_any wake_;
+    std::jthread thread_;
+};
+
+}  // namespace daqloom::live

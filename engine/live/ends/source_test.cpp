@@ -1,0 +1,363 @@
+#include "live/ends/source.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "live/ends/generator_source.hpp"
+#include "live/ends/packet_file.hpp"
+#include "live/ends/replay_source.hpp"
+#include "live/memory/clock.hpp"
+#include "protocol/data/mep_check.hpp"
+#include "protocol/data/mfp_generator.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr std::uint16_t kPacking = 10;
+
+Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
+    auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});
+    EXPECT_TRUE(buffer) << buffer.error().message;
+    return std::move(*buffer);
+}
+
+protocol::MfpGenerator generator_of(std::uint16_t source) {
+    static const auto sizes =
+        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
+    auto made =
+        protocol::MfpGenerator::make({.source_id = source, .packing = kPacking, .sizes = sizes});
+    EXPECT_TRUE(made) << made.error().message;
+    return *made;
+}
+
+std::unique_ptr<MfpFeed> generated(std::uint16_t source, GeneratorContent content, Buffer& buffer) {
+    auto feed = generate_mfps(generator_of(source), content, buffer);
+    EXPECT_TRUE(feed) << feed.error().message;
+    return std::move(*feed);
+}
+
+std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+/// The next MFP; none: the end.
+std::optional<Piece> take(BufferReader& reader) {
+    const base::Time deadline = now() + kHung;
+    auto piece = reader.next();
+    while (!piece && !reader.is_at_end() && now() < deadline) {
+        reader.wait(deadline);
+        piece = reader.next();
+    }
+    EXPECT_TRUE(piece || reader.is_at_end()) << "nothing came";
+    return piece;
+}
+
+/// Takes so many MFPs of a generator and checks every byte of them.
+void expect_generated(BufferReader& reader, std::uint16_t source, std::uint64_t from,
+                      std::uint64_t to) {
+    const auto generator = generator_of(source);
+    for (std::uint64_t mfp = from; mfp < to; ++mfp) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        ASSERT_EQ(piece->tag, mfp);
+        const auto check = protocol::check_mfp(generator, mfp * kPacking, octets(piece->bytes));
+        ASSERT_EQ(check.fault, protocol::DataFault::none) << protocol::name_of(check.fault);
+        reader.acknowledge();
+    }
+}
+
+TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    source.start(17);
+    expect_generated(reader, 3, 17, 2'017);
+    source.stop();
+    EXPECT_GE(source.counters().mfps, 2'000U);
+    EXPECT_FALSE(source.is_at_end());
+}
+
+TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {});
+    source.start(0);
+    const base::Time deadline = now() + kHung;
+    while (source.counters().blocked == 0 && now() < deadline) {
+        reader.wait(now() + base::milliseconds(1));
+    }
+    source.stop();
+    EXPECT_EQ(source.counters().blocked, 1U);
+    const std::uint64_t first_life = source.counters().mfps;
+    EXPECT_GT(first_life, 0U);
+    // What is in the buffer stays; then comes what it is started with anew.
+    source.start(1'000);
+    expect_generated(reader, 3, 0, first_life);
+    expect_generated(reader, 3, 1'000, 1'100);
+}
+
+TEST(Source, StopsWhileItWaitsForAnMfpToBeDue) {
+    Buffer buffer = buffer_of(10'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = 1e-3});
+    source.start(0);
+    expect_generated(reader, 3, 0, 1);
+    source.stop();
+    EXPECT_EQ(source.counters().mfps, 1U);
+}
+
+TEST(Source, NeverGoesFasterThanItsRate) {
+    constexpr double rate = 5'000;
+    constexpr std::uint64_t mfps = 300;
+    Buffer buffer = buffer_of(100'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::every, buffer), {.mfps_per_second = rate});
+    const base::Time begin = now();
+    source.start(0);
+    for (std::uint64_t mfp = 0; mfp < mfps; ++mfp) {
+        expect_generated(reader, 3, mfp, mfp + 1);
+        ASSERT_GE(now(), begin + base::Time::from_seconds(static_cast<double>(mfp) / rate));
+    }
+}
+
+TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
+    // A feed that comes back once when 300 MFPs are due: these come at once.
+    class SlowOnce final : public MfpFeed {
+      public:
+        Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
+            began_ = mfp == 0 ? now() : began_;
+            while (mfp == 5 && now() < began_ + base::microseconds(300)) {
+            }
+            return writer.put(mfp, 0, 0) ? Fed::done : Fed::no_room;
+        }
+
+      private:
+        base::Time began_ = base::Time::zero();
+    };
+    {
+        Buffer buffer = buffer_of(64, 1 << 16);
+        BufferReader reader(buffer);
+        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 1'000'000});
+        source.start(0);
+        for (int i = 0; i < 350; ++i) {
+            ASSERT_TRUE(take(reader));
+        }
+        source.stop();
+        EXPECT_GE(source.counters().late, 290U);
+        EXPECT_EQ(source.counters().blocked, 0U);
+    }
+    {
+        Buffer buffer = buffer_of(64, 1);
+        BufferReader reader(buffer);
+        Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
+        source.start(100);
+        ASSERT_TRUE(take(reader));
+        const base::Time deadline = now() + kHung;
+        while (source.counters().blocked == 0 && now() < deadline) {
+            std::this_thread::yield();
+        }
+        // Two intervals begin at the acknowledgement: nothing of the pause is made up for.
+        const base::Time freed = now();
+        reader.acknowledge();
+        for (int i = 0; i < 3; ++i) {
+            ASSERT_TRUE(take(reader));
+            reader.acknowledge();
+        }
+        EXPECT_GE(now() - freed, base::microseconds(200));
+    }
+}
+
+TEST(Source, PreparesItsMfpsOnceAndStampsTheirEventIds) {
+    Buffer buffer = buffer_of(20'000);
+    BufferReader reader(buffer);
+    Source source(buffer, generated(3, GeneratorContent::once, buffer), {});
+    source.start(7);
+    std::vector<const std::byte*> places;
+    for (std::uint64_t mfp = 7; mfp < 1'000; ++mfp) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        ASSERT_EQ(piece->tag, mfp);
+        const auto view = protocol::MfpView::decode(octets(piece->bytes));
+        ASSERT_TRUE(view) << view.error().message;
+        ASSERT_EQ(view->header().event_id, mfp * kPacking);
+        ASSERT_EQ(view->header().source_id, 3);
+        ASSERT_EQ(view->count(), kPacking);
+        places.push_back(piece->bytes.data());
+        reader.acknowledge();
+    }
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    EXPECT_GT(places.size(), 20U);  // all around the buffer
+}
+
+TEST(Source, NeedsABufferForAnMfp) {
+    Buffer small = buffer_of(100);
+    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::every, small));
+    Buffer used = buffer_of(20'000);
+    BufferWriter writer(used);
+    ASSERT_TRUE(writer.put(0, 0, 1));
+    EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::once, used));
+}
+
+/// A folder of files of MFPs of source 3.
+class Replay : public testing::Test {
+  protected:
+    void SetUp() override {
+        folder_ = std::filesystem::temp_directory_path() /
+                  ("daqloom-replay-" + std::to_string(::getpid()) + "-" +
+                   testing::UnitTest::GetInstance()->current_test_info()->name());
+        std::filesystem::create_directory(folder_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    void record(const std::string& name, const std::vector<std::uint64_t>& numbers,
+                std::uint16_t source = 3) const {
+        auto file = PacketFileWriter::create(folder_ / name);
+        ASSERT_TRUE(file);
+        const auto generator = generator_of(source);
+        std::vector<std::uint8_t> mfp(static_cast<std::size_t>(generator.largest()));
+        for (const std::uint64_t number : numbers) {
+            const auto bytes = generator.generate(number * kPacking, mfp);
+            ASSERT_TRUE(bytes);
+            EXPECT_TRUE(file->append(std::span(mfp).first(static_cast<std::size_t>(*bytes))));
+        }
+        ASSERT_TRUE(file->commit());
+    }
+    [[nodiscard]] base::expected<std::unique_ptr<MfpFeed>> replay(bool loop = false) {
+        const auto recording = Recording::open(folder_, kPacking);
+        if (!recording) {
+            return tl::unexpected(recording.error());
+        }
+        return replay_mfps(*recording, {.source_id = 3, .packing = kPacking, .loop = loop},
+                           buffer_);
+    }
+    /// (number, recorded number) of what comes; the payload tells the latter.
+    static void expect_replayed(BufferReader& reader, std::uint64_t number,
+                                std::uint64_t recorded) {
+        const auto piece = take(reader);
+        ASSERT_TRUE(piece);
+        EXPECT_EQ(piece->tag, number);
+        const auto view = protocol::MfpView::decode(octets(piece->bytes));
+        ASSERT_TRUE(view);
+        EXPECT_EQ(view->header().event_id, number * kPacking);
+        EXPECT_EQ(view->header().source_id, 3);
+        std::uint64_t event = recorded * kPacking;
+        for (const protocol::MfpFragment fragment : *view) {
+            EXPECT_EQ(protocol::check_pattern(3, event++, fragment.payload),
+                      fragment.payload.size());
+        }
+        reader.acknowledge();
+    }
+    void expect_refused(const std::string& why) {
+        const auto recording = Recording::open(folder_, kPacking);
+        ASSERT_FALSE(recording);
+        EXPECT_NE(recording.error().message.find(why), std::string::npos)
+            << recording.error().message;
+    }
+
+    std::filesystem::path folder_;
+    Buffer buffer_ = buffer_of(10'000);
+};
+
+TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
+    record("a.mfp", {4, 5, 6, 8});
+    auto feed = replay();
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    expect_replayed(reader, 0, 4);
+    expect_replayed(reader, 1, 5);
+    expect_replayed(reader, 2, 6);
+    expect_replayed(reader, 4, 8);
+    EXPECT_FALSE(take(reader));
+    source.stop();
+    EXPECT_TRUE(source.is_at_end());
+    EXPECT_EQ(source.counters().absent, 1U);
+    EXPECT_EQ(source.counters().mfps, 4U);
+
+    source.start(2);  // again, from its middle
+    expect_replayed(reader, 2, 6);
+    expect_replayed(reader, 4, 8);
+    EXPECT_FALSE(take(reader));
+}
+
+TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
+    record("a.mfp", {4, 6});
+    auto feed = replay(true);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(5);  // of a loop of three
+    expect_replayed(reader, 5, 6);
+    for (std::uint64_t lap = 2; lap < 200; ++lap) {
+        expect_replayed(reader, 3 * lap, 4);
+        expect_replayed(reader, 3 * lap + 2, 6);
+    }
+}
+
+TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
+    // Two builder units, each with every other MEP and a new file now and then.
+    record("unit-0-source-3-0001.mfp", {4, 6});
+    record("unit-0-source-3-0002.mfp", {8});
+    record("unit-1-source-3-0001.mfp", {5, 7, 9});
+    record("unit-0-source-4-0001.mfp", {4, 6, 8}, 4);
+    auto feed = replay(true);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    for (std::uint64_t mfp = 0; mfp < 60; ++mfp) {
+        expect_replayed(reader, mfp, 4 + mfp % 6);
+    }
+}
+
+TEST_F(Replay, KeepsInStepWithSourcesThatHaveMore) {
+    record("a.mfp", {5, 6});
+    record("b.mfp", {4, 5, 6, 7}, 4);
+    auto feed = replay(true);
+    ASSERT_TRUE(feed) << feed.error().message;
+    BufferReader reader(buffer_);
+    Source source(buffer_, std::move(*feed), {});
+    source.start(0);
+    for (std::uint64_t lap = 0; lap < 50; ++lap) {
+        expect_replayed(reader, 4 * lap + 1, 5);
+        expect_replayed(reader, 4 * lap + 2, 6);
+    }
+}
+
+TEST_F(Replay, RefusesWhatItCannotReplay) {
+    expect_refused("no files that end in .mfp");
+    record("a.mfp", {});
+    expect_refused("is empty");
+    record("a.mfp", {5, 5});
+    expect_refused("out of order");
+    record("a.mfp", {5, 4});
+    expect_refused("out of order");
+    record("a.mfp", {4, 5}, 4);
+    EXPECT_FALSE(replay()) << "of another source only";
+    record("a.mfp", {4, 5});
+    EXPECT_TRUE(replay());
+    EXPECT_FALSE(Recording::open(folder_, kPacking + 1));
+    EXPECT_FALSE(Recording::open(folder_, 0));
+    EXPECT_FALSE(Recording::open(folder_ / "nothing", kPacking));
+    Buffer small = buffer_of(100);
+    const auto recording = Recording::open(folder_, kPacking);
+    EXPECT_FALSE(replay_mfps(*recording, {.source_id = 3, .packing = kPacking}, small));
+    std::filesystem::resize_file(folder_ / "a.mfp",
+                                 std::filesystem::file_size(folder_ / "a.mfp") - 1);
+    expect_refused("cut off");
+}
+
+}  // namespace
+}  // namespace daqloom::live

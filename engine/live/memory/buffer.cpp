@@ -1,0 +1,324 @@
+#include "live/memory/buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <utility>
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr base::Bytes kLine = 64;
+constexpr base::Bytes kMostBytes = base::Bytes{1} << 40;
+constexpr std::uint32_t kMostPieces = 1U << 20;
+constexpr std::size_t kDescriptors = 6;  ///< control, area, and two of each doorbell
+
+/// Atomic, so that each is loaded once: the other side may change it between check and use.
+struct Descriptor {
+    std::atomic<std::uint64_t> tag;
+    std::atomic<base::Bytes> offset;
+    std::atomic<base::Bytes> bytes;
+};
+
+/// At the front of the control block; the ring of descriptors follows.
+struct Control {
+    alignas(kLine) std::atomic<std::uint64_t> committed;  // the writer's
+    std::atomic<std::uint32_t> closed;
+    std::atomic<std::uint64_t> wanted;  // acknowledged: from here on the writer is told
+    alignas(kLine) std::atomic<std::uint64_t> acknowledged;  // the reader's
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<base::Bytes>::is_always_lock_free);
+
+constexpr base::Bytes control_bytes(std::uint32_t pieces) {
+    return static_cast<base::Bytes>(sizeof(Control) + sizeof(Descriptor) * pieces);
+}
+
+/// Arithmetic on counts that wrap around.
+constexpr bool is_before(std::uint64_t count, std::uint64_t other) {
+    return static_cast<std::int64_t>(count - other) < 0;
+}
+
+/// 0: the size of no control block.
+std::uint32_t pieces_of(std::size_t bytes) {
+    const std::size_t ring = bytes < sizeof(Control) ? 0 : bytes - sizeof(Control);
+    const std::size_t pieces = ring / sizeof(Descriptor);
+    return ring % sizeof(Descriptor) == 0 && std::has_single_bit(pieces) && pieces <= kMostPieces
+               ? static_cast<std::uint32_t>(pieces)
+               : 0;
+}
+
+/// Where a piece's last cache line ends; an empty piece has one as well.
+constexpr base::Bytes end_of(base::Bytes offset, base::Bytes bytes) {
+    return (offset + std::max<base::Bytes>(bytes, 1) + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+struct Buffer::Parts {
+    SharedMemory control_memory;
+    SharedMemory area;
+    std::uint32_t pieces = 0;
+    std::optional<Doorbell> made_for_reader;
+    std::optional<Doorbell> made_for_writer;
+    const Doorbell* reader_bell = nullptr;
+    const Doorbell* writer_bell = nullptr;
+
+    [[nodiscard]] Control& control() const {
+        return *reinterpret_cast<Control*>(control_memory.bytes().data());
+    }
+    [[nodiscard]] Descriptor& descriptor(std::uint64_t number) const {
+        auto* ring = reinterpret_cast<Descriptor*>(control_memory.bytes().data() + sizeof(Control));
+        return ring[number % pieces];
+    }
+    [[nodiscard]] base::Bytes bytes() const {
+        return static_cast<base::Bytes>(area.bytes().size());
+    }
+    /// None: a part of it is outside the area.
+    [[nodiscard]] std::optional<Piece> piece(std::uint64_t number) const {
+        const Descriptor& there = descriptor(number);
+        const base::Bytes at = there.offset.load(std::memory_order_relaxed);
+        const base::Bytes length = there.bytes.load(std::memory_order_relaxed);
+        if (at < 0 || length < 0 || at > bytes() || length > bytes() - at) {
+            return std::nullopt;
+        }
+        return Piece{.tag = there.tag.load(std::memory_order_relaxed), .bytes = span(at, length)};
+    }
+    [[nodiscard]] std::span<std::byte> span(base::Bytes at, base::Bytes length) const {
+        return area.bytes().subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(length));
+    }
+    [[nodiscard]] base::Bytes offset_of(const Piece& piece) const {
+        return piece.bytes.data() - area.bytes().data();
+    }
+    /// Room for a piece behind the newest of those in [acknowledged, committed).
+    [[nodiscard]] std::optional<base::Bytes> room(std::uint64_t acknowledged,
+                                                  std::uint64_t committed,
+                                                  base::Bytes wanted) const;
+};
+
+std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::uint64_t committed,
+                                               base::Bytes wanted) const {
+    base::Bytes head = 0;
+    if (committed > 0) {
+        const auto newest = piece(committed - 1);
+        if (!newest) {
+            return std::nullopt;
+        }
+        head = end_of(offset_of(*newest), static_cast<base::Bytes>(newest->bytes.size()));
+    }
+    // Behind the newest piece up to the end of the area, then from its front up to the oldest.
+    const auto oldest = acknowledged == committed ? std::nullopt : piece(acknowledged);
+    if (acknowledged != committed && !oldest) {
+        return std::nullopt;
+    }
+    const base::Bytes tail = oldest ? offset_of(*oldest) : head;
+    if (oldest && head <= tail) {
+        return wanted <= tail - head ? std::optional(head) : std::nullopt;
+    }
+    if (wanted <= bytes() - head) {
+        return head;
+    }
+    return wanted <= (oldest ? tail : bytes()) ? std::optional<base::Bytes>(0) : std::nullopt;
+}
+
+Buffer::Buffer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Buffer::Buffer(Buffer&&) noexcept = default;
+Buffer& Buffer::operator=(Buffer&&) noexcept = default;
+Buffer::~Buffer() = default;
+
+base::expected<Buffer> Buffer::create(const BufferConfig& config, const Doorbell* reader,
+                                      const Doorbell* writer) {
+    if (config.bytes < 1 || config.bytes > kMostBytes) {
+        return base::failure(
+            fmt::format("{} bytes for buffer {}; give 1 to 2^40", config.bytes, config.name));
+    }
+    if (!std::has_single_bit(config.pieces) || config.pieces > kMostPieces) {
+        return base::failure(fmt::format("{} pieces for buffer {}; give a power of two up to 2^20",
+                                         config.pieces, config.name));
+    }
+    auto parts = std::make_unique<Parts>();
+    parts->pieces = config.pieces;
+    auto control = SharedMemory::create(config.name + "-control", control_bytes(config.pieces));
+    auto area = SharedMemory::create(config.name, config.bytes);
+    auto for_reader = Doorbell::create();
+    auto for_writer = Doorbell::create();
+    if (!control || !area) {
+        return tl::unexpected(!control ? control.error() : area.error());
+    }
+    if (!for_reader || !for_writer) {
+        return tl::unexpected(!for_reader ? for_reader.error() : for_writer.error());
+    }
+    parts->control_memory = std::move(*control);
+    parts->area = std::move(*area);
+    parts->made_for_reader = std::move(*for_reader);
+    parts->made_for_writer = std::move(*for_writer);
+    parts->reader_bell = reader != nullptr ? reader : &*parts->made_for_reader;
+    parts->writer_bell = writer != nullptr ? writer : &*parts->made_for_writer;
+    return Buffer(std::move(parts));
+}
+
+base::expected<Buffer> Buffer::attach(std::vector<OwnedFd> descriptors) {
+    using enum SharedMemory::Access;
+    if (descriptors.size() != kDescriptors) {
+        return base::system_failure(fmt::format("a buffer of {} descriptors; expected {}",
+                                                descriptors.size(), kDescriptors));
+    }
+    auto control =
+        SharedMemory::attach(std::move(descriptors[0]), read_write, control_bytes(kMostPieces));
+    auto area = SharedMemory::attach(std::move(descriptors[1]), read_write, kMostBytes);
+    auto for_reader = Doorbell::attach(std::move(descriptors[2]), std::move(descriptors[3]));
+    auto for_writer = Doorbell::attach(std::move(descriptors[4]), std::move(descriptors[5]));
+    if (!control || !area) {
+        return tl::unexpected(!control ? control.error() : area.error());
+    }
+    if (!for_reader || !for_writer) {
+        return tl::unexpected(!for_reader ? for_reader.error() : for_writer.error());
+    }
+    auto parts = std::make_unique<Parts>();
+    parts->pieces = pieces_of(control->bytes().size());
+    if (parts->pieces == 0) {
+        return base::system_failure("a buffer whose control block has an impossible size");
+    }
+    parts->control_memory = std::move(*control);
+    parts->area = std::move(*area);
+    parts->made_for_reader = std::move(*for_reader);
+    parts->made_for_writer = std::move(*for_writer);
+    parts->reader_bell = &*parts->made_for_reader;
+    parts->writer_bell = &*parts->made_for_writer;
+    return Buffer(std::move(parts));
+}
+
+std::vector<int> Buffer::descriptors() const {
+    return {parts_->control_memory.fd(),    parts_->area.fd(),
+            parts_->reader_bell->page_fd(), parts_->reader_bell->event_fd(),
+            parts_->writer_bell->page_fd(), parts_->writer_bell->event_fd()};
+}
+
+const SharedMemory& Buffer::area() const { return parts_->area; }
+std::uint32_t Buffer::pieces() const { return parts_->pieces; }
+const Doorbell& Buffer::reader_bell() const { return *parts_->reader_bell; }
+const Doorbell& Buffer::writer_bell() const { return *parts_->writer_bell; }
+
+BufferWriter::BufferWriter(Buffer& buffer)
+    : buffer_(buffer.parts_.get()),
+      committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
+    buffer_->control().closed.store(0, std::memory_order_relaxed);
+    want(0);
+    // The previous writer may have died between its commit and its ring.
+    buffer_->reader_bell->ring();
+}
+
+std::optional<std::span<std::byte>> BufferWriter::reserve(base::Bytes bytes) {
+    reserved_ = 0;
+    const std::uint64_t acked = acknowledged();
+    if (bytes < 0 || committed_ - acked >= buffer_->pieces) {
+        return std::nullopt;
+    }
+    const auto at = buffer_->room(acked, committed_, std::max<base::Bytes>(bytes, 1));
+    if (!at) {
+        return std::nullopt;
+    }
+    reserved_at_ = *at;
+    reserved_ = bytes;
+    return buffer_->span(*at, bytes);
+}
+
+void BufferWriter::commit(std::uint64_t tag, base::Bytes bytes) {
+    const base::Bytes length = std::clamp<base::Bytes>(bytes, 0, std::exchange(reserved_, 0));
+    [[maybe_unused]] const bool is_in = put(tag, reserved_at_, length);
+}
+
+bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes) {
+    if (committed_ - acknowledged() >= buffer_->pieces) {
+        return false;
+    }
+    Descriptor& there = buffer_->descriptor(committed_);
+    there.tag.store(tag, std::memory_order_relaxed);
+    there.offset.store(offset, std::memory_order_relaxed);
+    there.bytes.store(bytes, std::memory_order_relaxed);
+    buffer_->control().committed.store(++committed_, std::memory_order_release);
+    buffer_->reader_bell->ring();
+    last_bytes_ = bytes;
+    return true;
+}
+
+std::uint64_t BufferWriter::committed() const { return committed_; }
+
+std::uint64_t BufferWriter::acknowledged() const {
+    // An acknowledgement of pieces that were never committed is ignored: the buffer is full.
+    const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_seq_cst);
+    return committed_ - count <= buffer_->pieces ? count : committed_ - buffer_->pieces;
+}
+
+void BufferWriter::close() {
+    buffer_->control().closed.store(1, std::memory_order_release);
+    buffer_->reader_bell->ring();
+}
+
+void BufferWriter::wait(std::uint64_t seen, base::Time until) const {
+    want(seen + 1);
+    buffer_->writer_bell->sleep(until,
+                                [this, seen] { return is_before(acknowledged(), seen + 1); });
+}
+
+void BufferWriter::want(std::uint64_t acknowledged) const {
+    buffer_->control().wanted.store(acknowledged, std::memory_order_seq_cst);
+}
+
+BufferReader::BufferReader(Buffer& buffer)
+    : buffer_(buffer.parts_.get()),
+      acknowledged_(buffer_->control().acknowledged.load(std::memory_order_acquire)),
+      read_(acknowledged_) {
+    // The previous reader may have died between its acknowledgement and its ring.
+    buffer_->writer_bell->ring();
+}
+
+std::optional<Piece> BufferReader::next() {
+    const std::uint64_t committed = buffer_->control().committed.load(std::memory_order_acquire);
+    if (broken_ || committed == read_) {
+        return std::nullopt;
+    }
+    const bool is_possible = committed - acknowledged_ <= buffer_->pieces && committed > read_;
+    const auto piece = is_possible ? buffer_->piece(read_) : std::nullopt;
+    broken_ = !piece;
+    read_ += broken_ ? 0 : 1;
+    return piece;
+}
+
+bool BufferReader::acknowledge() {
+    if (acknowledged_ == read_) {
+        return false;
+    }
+    // Pairs with the writer's store of `wanted` and load of `acknowledged`: at least one side sees
+    // the other's store.
+    Control& control = buffer_->control();
+    control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
+    if (!is_before(acknowledged_, control.wanted.load(std::memory_order_seq_cst))) {
+        buffer_->writer_bell->ring();
+    }
+    return true;
+}
+
+bool BufferReader::has_next() const {
+    return !broken_ && buffer_->control().committed.load(std::memory_order_acquire) != read_;
+}
+
+std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
+
+bool BufferReader::is_at_end() const {
+    // In this order: whoever sees the end sees all commits before it.
+    return buffer_->control().closed.load(std::memory_order_acquire) != 0 &&
+           buffer_->control().committed.load(std::memory_order_acquire) == read_;
+}
+
+bool BufferReader::is_broken() const { return broken_; }
+
+void BufferReader::wait(base::Time until) const {
+    buffer_->reader_bell->sleep(until, [this] { return !has_next() && !is_at_end(); });
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,139 @@
+// A buffer in shared memory between one writer and one reader in any two processes. It passes the
+// data of a stream to a readout unit, or multi-event packets (MEPs) to a consumer.
+//
+//     writer:  reserve → fill → commit          (request)
+//     reader:  next → use → acknowledge         (acknowledge, in the same order)
+//
+// Pieces are contiguous; many may be committed and not yet acknowledged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/handover.hpp"
+#include "live/memory/shared_memory.hpp"
+
+namespace daqloom::live {
+
+struct BufferConfig {
+    std::string name = "buffer";                ///< for /proc
+    base::Bytes bytes = base::Bytes{64} << 20;  ///< of the area; 1 to 2^40
+    std::uint32_t pieces = 1024;                ///< at most at once; a power of two up to 2^20
+};
+
+struct Piece {
+    std::uint64_t tag = 0;  ///< set by the writer: the number of an MFP or MEP
+    std::span<std::byte> bytes;
+};
+
+/// The memory of a buffer: an area for pieces, a ring of their descriptors, and the doorbells of
+/// both sides. The side that makes it hands it to the other side (`descriptors`, by a Handover).
+/// The memory is freed when no process maps it any more. Values that the other side writes are
+/// checked before use.
+class Buffer {
+  public:
+    /// A side that has a doorbell already, such as a unit's data thread, passes it here; otherwise
+    /// the buffer makes one. The doorbells must outlive the buffer.
+    static base::expected<Buffer> create(const BufferConfig& config,
+                                         const Doorbell* reader = nullptr,
+                                         const Doorbell* writer = nullptr);
+    /// Another process's buffer, from what `descriptors` gave there.
+    static base::expected<Buffer> attach(std::vector<OwnedFd> descriptors);
+
+    /// To be handed over. Valid as long as the buffer.
+    [[nodiscard]] std::vector<int> descriptors() const;
+    [[nodiscard]] const SharedMemory& area() const;
+    [[nodiscard]] std::uint32_t pieces() const;  ///< at most at once
+    /// The doorbells on which its reader and its writer sleep, for a thread that also waits for
+    /// other inputs.
+    [[nodiscard]] const Doorbell& reader_bell() const;
+    [[nodiscard]] const Doorbell& writer_bell() const;
+
+    Buffer(Buffer&&) noexcept;
+    Buffer& operator=(Buffer&&) noexcept;
+    ~Buffer();
+
+  private:
+    friend class BufferWriter;
+    friend class BufferReader;
+    struct Parts;
+    explicit Buffer(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+};
+
+/// The writing side; one at a time, and the buffer must outlive it. A new writer, in the same or
+/// another process, continues where the previous one stopped: a piece that was reserved and not
+/// committed is free again, and a closed buffer is open again.
+class BufferWriter {
+  public:
+    explicit BufferWriter(Buffer& buffer);
+
+    /// Reserves space for a piece of up to so many bytes, aligned to a cache line; none if there is
+    /// no space: try again when the reader has acknowledged more. Cancels an earlier reservation
+    /// that was not committed.
+    [[nodiscard]] std::optional<std::span<std::byte>> reserve(base::Bytes bytes);
+    /// Commits the first `bytes` of the reserved piece.
+    void commit(std::uint64_t tag, base::Bytes bytes);
+
+    /// Commits a piece anywhere in the area, for a writer that manages the area itself and does not
+    /// reserve. False: too many pieces are not acknowledged.
+    [[nodiscard]] bool put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes);
+
+    /// Pieces ever committed, and of these ever acknowledged.
+    [[nodiscard]] std::uint64_t committed() const;
+    [[nodiscard]] std::uint64_t acknowledged() const;
+    /// Of the piece that this writer committed last.
+    [[nodiscard]] base::Bytes last_bytes() const { return last_bytes_; }
+
+    /// Closes the buffer: no more pieces will be committed, and a reader that has read all is at
+    /// the end.
+    void close();
+    /// The doorbell rings once so many pieces are acknowledged, and not for each piece: fewer
+    /// wake-ups.
+    void want(std::uint64_t acknowledged) const;
+    /// Sleeps until more is acknowledged than `seen`, or until then.
+    void wait(std::uint64_t seen, base::Time until) const;
+
+  private:
+    Buffer::Parts* buffer_;
+    std::uint64_t committed_;
+    base::Bytes reserved_at_ = 0;
+    base::Bytes reserved_ = 0;
+    base::Bytes last_bytes_ = 0;
+};
+
+/// The reading side; one at a time, and the buffer must outlive it. A new reader reads all pieces
+/// again that were not acknowledged.
+class BufferReader {
+  public:
+    explicit BufferReader(Buffer& buffer);
+
+    /// The next piece; none: nothing more has been committed yet, or it is malformed (then
+    /// `is_broken`). Valid until it is acknowledged.
+    [[nodiscard]] std::optional<Piece> next();
+    /// The oldest piece that was read and is not acknowledged. False: there is none.
+    bool acknowledge();
+
+    [[nodiscard]] bool has_next() const;              ///< something is committed and not read
+    [[nodiscard]] std::uint64_t outstanding() const;  ///< read and not acknowledged
+    [[nodiscard]] bool is_at_end() const;             ///< closed, and all is read
+    [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors make no sense
+    /// Sleeps until there is something to read, the end, or until then.
+    void wait(base::Time until) const;
+
+  private:
+    Buffer::Parts* buffer_;
+    std::uint64_t acknowledged_;
+    std::uint64_t read_;
+    bool broken_ = false;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,54 @@
+// Access of a user's process to a buffer of a running unit: to write data of a stream (writer) or
+// to read built events (reader).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/buffer.hpp"
+#include "live/memory/handover.hpp"
+
+namespace daqloom::live {
+
+enum class BufferSide : std::uint8_t { writer = 0, reader = 1 };
+
+/// One side of a unit's buffer, attached until this object is destroyed or the process ends.
+class AttachedBuffer {
+  public:
+    AttachedBuffer(Handover unit, Buffer buffer)
+        : unit_(std::move(unit)), buffer_(std::move(buffer)) {}
+
+    /// For a BufferWriter or a BufferReader, as attached.
+    [[nodiscard]] Buffer& buffer() { return buffer_; }
+    /// The unit has ended, and with it the other side.
+    [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }
+
+  private:
+    Handover unit_;
+    Buffer buffer_;
+};
+
+/// `daqloom/<run>/<unit>/<what>`: `what` is `stream-0`, `stream-1`, … or `output`.
+std::string buffer_name(const std::string& run, std::uint32_t unit, const std::string& what);
+
+/// Waits for the unit until then. Fails at once if another process has this side.
+base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until);
+base::expected<AttachedBuffer> attach_reader(const std::string& name, base::Time until);
+
+/// The first message of a process that attaches: "DLBF", version, side. The answer is 1 with the
+/// buffer's descriptors, or 0 and the sentence that says why not.
+struct BufferHello {
+    static constexpr std::uint8_t version = 1;
+
+    static constexpr std::array<std::byte, 6> encode(BufferSide side) {
+        return {std::byte{'D'}, std::byte{'L'},     std::byte{'B'},
+                std::byte{'F'}, std::byte{version}, static_cast<std::byte>(side)};
+    }
+};
+
+}  // namespace daqloom::live

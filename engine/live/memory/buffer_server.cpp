@@ -1,0 +1,163 @@
+#include "live/memory/buffer_server.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "live/memory/clock.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+std::vector<std::byte> refusal(std::string_view why) {
+    std::vector<std::byte> message{std::byte{0}};
+    std::ranges::transform(why, std::back_inserter(message),
+                           [](char c) { return static_cast<std::byte>(c); });
+    return message;
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<BufferOffer> offers) {
+    std::unique_ptr<BufferServer> server(new BufferServer);
+    server->stop_ = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!server->stop_) {
+        return base::system_failure(
+            fmt::format("cannot make an event descriptor: {}", std::strerror(errno)));
+    }
+    for (BufferOffer& offer : offers) {
+        if (std::ranges::find(server->doors_, offer.name, &Door::name) == server->doors_.end()) {
+            auto listener = HandoverListener::listen(offer.name);
+            if (!listener) {
+                return tl::unexpected(listener.error());
+            }
+            server->doors_.push_back({offer.name, std::move(*listener)});
+        }
+        server->places_.push_back(std::make_unique<Place>());
+        server->places_.back()->offer = std::move(offer);
+    }
+    server->thread_ = std::thread([&self = *server] { self.run(); });
+    return server;
+}
+
+BufferServer::~BufferServer() {
+    if (thread_.joinable()) {
+        is_stopping_ = true;
+        ::eventfd_write(stop_.get(), 1);
+        thread_.join();
+    }
+}
+
+void BufferServer::run() {
+    while (!is_stopping_) {
+        wait();
+        free_abandoned();
+        hear_out();
+        let_in();
+    }
+}
+
+void BufferServer::wait() const {
+    std::vector<pollfd> watched{{stop_.get(), POLLIN, 0}};
+    for (const auto& place : places_) {
+        if (place->connection != nullptr) {
+            watched.push_back({place->connection->fd(), POLLRDHUP, 0});
+        }
+    }
+    base::Time until = base::Time::never();
+    for (const Visitor& visitor : visitors_) {
+        watched.push_back({visitor.connection.fd(), POLLIN | POLLRDHUP, 0});
+        until = std::min(until, visitor.until);
+    }
+    if (visitors_.size() < most_visitors) {
+        for (const Door& door : doors_) {
+            watched.push_back({door.listener.fd_to_poll(), POLLIN, 0});
+            until = std::min(until, door.listener.wake());
+        }
+    }
+    ::poll(watched.data(), watched.size(), poll_timeout(until));
+}
+
+void BufferServer::free_abandoned() {
+    for (const auto& place : places_) {
+        if (place->connection != nullptr && place->connection->is_closed()) {
+            place->connection.reset();
+            place->holder = 0;
+        }
+    }
+}
+
+void BufferServer::let_in() {
+    for (Door& door : doors_) {
+        while (visitors_.size() < most_visitors && door.listener.fd_to_poll() >= 0) {
+            auto connection = door.listener.accept(base::Time::zero());
+            if (!connection) {
+                break;
+            }
+            visitors_.push_back({door.name, std::move(*connection), now() + patience});
+        }
+    }
+}
+
+void BufferServer::hear_out() {
+    std::erase_if(visitors_, [this](Visitor& visitor) {
+        pollfd watched{visitor.connection.fd(), POLLIN | POLLRDHUP, 0};
+        if (::poll(&watched, 1, 0) > 0) {
+            const auto hello = visitor.connection.receive(base::Time::zero());
+            hello ? answer(visitor, *hello) : void(++counters_.refused_malformed);
+            return true;
+        }
+        const bool is_silent = now() >= visitor.until;
+        counters_.refused_silent += is_silent ? 1 : 0;
+        return is_silent;
+    });
+}
+
+void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
+    const auto expected = BufferHello::encode(BufferSide::writer);
+    const bool is_hello = hello.bytes.size() == expected.size() && hello.fds.empty() &&
+                          std::equal(expected.begin(), expected.begin() + 5, hello.bytes.begin());
+    free_abandoned();
+    Place* place = is_hello ? find(visitor.name, hello.bytes.back()) : nullptr;
+    const auto send = [&visitor](std::span<const std::byte> bytes, std::span<const int> fds = {}) {
+        return visitor.connection.send(bytes, fds).has_value();
+    };
+    if (place == nullptr) {
+        ++counters_.refused_malformed;
+        send(refusal(is_hello ? "this buffer's other side is not offered; attach to the other one"
+                              : "another version of daqloom; use the same for both"));
+        return;
+    }
+    if (place->connection != nullptr) {
+        ++counters_.refused_taken;
+        send(refusal(fmt::format("process {} has this side of the buffer; end it first",
+                                 place->connection->peer())));
+        return;
+    }
+    // Before the answer: whoever has received it finds this state.
+    const std::byte granted{1};
+    const auto descriptors = place->offer.buffer->descriptors();
+    place->connection = std::make_unique<Handover>(std::move(visitor.connection));
+    place->holder = place->connection->peer();
+    ++counters_.attached;
+    if (!place->connection->send({&granted, 1}, descriptors)) {
+        place->connection.reset();
+        place->holder = 0;
+    }
+}
+
+BufferServer::Place* BufferServer::find(const std::string& name, std::byte side) {
+    const auto found = std::ranges::find_if(places_, [&](const auto& place) {
+        return place->offer.name == name && static_cast<std::byte>(place->offer.side) == side;
+    });
+    return found == places_.end() ? nullptr : found->get();
+}
+
+}  // namespace daqloom::live

@@ -1,0 +1,191 @@
+#include "live/memory/buffer_server.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "live/memory/clock.hpp"
+#include "live/memory/no_descriptors_fixture_test.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+
+class ServedBuffer : public testing::Test {
+  protected:
+    void SetUp() override {
+        name_ = "daqloom/test-server-" + std::to_string(::getpid()) + "/0/stream-0";
+        auto buffer = Buffer::create({.name = "test", .bytes = 4096, .pieces = 8});
+        ASSERT_TRUE(buffer) << buffer.error().message;
+        buffer_ = std::make_unique<Buffer>(std::move(*buffer));
+    }
+    void serve(std::vector<BufferSide> sides) {
+        std::vector<BufferOffer> offers;
+        for (const BufferSide side : sides) {
+            offers.push_back({.name = name_, .buffer = buffer_.get(), .side = side});
+        }
+        auto server = BufferServer::serve(std::move(offers));
+        ASSERT_TRUE(server) << server.error().message;
+        server_ = std::move(*server);
+    }
+    /// What it says to a message that `attach_*` would not send; nothing: it hung up.
+    std::string answer_to(std::string_view message) {
+        const auto unit = Handover::connect(name_);
+        EXPECT_TRUE(unit);
+        EXPECT_TRUE(unit->send(std::as_bytes(std::span(message.data(), message.size()))));
+        const auto answer = unit->receive(now() + kHung);
+        return answer ? std::string(reinterpret_cast<const char*>(answer->bytes.data()),
+                                    answer->bytes.size())
+                      : "";
+    }
+
+    std::string name_;
+    std::unique_ptr<Buffer> buffer_;
+    std::unique_ptr<BufferServer> server_;
+};
+
+TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
+    serve({BufferSide::writer});
+    auto user = attach_writer(name_, now() + kHung);
+    ASSERT_TRUE(user) << user.error().message;
+    EXPECT_EQ(server_->holder(0), ::getpid());
+    BufferWriter writer(user->buffer());
+    auto room = writer.reserve(3);
+    ASSERT_TRUE(room);
+    (*room)[2] = std::byte{42};
+    writer.commit(17, 3);
+
+    BufferReader reader(*buffer_);
+    const auto piece = reader.next();
+    ASSERT_TRUE(piece);
+    EXPECT_EQ(piece->tag, 17U);
+    EXPECT_EQ(piece->bytes[2], std::byte{42});
+    EXPECT_FALSE(user->is_abandoned());
+    server_.reset();
+    EXPECT_TRUE(user->is_abandoned());
+}
+
+TEST_F(ServedBuffer, HasOneProcessOnASide) {
+    serve({BufferSide::writer, BufferSide::reader});
+    auto first = attach_writer(name_, now() + kHung);
+    ASSERT_TRUE(first);
+    const auto second = attach_writer(name_, now() + kHung);
+    ASSERT_FALSE(second);
+    EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid()) +
+                                          " has this side of the buffer"),
+              std::string::npos)
+        << second.error().message;
+    EXPECT_TRUE(attach_reader(name_, now() + kHung));
+    EXPECT_EQ(server_->counters().refused_taken, 1U);
+    EXPECT_EQ(server_->counters().attached, 2U);
+
+    first = tl::unexpected(base::Error{});
+    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+}
+
+TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
+    struct User {
+        pid_t process;
+        OwnedFd end;
+    };
+    // They are there before the server's thread: it might have a lock when they are forked.
+    std::vector<User> users;
+    for (int life = 0; life < 10; ++life) {
+        int ends[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        const pid_t process = ::fork();
+        if (process == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            char go = 0;
+            if (::read(ends[1], &go, 1) == 1) {
+                auto user = attach_writer(name_, now() + kHung);
+                const char did = user ? 'y' : 'n';
+                [[maybe_unused]] const auto told = ::write(ends[1], &did, 1);
+                ::pause();
+            }
+            ::_exit(0);
+        }
+        ::close(ends[1]);
+        users.push_back({process, OwnedFd(ends[0])});
+    }
+    serve({BufferSide::writer});
+    for (const auto& [process, end] : users) {
+        char did = 'g';
+        ASSERT_EQ(::write(end.get(), &did, 1), 1);
+        ASSERT_EQ(::read(end.get(), &did, 1), 1);
+        EXPECT_EQ(did, 'y');
+        ::kill(process, SIGKILL);
+        ::waitpid(process, nullptr, 0);
+        // Who is refused does not try again: the next one attaches at its first try.
+        EXPECT_TRUE(attach_writer(name_, now() + kHung).has_value());
+    }
+}
+
+TEST_F(ServedBuffer, RefusesASideThatIsNotOffered) {
+    serve({BufferSide::writer});
+    const auto reader = attach_reader(name_, now() + kHung);
+    ASSERT_FALSE(reader);
+    EXPECT_NE(reader.error().message.find("not offered"), std::string::npos);
+}
+
+TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
+    serve({BufferSide::writer});
+    EXPECT_EQ(answer_to("DLBF\2").front(), '\0');
+    EXPECT_NE(answer_to(std::string_view("DLBF\2\0", 6)).find("version"), std::string::npos);
+    EXPECT_NE(answer_to(std::string(4000, 'x')).find("version"), std::string::npos);
+    EXPECT_EQ(server_->counters().refused_malformed, 3U);
+    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+}
+
+TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
+    serve({BufferSide::writer});
+    std::vector<Handover> silent;
+    for (std::size_t i = 0; i < 2 * BufferServer::most_visitors; ++i) {
+        auto visitor = Handover::connect(name_);
+        ASSERT_TRUE(visitor);
+        silent.push_back(std::move(*visitor));
+    }
+    EXPECT_TRUE(attach_writer(name_, now() + kHung));
+    EXPECT_EQ(server_->counters().refused_silent, silent.size());
+}
+
+TEST_F(ServedBuffer, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSleeps) {
+    const ServingThread thread([&] { serve({BufferSide::writer}); });
+    answer_to("hello");  // it runs
+    ASSERT_TRUE(thread.is_done(now() + kHung));
+    LateVisitor late;
+    const Handover visitor = [&] {
+        const NoDescriptors full;
+        Handover connected = late.connect(name_);
+        EXPECT_TRUE(thread.sleeps(5, now() + kHung));
+        return connected;
+    }();
+    ASSERT_TRUE(visitor.send(BufferHello::encode(BufferSide::writer)));
+    const auto parcel = visitor.receive(now() + kHung);
+    ASSERT_TRUE(parcel) << parcel.error().message;
+    EXPECT_FALSE(parcel->fds.empty());
+}
+
+TEST_F(ServedBuffer, TellsThatNobodyServesIt) {
+    EXPECT_FALSE(attach_writer(name_, now()));
+    serve({BufferSide::writer});
+    const auto second =
+        BufferServer::serve({{.name = name_, .buffer = buffer_.get(), .side = BufferSide::writer}});
+    EXPECT_FALSE(second);  // the name is taken
+}
+
+TEST(BufferName, SaysWhichRunUnitAndBuffer) {
+    EXPECT_EQ(buffer_name("a1", 3, "stream-0"), "daqloom/a1/3/stream-0");
+}
+
+}  // namespace
+}  // namespace daqloom::live

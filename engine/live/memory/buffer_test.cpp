@@ -1,0 +1,517 @@
+#include "live/memory/buffer.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "live/memory/clock.hpp"
+
+namespace daqloom::live {
+namespace {
+
+constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+
+Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces) {
+    auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});
+    EXPECT_TRUE(buffer) << buffer.error().message;
+    return std::move(*buffer);
+}
+
+/// The same buffer as another process would map it.
+Buffer attached_again(const Buffer& buffer) {
+    std::vector<OwnedFd> fds;
+    for (const int fd : buffer.descriptors()) {
+        fds.emplace_back(::dup(fd));
+    }
+    auto again = Buffer::attach(std::move(fds));
+    EXPECT_TRUE(again) << again.error().message;
+    return std::move(*again);
+}
+
+base::Bytes size_of_piece(std::uint64_t tag) {
+    base::RandomStream random(tag, "piece");
+    return static_cast<base::Bytes>(random.uniform() * 700);
+}
+
+void fill(std::uint64_t tag, std::span<std::byte> bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<std::byte>(tag * 131 + i * 7 + 1);
+    }
+}
+
+bool is_filled(std::uint64_t tag, std::span<const std::byte> bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (bytes[i] != static_cast<std::byte>(tag * 131 + i * 7 + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Writes pieces with these tags, waiting for room. False: there was none for too long.
+bool write_pieces(BufferWriter& writer, std::uint64_t from, std::uint64_t to) {
+    const base::Time deadline = now() + kHung;
+    for (std::uint64_t tag = from; tag < to;) {
+        const std::uint64_t seen = writer.acknowledged();
+        const auto room = writer.reserve(size_of_piece(tag));
+        if (room) {
+            fill(tag, *room);
+            writer.commit(tag++, static_cast<base::Bytes>(room->size()));
+        } else if (now() > deadline) {
+            return false;
+        } else {
+            writer.wait(seen, deadline);
+        }
+    }
+    return true;
+}
+
+std::optional<Piece> read_piece(BufferReader& reader) {
+    const base::Time deadline = now() + kHung;
+    auto piece = reader.next();
+    while (!piece && !reader.is_at_end() && !reader.is_broken() && now() < deadline) {
+        reader.wait(deadline);
+        piece = reader.next();
+    }
+    return piece;
+}
+
+void expect_piece(BufferReader& reader, std::uint64_t tag) {
+    const auto piece = read_piece(reader);
+    ASSERT_TRUE(piece);
+    ASSERT_EQ(piece->tag, tag);
+    ASSERT_EQ(piece->bytes.size(), static_cast<std::size_t>(size_of_piece(tag)));
+    ASSERT_TRUE(is_filled(tag, piece->bytes));
+}
+
+TEST(Buffer, RefusesSizesThatMakeNoSense) {
+    EXPECT_FALSE(Buffer::create({.bytes = 0}));
+    EXPECT_FALSE(Buffer::create({.bytes = (base::Bytes{1} << 40) + 1}));
+    EXPECT_FALSE(Buffer::create({.bytes = 100, .pieces = 0}));
+    EXPECT_FALSE(Buffer::create({.bytes = 100, .pieces = 24}));
+    EXPECT_FALSE(Buffer::create({.bytes = 100, .pieces = 1U << 21}));
+}
+
+TEST(Buffer, GivesTheReaderThePiecesInTheirOrderAndWithTheirBytes) {
+    Buffer buffer = buffer_of(4096, 8);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    EXPECT_FALSE(reader.next());
+    EXPECT_FALSE(reader.acknowledge());
+    ASSERT_TRUE(write_pieces(writer, 3, 6));
+    EXPECT_EQ(writer.committed(), 3U);
+    for (std::uint64_t tag = 3; tag < 6; ++tag) {
+        expect_piece(reader, tag);
+    }
+    EXPECT_FALSE(reader.next());
+    EXPECT_EQ(reader.outstanding(), 3U);
+    EXPECT_TRUE(reader.acknowledge());
+    EXPECT_EQ(writer.acknowledged(), 1U);
+    EXPECT_EQ(reader.outstanding(), 2U);
+}
+
+TEST(Buffer, PutsPiecesOnCacheLinesAndGivesBackWhatWasReservedTooMuch) {
+    Buffer buffer = buffer_of(1024, 8);
+    BufferWriter writer(buffer);
+    const std::byte* area = buffer.area().bytes().data();
+    EXPECT_EQ(writer.reserve(1000)->data(), area);
+    EXPECT_EQ(writer.reserve(512)->data(), area);  // the first was given up
+    writer.commit(0, 65);
+    EXPECT_EQ(writer.reserve(100)->data(), area + 128);
+    writer.commit(1, 100'000);  // no more than was reserved
+    EXPECT_EQ(writer.reserve(768)->data(), area + 256);
+    EXPECT_FALSE(writer.reserve(769));
+}
+
+TEST(Buffer, IsFullWhenItsAreaIs) {
+    Buffer buffer = buffer_of(256, 8);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    for (std::uint64_t tag = 0; tag < 4; ++tag) {
+        ASSERT_TRUE(writer.reserve(64));
+        writer.commit(tag, 64);
+    }
+    EXPECT_FALSE(writer.reserve(1));
+    EXPECT_FALSE(writer.reserve(0));  // an empty piece takes a cache line as well
+    ASSERT_TRUE(reader.next());
+    EXPECT_FALSE(writer.reserve(1));  // read is not acknowledged
+    reader.acknowledge();
+    EXPECT_FALSE(writer.reserve(65));
+    ASSERT_TRUE(writer.reserve(64));
+    EXPECT_EQ(writer.reserve(64)->data(), buffer.area().bytes().data());
+}
+
+TEST(Buffer, IsFullWhenItsRingIs) {
+    Buffer buffer = buffer_of(1 << 20, 4);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    for (base::Bytes i = 0; i < 4; ++i) {
+        EXPECT_TRUE(writer.put(7, i, 1));
+    }
+    EXPECT_FALSE(writer.put(7, 4, 1));
+    EXPECT_FALSE(writer.reserve(1));
+    ASSERT_TRUE(reader.next());
+    ASSERT_TRUE(reader.acknowledge());
+    EXPECT_TRUE(writer.reserve(1));
+    EXPECT_TRUE(writer.put(7, 4, 1));
+}
+
+TEST(Buffer, TellsTheWriterOnceAsMuchIsAcknowledgedAsItWants) {
+    Buffer buffer = buffer_of(1 << 20, 4);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    for (base::Bytes i = 0; i < 4; ++i) {
+        ASSERT_TRUE(writer.put(7, i, 1));
+    }
+    writer.want(3);
+    buffer.writer_bell().sleep(now(), [] { return false; });  // what was rung up to now is seen
+    for (int acknowledged = 1; acknowledged <= 4; ++acknowledged) {
+        ASSERT_TRUE(reader.next());
+        ASSERT_TRUE(reader.acknowledge());
+        EXPECT_EQ(buffer.writer_bell().was_rung(), acknowledged >= 3);
+    }
+}
+
+TEST(Buffer, TakesAPieceAsLargeAsItsAreaOnceItIsEmpty) {
+    Buffer buffer = buffer_of(1000, 4);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    EXPECT_FALSE(writer.reserve(1001));
+    EXPECT_FALSE(writer.reserve(-1));
+    for (std::uint64_t tag = 0; tag < 3; ++tag) {
+        ASSERT_TRUE(writer.reserve(10));
+        writer.commit(tag, 10);
+        EXPECT_FALSE(writer.reserve(1000));
+        ASSERT_TRUE(reader.next());
+        reader.acknowledge();
+        ASSERT_TRUE(writer.reserve(1000));
+    }
+}
+
+TEST(Buffer, PassesPiecesThatWereWrittenAnywhereInTheArea) {
+    Buffer buffer = buffer_of(1000, 4);
+    BufferWriter writer(buffer);
+    BufferReader reader(buffer);
+    ASSERT_TRUE(writer.put(5, 900, 100));
+    ASSERT_TRUE(writer.put(6, 3, 0));
+    const auto last = reader.next();
+    const auto first = reader.next();
+    ASSERT_TRUE(last && first);
+    EXPECT_EQ(last->tag, 5U);
+    EXPECT_EQ(last->bytes.data(), buffer.area().bytes().data() + 900);
+    EXPECT_EQ(last->bytes.size(), 100U);
+    EXPECT_EQ(first->bytes.size(), 0U);
+}
+
+TEST(Buffer, TellsTheReaderThatAllIsReadAfterTheEnd) {
+    Buffer buffer = buffer_of(1000, 4);
+    BufferReader reader(buffer);
+    {
+        BufferWriter writer(buffer);
+        ASSERT_TRUE(writer.reserve(1));
+        writer.commit(0, 1);
+        EXPECT_FALSE(reader.is_at_end());
+        writer.close();
+        EXPECT_FALSE(reader.is_at_end());
+        ASSERT_TRUE(reader.next());
+        EXPECT_TRUE(reader.is_at_end());
+        reader.wait(now() + kHung);  // does not sleep
+    }
+    BufferWriter another(buffer);
+    EXPECT_FALSE(reader.is_at_end());
+}
+
+TEST(Buffer, CarriesEveryByteFromOneThreadToAnotherWhateverTheSizes) {
+    constexpr std::uint64_t pieces = 20'000;
+    Buffer buffer = buffer_of(5000, 16);
+    std::jthread writing([&] {
+        BufferWriter writer(buffer);
+        EXPECT_TRUE(write_pieces(writer, 0, pieces));
+        writer.close();
+    });
+    BufferReader reader(buffer);
+    base::RandomStream random(1, "reader");
+    std::uint64_t oldest = 0;
+    for (std::uint64_t tag = 0; tag < pieces; ++tag) {
+        const auto piece = read_piece(reader);
+        ASSERT_TRUE(piece);
+        ASSERT_EQ(piece->tag, tag);
+        ASSERT_EQ(piece->bytes.size(), static_cast<std::size_t>(size_of_piece(tag)));
+        ASSERT_TRUE(is_filled(tag, piece->bytes));
+        // Several are outstanding most of the time, but never so many that the writer is stuck.
+        while (reader.outstanding() > 4 || (oldest <= tag && random.uniform() < 0.5)) {
+            ASSERT_TRUE(reader.acknowledge());
+            ++oldest;
+        }
+    }
+    EXPECT_FALSE(read_piece(reader));
+    EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST(Buffer, GivesUnacknowledgedPiecesToTheNextReader) {
+    Buffer buffer = buffer_of(1 << 16, 16);
+    BufferWriter writer(buffer);
+    ASSERT_TRUE(write_pieces(writer, 0, 10));
+    {
+        Buffer mapped = attached_again(buffer);
+        BufferReader reader(mapped);
+        for (std::uint64_t tag = 0; tag < 7; ++tag) {
+            expect_piece(reader, tag);
+        }
+        reader.acknowledge();
+        reader.acknowledge();
+    }
+    BufferReader reader(buffer);
+    for (std::uint64_t tag = 2; tag < 10; ++tag) {
+        expect_piece(reader, tag);
+    }
+}
+
+TEST(Buffer, AttachesOnlyToWhatIsABuffer) {
+    const auto without = [](std::size_t place) {
+        const Buffer buffer = buffer_of(1000, 4);
+        std::vector<OwnedFd> fds;
+        for (const int fd : buffer.descriptors()) {
+            fds.emplace_back(::dup(fd));
+        }
+        fds[place] = OwnedFd(::memfd_create("stranger", MFD_CLOEXEC));
+        return Buffer::attach(std::move(fds));
+    };
+    EXPECT_FALSE(Buffer::attach({}));
+    EXPECT_FALSE(without(0));
+    EXPECT_FALSE(without(1));
+    EXPECT_FALSE(without(2));
+    EXPECT_FALSE(without(4));
+
+    // A sealed memory of a size that no control block has.
+    const Buffer buffer = buffer_of(1000, 4);
+    auto odd = SharedMemory::create("odd", 1000);
+    ASSERT_TRUE(odd);
+    std::vector<OwnedFd> fds;
+    for (const int fd : buffer.descriptors()) {
+        fds.emplace_back(::dup(fd));
+    }
+    fds[0] = OwnedFd(::dup(odd->fd()));
+    EXPECT_FALSE(Buffer::attach(std::move(fds)));
+}
+
+/// A writer in a process of its own, which gets the buffer by a Handover, says so, and then writes
+/// on from where the one before it was killed: one end of the story is `to`.
+pid_t writing_process(const std::string& name, std::uint64_t to) {
+    const pid_t child = ::fork();
+    if (child != 0) {
+        return child;
+    }
+    const auto handover = Handover::connect(name);
+    auto parcel = handover ? handover->receive(now() + kHung) : base::failure("no connection");
+    auto buffer = parcel ? Buffer::attach(std::move(parcel->fds)) : base::failure("no parcel");
+    if (!buffer) {
+        ::_exit(1);
+    }
+    BufferWriter writer(*buffer);
+    const bool done = write_pieces(writer, writer.committed(), to);
+    writer.close();
+    ::_exit(done ? 0 : 1);
+}
+
+TEST(Buffer, LosesAndDamagesNothingWhenItsWriterIsKilledAndAnotherOneGoesOn) {
+    const std::string name = "daqloom/test-buffer/" + std::to_string(::getpid());
+    constexpr std::uint64_t pieces = 6'000;
+    Buffer buffer = buffer_of(3000, 8);
+    auto listener = HandoverListener::listen(name);
+    ASSERT_TRUE(listener);
+    base::RandomStream random(7, "kill");
+    BufferReader reader(buffer);
+    std::uint64_t tag = 0;
+    for (bool is_last = false; !is_last;) {
+        // The last life goes to the end, others are ended after some pieces more.
+        const std::uint64_t kill_at = tag + 1 + static_cast<std::uint64_t>(random.uniform() * 300);
+        is_last = kill_at + 16 > pieces;  // the buffer may hold all that is left
+        const pid_t child = writing_process(name, pieces);
+        const auto handover = listener->accept(now() + kHung);
+        ASSERT_TRUE(handover);
+        const std::byte hello{1};
+        const std::vector<int> fds = buffer.descriptors();
+        ASSERT_TRUE(handover->send({&hello, 1}, fds));
+        while (tag < (is_last ? pieces : kill_at)) {
+            expect_piece(reader, tag++);
+            if (HasFatalFailure()) {
+                ::kill(child, SIGKILL);
+                ::waitpid(child, nullptr, 0);
+                return;
+            }
+            reader.acknowledge();
+        }
+        if (!is_last) {
+            ::kill(child, SIGKILL);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        EXPECT_TRUE(is_last ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
+    }
+    EXPECT_FALSE(read_piece(reader));
+    EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
+    constexpr std::uint64_t pieces = 3'000;
+    Buffer buffer = buffer_of(3000, 8);
+    // In a process, as the readers: a thread might have a lock when they are forked.
+    const pid_t writing = ::fork();
+    if (writing == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        BufferWriter writer(buffer);
+        const bool done = write_pieces(writer, 0, pieces);
+        writer.close();
+        ::_exit(done ? 0 : 1);
+    }
+    // Each life tells what it has acknowledged; the next must begin right behind it.
+    auto told = SharedMemory::create("told", 64);
+    ASSERT_TRUE(told);
+    auto& acknowledged = *reinterpret_cast<std::atomic<std::uint64_t>*>(told->bytes().data());
+    base::RandomStream random(8, "kill");
+    for (int life = 0; life < 20; ++life) {
+        const std::uint64_t kill_at =
+            acknowledged.load() + 1 + static_cast<std::uint64_t>(random.uniform() * 100);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            BufferReader reader(buffer);
+            for (std::uint64_t tag = acknowledged.load() + 1; true; ++tag) {
+                const auto piece = read_piece(reader);
+                const bool is_next =
+                    piece && piece->tag == tag - 1 &&
+                    piece->bytes.size() == static_cast<std::size_t>(size_of_piece(tag - 1)) &&
+                    is_filled(tag - 1, piece->bytes);
+                if (!is_next) {
+                    ::_exit(1);
+                }
+                reader.acknowledge();
+                acknowledged.store(tag);
+                if (tag == kill_at) {
+                    ::raise(SIGKILL);
+                }
+            }
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        EXPECT_TRUE(WIFSIGNALED(status));
+    }
+    BufferReader reader(buffer);
+    for (std::uint64_t tag = acknowledged.load(); tag < pieces; ++tag) {
+        expect_piece(reader, tag);
+        ASSERT_FALSE(HasFatalFailure());
+        reader.acknowledge();
+    }
+    int status = 0;
+    ::waitpid(writing, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/// The words of the control block, as somebody hostile sees them.
+class HostileControl {
+  public:
+    explicit HostileControl(const Buffer& buffer) {
+        auto memory = SharedMemory::attach(OwnedFd(::dup(buffer.descriptors()[0])),
+                                           SharedMemory::Access::read_write, 1 << 20);
+        EXPECT_TRUE(memory);
+        memory_ = std::move(*memory);
+    }
+    [[nodiscard]] std::span<std::uint64_t> words() const {
+        return {reinterpret_cast<std::uint64_t*>(memory_.bytes().data()),
+                memory_.bytes().size() / sizeof(std::uint64_t)};
+    }
+
+  private:
+    SharedMemory memory_;
+};
+
+bool is_within(std::span<const std::byte> inner, std::span<const std::byte> outer) {
+    return inner.data() >= outer.data() &&
+           inner.data() + inner.size() <= outer.data() + outer.size();
+}
+
+TEST(Buffer, NeverLeavesItsAreaWhateverTheOtherSideWritesOverTheControlBlock) {
+    base::RandomStream random(9, "scribble");
+    const std::uint64_t limits[] = {
+        0, 1, 999, 1000, 1001, 4096, std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{63}};
+    int broken = 0;
+    int read = 0;
+    for (int round = 0; round < 3'000; ++round) {
+        Buffer buffer = buffer_of(1000, 4);
+        const HostileControl hostile(buffer);
+        BufferWriter writer(buffer);
+        BufferReader reader(buffer);
+        for (std::uint64_t tag = 0; tag < 3; ++tag) {
+            ASSERT_TRUE(writer.reserve(100));
+            writer.commit(tag, 100);
+        }
+        for (int scribble = 0; scribble < 4; ++scribble) {
+            const auto place = static_cast<std::size_t>(
+                random.uniform() * static_cast<double>(hostile.words().size()));
+            const auto which =
+                static_cast<std::size_t>(random.uniform() * static_cast<double>(std::size(limits)));
+            hostile.words()[place] = limits[which];
+            const auto piece = reader.next();
+            if (piece) {
+                ++read;
+                ASSERT_TRUE(is_within(piece->bytes, buffer.area().bytes()));
+            }
+            const auto room = writer.reserve(static_cast<base::Bytes>(random.uniform() * 1000));
+            if (room) {
+                ASSERT_TRUE(is_within(*room, buffer.area().bytes()));
+                writer.commit(9, static_cast<base::Bytes>(room->size()));
+            }
+            BufferReader next_reader(buffer);
+            if (const auto again = next_reader.next()) {
+                ASSERT_TRUE(is_within(again->bytes, buffer.area().bytes()));
+            }
+        }
+        broken += reader.is_broken() ? 1 : 0;
+    }
+    EXPECT_GT(broken, 0);
+    EXPECT_GT(read, 0);
+}
+
+TEST(Buffer, SaysThatAPieceOutsideOfItsAreaIsBroken) {
+    struct Case {
+        base::Bytes offset, bytes;
+    };
+    for (const Case& bad : {Case{-1, 1}, Case{0, 1001}, Case{1000, 1}, Case{1001, 0}, Case{0, -1},
+                            Case{1, std::numeric_limits<base::Bytes>::max()}}) {
+        Buffer buffer = buffer_of(1000, 4);
+        BufferWriter writer(buffer);
+        BufferReader reader(buffer);
+        ASSERT_TRUE(writer.put(1, bad.offset, bad.bytes));
+        EXPECT_FALSE(reader.next()) << bad.offset << " " << bad.bytes;
+        EXPECT_TRUE(reader.is_broken());
+        EXPECT_FALSE(reader.next());
+        EXPECT_EQ(reader.outstanding(), 0U);
+    }
+}
+
+TEST(Buffer, TakesAReaderThatAcknowledgesWhatIsNotThereForOneThatDoesNot) {
+    Buffer buffer = buffer_of(1000, 4);
+    const HostileControl hostile(buffer);
+    BufferWriter writer(buffer);
+    ASSERT_TRUE(writer.reserve(10));
+    writer.commit(0, 10);
+    hostile.words()[8] = 2;  // the count of acknowledged pieces, on the second cache line
+    EXPECT_FALSE(writer.reserve(10));
+    EXPECT_FALSE(writer.put(0, 0, 0));
+    writer.wait(writer.acknowledged(), now());
+    hostile.words()[8] = 1;
+    EXPECT_TRUE(writer.reserve(10));
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,83 @@
+// Passes file descriptors between processes of one machine over an abstract Unix socket, which ends
+// with its owner.
+#pragma once
+
+#include <sys/types.h>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/shared_memory.hpp"
+
+namespace daqloom::live {
+
+/// The secret of a run, given to its units by the run control.
+using Token = std::array<std::byte, 16>;
+
+/// One message with the descriptors that came with it.
+struct Parcel {
+    std::vector<std::byte> bytes;
+    std::vector<OwnedFd> fds;
+};
+
+/// A connection to another process of the same user on this machine. It ends at once when that
+/// process dies.
+class Handover {
+  public:
+    static constexpr std::size_t most_bytes = 4096;
+    static constexpr std::size_t most_fds = 8;
+
+    explicit Handover(OwnedFd socket, pid_t peer) : socket_(std::move(socket)), peer_(peer) {}
+
+    /// Does not wait for the other side to accept.
+    static base::expected<Handover> connect(const std::string& name);
+
+    /// Up to `most_bytes` and `most_fds`.
+    [[nodiscard]] base::expected<void> send(std::span<const std::byte> bytes,
+                                            std::span<const int> fds = {}) const;
+    /// Fails if nothing has come by then, or the other side is gone.
+    [[nodiscard]] base::expected<Parcel> receive(base::Time until) const;
+    /// Whether the other side is gone.
+    [[nodiscard]] bool is_closed() const;
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    [[nodiscard]] pid_t peer() const { return peer_; }
+
+  private:
+    OwnedFd socket_;
+    pid_t peer_;
+};
+
+/// Accepts connections of processes of the same user; others are refused and counted. A connection
+/// that cannot be accepted now, such as for lack of file descriptors, stays and keeps the socket
+/// readable: the listener then pauses, so that a loop that polls it sleeps meanwhile.
+class HandoverListener {
+  public:
+    /// `name`: of the abstract socket, up to 100 characters. Fails if it is in use.
+    static base::expected<HandoverListener> listen(const std::string& name);
+
+    /// Fails if no process has connected by then.
+    [[nodiscard]] base::expected<Handover> accept(base::Time until);
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    /// fd() to poll for POLLIN; -1, which poll() skips, during a pause.
+    [[nodiscard]] int fd_to_poll() const { return is_paused() ? -1 : socket_.get(); }
+    /// When to poll at the latest: the end of the pause; never() if there is none.
+    [[nodiscard]] base::Time wake() const;
+    [[nodiscard]] std::uint64_t refused() const { return refused_; }
+
+  private:
+    explicit HandoverListener(OwnedFd socket) : socket_(std::move(socket)) {}
+    [[nodiscard]] bool is_paused() const;
+
+    OwnedFd socket_;
+    base::Time pause_end_ = base::Time::zero();
+    std::uint64_t refused_ = 0;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,47 @@
+// The layout of MFPs and MEPs in the memory of a DAQPIPE builder unit.
+//
+//     | header | place of source 0 | … | place of source n − 1 |   an event, for each credit
+#pragma once
+
+#include <cstdint>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/node/node_config.hpp"
+
+namespace daqloom::live {
+
+/// Everything begins on a cache line.
+struct DaqpipeMemory {
+    base::Bytes header = 0;  ///< of a MEP
+    base::Bytes place = 0;   ///< room of an MFP
+    std::uint32_t sources = 1;
+    std::uint32_t credits = 1;
+
+    struct Units {
+        std::uint32_t readouts = 1;
+        std::uint32_t builders = 1;
+        std::uint32_t readouts_in_run = 1;  ///< that a MEP's table has
+    };
+    /// For the largest MFPs that the configuration gives rise to. Fails with one sentence where
+    /// buffers are too small for as many events as there are credits, or these too many to number.
+    static base::expected<DaqpipeMemory> of(const NodeConfig& config, const Units& units);
+
+    [[nodiscard]] base::Bytes event_bytes() const { return header + place * sources; }
+    [[nodiscard]] base::Bytes bytes() const { return event_bytes() * credits; }
+
+    [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return event_bytes() * slot; }
+    [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, std::uint32_t source) const {
+        return event_at(slot) + header + place * source;
+    }
+    /// Of any byte of an event.
+    [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
+        return static_cast<std::uint32_t>(offset / event_bytes());
+    }
+    /// What the protocol calls a place knows of no headers.
+    [[nodiscard]] std::uint32_t slot_of_place(base::Bytes of_protocol) const {
+        return static_cast<std::uint32_t>(of_protocol / (place * sources));
+    }
+};
+
+}  // namespace daqloom::live

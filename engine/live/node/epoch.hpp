@@ -1,0 +1,111 @@
+// One epoch of a unit: from the start with a fixed set of members until all of them have drained.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/memory/buffer.hpp"
+#include "live/memory/counters.hpp"
+#include "live/node/lease.hpp"
+#include "live/node/members.hpp"
+#include "live/node/node_config.hpp"
+#include "live/node/stage_trace.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// The parts of a unit that an epoch uses. All of them outlive the epoch.
+struct EpochParts {
+    const NodeConfig* config = nullptr;
+    Transport* transport = nullptr;
+    std::span<Buffer> streams;  ///< of the readout unit
+    Buffer* output = nullptr;   ///< of the builder unit
+    NodeCounters* counters = nullptr;
+    StageTrace* trace = nullptr;
+    std::uint32_t epoch = 0;
+    std::uint64_t first_mep = 0;            ///< number in the run of the epoch's MEP 0
+    base::Time start = base::Time::zero();  ///< by time: of the first window
+};
+
+/// Driven by the unit's data thread alone.
+class Epoch : public TransportEvents {
+  public:
+    virtual void begin() = 0;
+    /// Does all pending work, except for the inputs of the transport. False: there was none.
+    virtual bool step(base::Time now) = 0;
+    /// The next time at which `step` has work without an input.
+    [[nodiscard]] virtual base::Time next_timer() const = 0;
+    /// Units that the transport could not reach.
+    [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
+    /// MEPs of the run before this number may be answered, until the next call.
+    virtual void on_lease(std::uint64_t mep_end) = 0;
+    /// The thread has slept so long.
+    virtual void on_slept(base::Time duration) = 0;
+    /// The epoch ends; from now on these units are not waited for. May come again, with more.
+    virtual void on_close(std::span<const UnitIndex> lost) = 0;
+    /// After on_close: all granted MFPs of the members are written, and their MEPs are built.
+    [[nodiscard]] virtual bool is_drained() const = 0;
+    /// Once, when it is drained: MEPs that lack MFPs are delivered, or dropped.
+    virtual void end() = 0;
+    /// Whether the consumer is through with everything.
+    [[nodiscard]] virtual bool is_consumed() const = 0;
+    /// The number in the run of the first MEP that the next epoch may take, as far as this unit
+    /// knows. Precondition: is_drained.
+    [[nodiscard]] virtual std::uint64_t next_mep() const = 0;
+};
+
+base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
+base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts, Members members);
+
+/// The exchange of commands and states between the control thread and the data thread of an epoch.
+class Halt {
+  public:
+    struct State {
+        bool is_drained = false;
+        bool is_consumed = false;
+        std::uint64_t next_mep = 0;
+        std::vector<UnitIndex> suspects;
+    };
+
+    // ---- control: to be followed by a ring of the doorbell
+    void close(std::span<const UnitIndex> lost);
+    /// The thread ends at once, drained or not.
+    void abandon() { is_abandoned_.store(true, std::memory_order_release); }
+    /// The state once it is drained and, if asked for, consumed; or as it is then.
+    State wait(bool consumed, base::Time until);
+    [[nodiscard]] State state() const {
+        const std::lock_guard lock(mutex_);
+        return state_;
+    }
+
+    // ---- data thread
+    [[nodiscard]] std::uint32_t requests() const {
+        return requests_.load(std::memory_order_acquire);
+    }
+    [[nodiscard]] bool is_abandoned() const {
+        return is_abandoned_.load(std::memory_order_acquire);
+    }
+    [[nodiscard]] std::vector<UnitIndex> lost();
+    void publish(const State& state);
+
+  private:
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<UnitIndex> lost_;
+    State state_;
+    std::atomic<std::uint32_t> requests_ = 0;
+    std::atomic<bool> is_abandoned_ = false;
+};
+
+/// The data thread's loop, until it is abandoned: it serves the others for as long as these drain.
+void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
+               Halt& halt);
+
+}  // namespace daqloom::live

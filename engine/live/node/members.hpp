@@ -1,0 +1,31 @@
+// The members of an epoch, and the numbers of their readout and builder units in it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "live/node/node_config.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/schedule/linear_shift.hpp"
+
+namespace daqloom::live {
+
+/// Readout and builder units are numbered without gaps in the order of the slots: in an epoch those
+/// of its members, in the run all of them.
+struct Members {
+    std::vector<UnitIndex> readouts;  ///< unit of each readout unit of the epoch
+    std::vector<UnitIndex> builders;  ///< unit of each builder unit
+    /// By unit; `nobody`: it has none, or is no member.
+    std::vector<protocol::ReadoutIndex> readout_of;
+    std::vector<protocol::BuilderIndex> builder_of;
+    /// Of each readout unit of the epoch, its number in the run.
+    std::vector<protocol::ReadoutIndex> readout_in_run;
+    std::uint32_t readouts_in_run = 0;
+    protocol::LinearShift shift;
+
+    static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members);
+};
+
+}  // namespace daqloom::live

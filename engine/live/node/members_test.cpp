@@ -1,0 +1,71 @@
+#include "live/node/members.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace daqloom::live {
+namespace {
+
+using Units = std::vector<UnitIndex>;
+
+NodeConfig folded(Units slots) {
+    NodeConfig config;
+    config.readout_in_slot = config.builder_in_slot = std::move(slots);
+    return config;
+}
+
+TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
+    const auto members = Members::of(folded({2, nobody, 0, 1}), Units{0, 1, 2});
+    ASSERT_TRUE(members);
+    EXPECT_EQ(members->readouts, (Units{2, 0, 1}));
+    EXPECT_EQ(members->builders, (Units{2, 0, 1}));
+    EXPECT_EQ(members->readout_of, (Units{1, 2, 0}));
+    EXPECT_EQ(members->shift.phases(), 4) << "a slot that never had a unit stays a dummy";
+    EXPECT_EQ(members->readouts_in_run, 3);
+}
+
+TEST(Members, ALostOneLeavesADummyOrNoSlot) {
+    NodeConfig config = folded({0, 1, 2, 3});
+    config.keeps_lost_slots = true;
+    auto members = Members::of(config, Units{0, 2, 3});
+    ASSERT_TRUE(members);
+    EXPECT_EQ(members->shift.phases(), 4);
+    EXPECT_EQ(members->shift.builder_for(0, 1), protocol::LinearShift::nobody);
+    EXPECT_EQ(members->shift.builder_for(0, 2), 1) << "unit 2 is builder unit 1 of the epoch";
+    EXPECT_EQ(members->readout_of, (Units{0, nobody, 1, 2}));
+    EXPECT_EQ(members->readout_in_run, (Units{0, 2, 3}));
+
+    config.keeps_lost_slots = false;
+    members = Members::of(config, Units{0, 2, 3});
+    ASSERT_TRUE(members);
+    EXPECT_EQ(members->shift.phases(), 3);
+    EXPECT_EQ(members->shift.builder_for(0, 1), 1);
+    EXPECT_EQ(members->readouts_in_run, 4);
+}
+
+TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
+    NodeConfig config;
+    config.readout_in_slot = {0, 2};
+    config.builder_in_slot = {1, 3};
+    const auto members = Members::of(config, Units{0, 1, 3});
+    ASSERT_TRUE(members);
+    EXPECT_EQ(members->readouts, (Units{0}));
+    EXPECT_EQ(members->builders, (Units{1, 3}));
+    EXPECT_EQ(members->readout_of, (Units{0, nobody, nobody, nobody}));
+    EXPECT_EQ(members->builder_of, (Units{nobody, 0, nobody, 1}));
+    EXPECT_EQ(members->shift.phases(), 2) << "the builder unit of slot 1 is still there";
+}
+
+TEST(Members, WithoutReadoutOrBuilderUnitsThereIsNoEpoch) {
+    NodeConfig config;
+    config.readout_in_slot = {0, 2};
+    config.builder_in_slot = {1, 3};
+    EXPECT_FALSE(Members::of(config, Units{0, 2}));
+    EXPECT_FALSE(Members::of(config, Units{1, 3}));
+    config.builder_in_slot = {1};
+    EXPECT_FALSE(Members::of(config, Units{0, 1}));
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,392 @@
+#include "live/node/node.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "live/memory/buffer.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/counter_names.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/node/counters_page.hpp"
+#include "live/node/daqpipe_memory.hpp"
+#include "live/node/ends.hpp"
+#include "live/node/epoch.hpp"
+#include "live/node/members.hpp"
+#include "live/node/post.hpp"
+#include "live/node/stage_trace.hpp"
+#include "live/transport/make.hpp"
+#include "protocol/data/mfp.hpp"
+#include "protocol/machines/push_builder.hpp"
+
+namespace daqloom::live {
+
+namespace {
+
+constexpr UnitIndex kMostUnits = 65'536;
+/// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
+constexpr base::Time kPatience = base::seconds(1);
+
+UnitIndex units_of(const NodeConfig& config) {
+    UnitIndex units = 0;
+    for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
+        for (const UnitIndex unit : *slots) {
+            units = unit == nobody ? units : std::max(units, unit + 1);
+        }
+    }
+    return units;
+}
+
+std::uint32_t taken(const std::vector<UnitIndex>& slots) {
+    return static_cast<std::uint32_t>(slots.size() -
+                                      static_cast<std::size_t>(std::ranges::count(slots, nobody)));
+}
+
+/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
+/// with MFPs of average size, headers and padding included.
+base::expected<void> check_shift(const NodeConfig& config) {
+    const base::Bytes padding = base::Bytes{1} << config.align;
+    base::Bytes largest = 0;
+    base::Bytes mep = 0;
+    for (const base::Bytes fragment : config.fragment_bytes) {
+        const base::Bytes mfp = config.packing * (fragment + 3 + padding) + 20;
+        largest = std::max(largest, mfp);
+        mep += mfp;
+    }
+    const base::Bytes round =
+        largest * config.meps_per_phase * (base::Bytes{taken(config.builder_in_slot)} + 1);
+    if (config.source == SourceKind::generator && round > config.stream_buffer) {
+        return base::failure(fmt::format(
+            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
+            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
+            config.stream_buffer, taken(config.builder_in_slot), config.meps_per_phase, largest,
+            round));
+    }
+    if (config.source == SourceKind::generator) {
+        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
+            return base::failure(std::move(*problem));
+        }
+    }
+    return {};
+}
+
+base::expected<void> check_daqpipe(const NodeConfig& config) {
+    if (config.streams != 1) {
+        return base::failure(
+            fmt::format("{} streams; in DAQPIPE a readout unit has one, of MFPs with all it holds",
+                        config.streams));
+    }
+    const std::uint32_t readouts = taken(config.readout_in_slot);
+    const auto memory =
+        DaqpipeMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
+    return memory ? base::expected<void>{} : tl::unexpected(memory.error());
+}
+
+}  // namespace
+
+base::expected<void> Node::check(const NodeConfig& config) {
+    for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
+        for (const UnitIndex unit : *slots) {
+            if (unit != nobody && unit >= kMostUnits) {
+                return base::failure(
+                    fmt::format("unit {} in a slot; give 0 to {}", unit, kMostUnits - 1));
+            }
+        }
+    }
+    if (config.streams < 1 || config.streams > most_streams) {
+        return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
+    }
+    if (auto fits =
+            config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+        !fits) {
+        return fits;
+    }
+    if (config.fragment_bytes.size() !=
+        std::size_t{taken(config.readout_in_slot)} * config.streams) {
+        return base::failure(fmt::format(
+            "{} sizes of fragments for {} readout units with {} "
+            "streams; give one for each stream",
+            config.fragment_bytes.size(), taken(config.readout_in_slot), config.streams));
+    }
+    if (config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16) {
+        return base::failure(
+            fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
+                        config.packing, config.align));
+    }
+    return {};
+}
+
+namespace {
+
+/// The data flow of one epoch; all that it refers to outlives it.
+struct Flow {
+    ~Flow() {
+        if (thread.joinable()) {
+            halt.abandon();
+            doorbell->ring();
+            thread.join();
+        }
+    }
+
+    const Doorbell* doorbell = nullptr;
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<Epoch> epoch;
+    Halt halt;
+    std::thread thread;
+};
+
+}  // namespace
+
+struct Node::Parts {
+    Parts(NodeConfig given, Doorbell bell, CountersPage counted)
+        : config(std::move(given)),
+          doorbell(std::move(bell)),
+          page(std::move(counted)),
+          trace(config.trace_stages) {}
+
+    base::expected<void> make_ends();
+    void end_flow();
+    [[nodiscard]] TransportConfig transport_config();
+    [[nodiscard]] base::Time next_round() const;
+    [[nodiscard]] std::uint32_t place_in(const std::vector<UnitIndex>& slots) const;
+
+    NodeConfig config;
+    Doorbell doorbell;
+    CountersPage page;
+    NodeCounters& counters = page.counters();
+    std::unique_ptr<CountersServer> server;
+    StageTrace trace;
+    Lease lease;
+    Ends ends{counters};
+    std::uint32_t epoch = 0;
+    std::optional<Members> members;
+    /// The next epoch needs a new output buffer: a member that did not drain may still write to
+    /// this one, or its consumer has not processed everything.
+    bool is_output_spoilt = false;
+    mutable std::mutex mutex;   ///< of the members below, which other threads read
+    TransportCounters earlier;  ///< of all epochs before this one
+    std::unique_ptr<Flow> flow;
+};
+
+/// The unit's number among the slots that are taken; nobody: it has no slot.
+std::uint32_t Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
+    std::uint32_t place = 0;
+    for (const UnitIndex unit : slots) {
+        if (unit == config.self) {
+            return place;
+        }
+        place += unit == nobody ? 0 : 1;
+    }
+    return nobody;
+}
+
+base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
+    if (auto checked = check(config); !checked) {
+        return tl::unexpected(checked.error());
+    }
+    auto doorbell = Doorbell::create();
+    if (!doorbell) {
+        return tl::unexpected(doorbell.error());
+    }
+    auto page = CountersPage::create();
+    if (!page) {
+        return tl::unexpected(page.error());
+    }
+    auto parts = std::make_unique<Parts>(std::move(config), std::move(*doorbell), std::move(*page));
+    if (auto made = parts->make_ends(); !made) {
+        return tl::unexpected(made.error());
+    }
+    // If another process has the name, these counters cannot be read from outside; the unit works
+    // all the same.
+    if (auto server = CountersServer::serve(parts->config.run, parts->config.self, parts->page)) {
+        parts->server = std::move(*server);
+    }
+    return std::unique_ptr<Node>(new Node(std::move(parts)));
+}
+
+Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Node::~Node() { shut(); }
+
+base::expected<void> Node::Parts::make_ends() {
+    const std::uint32_t readout = place_in(config.readout_in_slot);
+    const std::uint32_t builder = place_in(config.builder_in_slot);
+    if (readout == nobody && builder == nobody) {
+        return base::failure(fmt::format(
+            "unit {} has no slot; give it a readout unit, a builder unit or both", config.self));
+    }
+    if (readout != nobody) {
+        if (auto made = ends.make_sources(config, readout, doorbell); !made) {
+            return made;
+        }
+    }
+    return builder == nobody ? base::expected<void>{} : ends.renew_output(config, doorbell);
+}
+
+void Node::Parts::end_flow() {
+    const std::lock_guard lock(mutex);
+    if (!flow) {
+        return;
+    }
+    TransportCounters::each([&](const char*, Counter TransportCounters::*counter) {
+        earlier.*counter += flow->transport->counters().*counter;
+    });
+    flow.reset();
+}
+
+TransportConfig Node::Parts::transport_config() {
+    TransportConfig made{.self = config.self,
+                         .units = units_of(config),
+                         .token = config.token,
+                         .epoch = epoch,
+                         .arena = ends.output() == nullptr ? nullptr : &ends.output()->area(),
+                         .sources = {},
+                         .doorbell = &doorbell,
+                         .waiting = config.waiting,
+                         .polling = config.polling};
+    for (Buffer& stream : ends.streams()) {
+        made.sources.emplace_back(stream.area().bytes());
+    }
+    return made;
+}
+
+/// Phases by time: rounds of all phases follow each other since 1970, so that units agree on the
+/// phase, though not on the first round, without messages, as far as their clocks agree.
+base::Time Node::Parts::next_round() const {
+    timespec real{};
+    ::clock_gettime(CLOCK_REALTIME, &real);
+    const std::int64_t round_ns =
+        std::max<std::int64_t>(config.window.ps * members->shift.phases() / 1'000, 1);
+    const std::int64_t into_ns =
+        (real.tv_sec % round_ns * (1'000'000'000 % round_ns) + real.tv_nsec) % round_ns;
+    return now() + base::nanoseconds(round_ns - into_ns);
+}
+
+base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
+                                                     std::span<const UnitIndex> members) {
+    Parts& node = *parts_;
+    node.ends.stop_sources();
+    node.end_flow();
+    auto found = Members::of(node.config, members);
+    if (!found) {
+        return tl::unexpected(found.error());
+    }
+    node.members.emplace(std::move(*found));
+    node.epoch = epoch;
+    if (std::exchange(node.is_output_spoilt, false) && node.ends.output() != nullptr) {
+        if (auto renewed = node.ends.renew_output(node.config, node.doorbell); !renewed) {
+            return tl::unexpected(renewed.error());
+        }
+    }
+    auto transport = make_transport(
+        node.config.transport, node.transport_config(),
+        {.node = node.config.bind, .congestion_control = node.config.congestion_control});
+    if (!transport) {
+        return tl::unexpected(transport.error());
+    }
+    auto flow = std::make_unique<Flow>();
+    flow->doorbell = &node.doorbell;
+    flow->transport = std::move(*transport);
+    std::vector<std::byte> address = flow->transport->address();
+    const std::lock_guard lock(node.mutex);
+    node.flow = std::move(flow);
+    return address;
+}
+
+base::expected<std::vector<UnitIndex>> Node::connect(std::span<const Transport::Peer> peers,
+                                                     base::Time timeout) {
+    if (!parts_->flow || parts_->flow->epoch) {
+        return base::failure("an epoch is connected once, after it was prepared");
+    }
+    return parts_->flow->transport->connect(peers, now() + timeout);
+}
+
+base::expected<void> Node::start(std::uint64_t first_mep) {
+    Parts& node = *parts_;
+    if (!node.flow || node.flow->epoch) {
+        return base::failure("an epoch is started once, after it was prepared and connected");
+    }
+    Flow& flow = *node.flow;
+    const auto make =
+        node.config.protocol == Protocol::daqpipe ? make_daqpipe_epoch : make_shift_epoch;
+    auto epoch = make({.config = &node.config,
+                       .transport = flow.transport.get(),
+                       .streams = node.ends.streams(),
+                       .output = node.ends.output(),
+                       .counters = &node.counters,
+                       .trace = &node.trace,
+                       .epoch = node.epoch,
+                       .first_mep = first_mep,
+                       .start = node.next_round()},
+                      *node.members);
+    if (!epoch) {
+        return tl::unexpected(epoch.error());
+    }
+    flow.epoch = std::move(*epoch);
+    node.is_output_spoilt = true;  // until it has drained with everybody
+    node.ends.start_sources(first_mep);
+    flow.thread = std::thread([&flow, &node] {
+        run_epoch(*flow.epoch, *flow.transport, node.counters, node.lease, flow.halt);
+    });
+    return {};
+}
+
+Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
+    Parts& node = *parts_;
+    if (!node.flow || !node.flow->epoch) {
+        return {.is_drained = true, .next_mep = 0, .suspects = {}};
+    }
+    const base::Time until = now() + timeout;
+    node.flow->halt.close(lost);
+    node.doorbell.ring();
+    Halt::State state = node.flow->halt.wait(false, now() + timeout / 2);
+    if (!state.is_drained) {  // a consumer may be stuck: from now on, nothing waits for it
+        node.flow->halt.close({});
+        node.doorbell.ring();
+        state = node.flow->halt.wait(false, until);
+    }
+    node.ends.stop_sources();  // not before: a builder unit may have requested later MFPs
+    if (state.is_drained) {
+        state = node.flow->halt.wait(true, std::min(until, now() + kPatience));
+        node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
+    }
+    return {.is_drained = state.is_drained,
+            .next_mep = state.next_mep,
+            .suspects = std::move(state.suspects)};
+}
+
+void Node::shut() {
+    parts_->ends.stop_sources();
+    parts_->end_flow();
+    parts_->ends.shut();
+}
+
+void Node::lease(std::uint64_t mep_end, base::Time until) {
+    parts_->lease.set(mep_end, until);
+    parts_->doorbell.ring();  // the data thread may have waited for it
+}
+
+std::vector<UnitIndex> Node::suspects() const {
+    const std::lock_guard lock(parts_->mutex);
+    return parts_->flow ? parts_->flow->halt.state().suspects : std::vector<UnitIndex>();
+}
+
+std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
+
+void Node::each_counter(const SeeCount& see) const {
+    see_counters(parts_->counters, see);
+    parts_->ends.each_count(see);
+    const std::lock_guard lock(parts_->mutex);
+    TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {
+        const std::uint64_t here =
+            parts_->flow ? (parts_->flow->transport->counters().*counter).get() : 0;
+        see(fmt::format("{}{}", counter_names::kTransport, name), parts_->earlier.*counter + here);
+    });
+}
+
+}  // namespace daqloom::live

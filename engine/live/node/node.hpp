@@ -1,0 +1,76 @@
+// A unit's process: its readout unit, its builder unit or both, with their buffers, sources and
+// consumers, through any number of epochs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/node/ends.hpp"
+#include "live/node/node_config.hpp"
+#include "live/node/stage_trace.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::live {
+
+/// Called by one thread, the control's; the data thread is the node's own. An epoch is
+///
+///     prepare → connect → start → halt
+///
+/// and may be given up at any point by the next `prepare`.
+class Node {
+  public:
+    /// Checks a configuration, as far as possible without the unit's machine.
+    static base::expected<void> check(const NodeConfig& config);
+    static base::expected<std::unique_ptr<Node>> make(NodeConfig config);
+    ~Node();
+
+    /// A new epoch with these members, of which this unit is one: its address for the others.
+    base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
+                                                   std::span<const UnitIndex> members);
+    /// To all others. Returns those that did not answer in time.
+    base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
+                                                   base::Time timeout);
+    /// Data flow from here on. `first_mep`: number in the run of the epoch's first MEP.
+    base::expected<void> start(std::uint64_t first_mep);
+
+    struct Halted {
+        bool is_drained = false;
+        std::uint64_t next_mep = 0;  ///< if drained: the first that the next epoch may take
+        std::vector<UnitIndex> suspects;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("is_drained", &Halted::is_drained, "Whether all that was granted is built.");
+            see("next_mep", &Halted::next_mep,
+                "If so, the first MEP that the next epoch may take.");
+            see("missing", &Halted::suspects, "Units that it still waits for.");
+        }
+    };
+    /// Drains what was granted; waits so long. May be called again, with more units lost.
+    Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
+    /// Ends all threads and frees all memory.
+    void shut();
+
+    // ---- any thread, until `shut`
+    /// MEPs of the run before this number may be answered, until then; see Lease.
+    void lease(std::uint64_t mep_end, base::Time until);
+    /// Units that the transport could not reach in this epoch.
+    [[nodiscard]] std::vector<UnitIndex> suspects() const;
+    /// The unit's last stages, as far as the configuration keeps them; each is told once.
+    std::vector<StageRecord> take_stages();
+    /// All that was counted since the node was made.
+    void each_counter(const SeeCount& see) const;
+
+  private:
+    struct Parts;
+    explicit Node(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace daqloom::live

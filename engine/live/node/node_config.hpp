@@ -1,0 +1,93 @@
+// The configuration of a unit's process.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "live/memory/handover.hpp"
+#include "live/transport/transport.hpp"
+#include "protocol/data/mfp_sizes.hpp"
+#include "protocol/machines/push_builder.hpp"
+#include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/shift_rules.hpp"
+
+namespace daqloom::live {
+
+/// In a slot: no unit.
+inline constexpr UnitIndex nobody = std::numeric_limits<UnitIndex>::max();
+
+enum class Protocol { shift, daqpipe };
+
+enum class SourceKind {
+    generator,  ///< makes MFPs whose every byte can be checked
+    replay,     ///< reads files of MFPs
+    user,       ///< a process of the user, which attaches to the stream's buffer
+};
+
+enum class Content {
+    every,  ///< every MFP is made anew
+    once,   ///< payloads are made once, and only the event ids are new: to measure the transport
+};
+
+enum class SinkKind {
+    discard,  ///< counts what MEPs hold and drops them
+    check,    ///< checks every byte that a generator made
+    file,     ///< writes files of MFPs, which a replay reads
+    user,     ///< a process of the user, which attaches to the output buffer
+};
+
+struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
+    // ---- who is who
+    UnitIndex self = 0;
+    std::string run = "run";  ///< part of the names under which buffers are served
+    Token token = {};
+    /// The unit in each slot of the schedule whose readout unit, or builder unit, is there.
+    std::vector<UnitIndex> readout_in_slot = {0};
+    std::vector<UnitIndex> builder_in_slot = {0};
+    /// A unit that is not a member of an epoch leaves a dummy in its slot; else the slot is left
+    /// out.
+    bool keeps_lost_slots = false;
+
+    // ---- how they reach each other
+    std::string transport = "shm";
+    std::string bind = "127.0.0.1";  ///< libfabric: address of the interface
+    std::string congestion_control;  ///< libfabric over TCP; empty: that of the route
+    Waiting waiting = Waiting::adaptive;
+    base::Time polling = base::microseconds(20);
+
+    // ---- protocol
+    Protocol protocol = Protocol::shift;
+    /// Linear shifting by time: what fits a window.
+    base::BitRate write_rate = base::gigabits_per_second(100);
+    protocol::WhenFull when_full = protocol::WhenFull::discard;
+    bool delivers_incomplete = true;
+
+    // ---- data
+    std::uint32_t streams = 1;  ///< of a readout unit
+    std::uint32_t packing = 1;  ///< fragments of an MFP
+    std::uint8_t align = 2;     ///< log2, of fragments in an MFP
+    protocol::FragmentSizes sizes = protocol::FragmentSizes::poisson;
+    /// Mean, by source of the whole run: readout units in the order of their slots, then streams.
+    std::vector<base::Bytes> fragment_bytes = {100};
+    double event_rate_hz = 0;  ///< 0: as fast as there is room
+    std::uint64_t seed = 1;
+
+    // ---- buffers and what is at their other ends
+    base::Bytes stream_buffer = base::Bytes{64} << 20;
+    base::Bytes output_buffer = base::Bytes{256} << 20;
+    SourceKind source = SourceKind::generator;
+    Content content = Content::every;
+    std::string replay;  ///< folder of the files
+    bool replay_loops = true;
+    SinkKind sink = SinkKind::check;
+    std::string output;  ///< folder of the files
+    base::Bytes output_file = base::Bytes{1} << 30;
+
+    // ---- records
+    std::uint32_t trace_stages = 0;  ///< at most so many are kept; 0: none
+};
+
+}  // namespace daqloom::live

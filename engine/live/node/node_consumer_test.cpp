@@ -1,0 +1,262 @@
+// Whole nodes: what a consumer sees, in another process or thread.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "live/memory/buffer_client.hpp"
+#include "live/node/node_fixture_test.hpp"
+#include "protocol/data/mep_check.hpp"
+
+namespace daqloom::live {
+namespace {
+
+/// A user's consumer of a unit's events, which checks them and remembers what each lacks.
+class Consumer {
+  public:
+    Consumer(const NodeConfig& config, UnitIndex unit)
+        : name_(buffer_name(config.run, unit, "output")) {
+        for (std::uint32_t source = 0; source < config.fragment_bytes.size(); ++source) {
+            auto made = protocol::MfpGenerator::make(
+                {.source_id = static_cast<std::uint16_t>(source),
+                 .packing = config.packing,
+                 .align = config.align,
+                 .sizes = std::make_shared<protocol::PatternSizes>(
+                     config.sizes, config.fragment_bytes[source], config.seed)});
+            expected_.push_back(std::move(*made));
+        }
+        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    }
+    ~Consumer() { is_held = false; }
+
+    std::atomic<bool> is_held = false;  ///< consumes nothing
+    std::atomic<std::uint64_t> meps = 0;
+    std::atomic<std::uint64_t> wrong = 0;
+    std::atomic<std::uint64_t> repeated = 0;
+
+    /// By MEP number, the sources whose MFPs are missing, and those that are empty.
+    struct Lacks {
+        std::set<std::uint32_t> missing;
+        std::set<std::uint32_t> empty;
+    };
+    std::map<std::uint64_t, Lacks> seen() {
+        const std::lock_guard lock(mutex_);
+        return seen_;
+    }
+
+  private:
+    void run(const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+            auto attached = attach_reader(name_, now() + base::milliseconds(20));
+            if (!attached) {
+                continue;
+            }
+            BufferReader reader(attached->buffer());
+            while (!reader.is_at_end() && !stop.stop_requested()) {
+                if (is_held) {
+                    std::this_thread::yield();
+                } else if (const auto piece = reader.next()) {
+                    take(*piece);
+                    reader.acknowledge();
+                } else {
+                    reader.wait(now() + base::milliseconds(20));
+                }
+            }
+        }
+    }
+    void take(const Piece& piece) {
+        const std::span memory(reinterpret_cast<const std::uint8_t*>(piece.bytes.data()),
+                               piece.bytes.size());
+        const auto check = protocol::check_mep(expected_, memory);
+        const auto mep = protocol::MepView::decode(memory);
+        const bool is_right = check.fault == protocol::DataFault::none && mep &&
+                              mep->header().mep == protocol::MepId{piece.tag};
+        wrong += is_right ? 0 : 1;
+        Lacks lacks;
+        for (std::uint32_t source = 0; is_right && source < mep->sources(); ++source) {
+            const auto state = mep->entry(source).state;
+            if (state != protocol::MepState::complete) {
+                (state == protocol::MepState::missing ? lacks.missing : lacks.empty).insert(source);
+            }
+        }
+        const std::lock_guard lock(mutex_);
+        repeated += seen_.emplace(piece.tag, lacks).second ? 0 : 1;
+        ++meps;
+    }
+
+    std::string name_;
+    std::vector<protocol::MfpGenerator> expected_;
+    std::mutex mutex_;
+    std::map<std::uint64_t, Lacks> seen_;
+    std::jthread thread_;
+};
+
+TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
+    NodeConfig config = folded(3, GetParam());
+    config.sink = SinkKind::user;
+    std::vector<std::unique_ptr<Consumer>> consumers;
+    NodesUnderTest run(config);
+    for (const UnitIndex unit : first(3)) {
+        consumers.push_back(std::make_unique<Consumer>(config, unit));
+    }
+    const auto consume = [&](const Units& units) {
+        std::map<UnitIndex, std::uint64_t> before;
+        for (const UnitIndex unit : units) {
+            before[unit] = consumers[unit]->meps;
+        }
+        return until([&] {
+            return std::ranges::all_of(
+                units, [&](UnitIndex unit) { return consumers[unit]->meps >= before[unit] + 20; });
+        });
+    };
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(consume({0, 1, 2}));
+    run.halt({0, 1}, {2});
+    const std::uint64_t without_2_from = run.next_mep;
+    run.begin({0, 1});
+    EXPECT_TRUE(consume({0, 1}));
+    run.halt({0, 1});
+    const std::uint64_t with_2_from = run.next_mep;
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(consume({0, 1, 2}));
+    run.halt({0, 1, 2});
+    EXPECT_TRUE(until([&] {
+        return consumers[0]->meps + consumers[1]->meps + consumers[2]->meps ==
+               run.sum("meps_delivered");
+    }));
+
+    std::set<std::uint64_t> all;
+    for (const auto& consumer : consumers) {
+        EXPECT_EQ(consumer->wrong, 0U);
+        EXPECT_EQ(consumer->repeated, 0U);
+        for (const auto& [mep, lacks] : consumer->seen()) {
+            EXPECT_TRUE(all.insert(mep).second) << "MEP " << mep << " at two builders";
+            EXPECT_TRUE(lacks.empty.empty());
+            if (mep >= without_2_from && mep < with_2_from) {
+                EXPECT_EQ(lacks.missing, std::set<std::uint32_t>{2}) << "MEP " << mep;
+            } else if (mep >= with_2_from) {
+                EXPECT_EQ(lacks.missing, std::set<std::uint32_t>{}) << "MEP " << mep;
+            } else {
+                EXPECT_TRUE(lacks.missing.empty() || lacks.missing == std::set<std::uint32_t>{2})
+                    << "MEP " << mep;
+            }
+        }
+    }
+}
+
+TEST_P(NodesOver, ABuilderWithAFullOutputDiscardsAndTheOthersGoOn) {
+    NodeConfig config = folded(2, GetParam());
+    config.sink = SinkKind::user;
+    config.output_buffer = 64 << 10;
+    NodesUnderTest run(config);
+    Consumer slow(config, 0);
+    Consumer quick(config, 1);
+    slow.is_held = true;
+    run.begin({0, 1});
+    EXPECT_TRUE(until([&] { return run.count(0, "meps_discarded") > 50; }));
+    EXPECT_TRUE(until([&] { return quick.meps > 50; }));
+    EXPECT_EQ(slow.meps, 0U);
+    slow.is_held = false;
+    EXPECT_TRUE(until([&] { return slow.meps > 50; }));
+    run.halt({0, 1});
+    EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
+    EXPECT_TRUE(until([&] { return slow.meps + quick.meps == run.sum("meps_delivered"); }));
+    EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
+}
+
+TEST_P(NodesOver, ABuilderThatIsToldToWaitLosesNothing) {
+    NodeConfig config = folded(2, GetParam());
+    config.sink = SinkKind::user;
+    config.output_buffer = 64 << 10;
+    config.when_full = protocol::WhenFull::wait;
+    NodesUnderTest run(config);
+    Consumer slow(config, 0);
+    Consumer quick(config, 1);
+    slow.is_held = true;
+    run.begin({0, 1});
+    EXPECT_TRUE(until([&] { return run.count(0, "waits") == 1 && quick.meps > 0; }));
+    slow.is_held = false;
+    EXPECT_TRUE(until([&] { return slow.meps > 50 && quick.meps > 50; }));
+    run.halt({0, 1});
+    EXPECT_EQ(run.sum("meps_discarded"), 0U);
+    EXPECT_EQ(run.sum("meps_built"), run.accounted());
+    EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
+    EXPECT_TRUE(until([&] { return slow.meps + quick.meps == run.accounted(); }));
+    EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
+}
+
+/// The end of an epoch gives it half of its time, and then does without its room.
+TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
+    NodeConfig config = folded(2, GetParam());
+    config.sink = SinkKind::user;
+    config.output_buffer = 64 << 10;
+    config.when_full = protocol::WhenFull::wait;
+    NodesUnderTest run(config);
+    Consumer stuck(config, 0);
+    const Consumer quick(config, 1);
+    stuck.is_held = true;
+    run.begin({0, 1});
+    EXPECT_TRUE(until([&] { return run.count(0, "waits") == 1 && quick.meps > 0; }));
+    run.halt({0, 1}, {}, base::seconds(4));
+    EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
+    EXPECT_LE(run.count(0, "meps_discarded"), 4U);
+    EXPECT_EQ(run.count(1, "meps_discarded"), 0U);
+}
+
+TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
+    NodeConfig config = folded(2, GetParam());
+    config.source = SourceKind::user;
+    config.sink = SinkKind::user;
+    constexpr std::uint64_t kMeps = 40;
+    NodesUnderTest run(config);
+    Consumer one(config, 0);
+    Consumer other(config, 1);
+    run.begin({0, 1});
+    std::vector<AttachedBuffer> streams;
+    for (const UnitIndex unit : first(2)) {
+        auto attached = attach_writer(buffer_name(config.run, unit, "stream-0"), now() + kHung);
+        ASSERT_TRUE(attached) << attached.error().message;
+        streams.push_back(std::move(*attached));
+        const auto generator = protocol::MfpGenerator::make(
+            {.source_id = static_cast<std::uint16_t>(unit),
+             .packing = config.packing,
+             .align = config.align,
+             .sizes = std::make_shared<protocol::PatternSizes>(
+                 config.sizes, config.fragment_bytes[unit], config.seed)});
+        BufferWriter writer(streams.back().buffer());
+        for (std::uint64_t mfp = 0; mfp < kMeps; ++mfp) {
+            if (mfp % (3 + unit) == 1) {
+                continue;  // left out
+            }
+            const std::uint64_t event = mfp * config.packing;
+            const auto room = writer.reserve(generator->bytes_of(event));
+            ASSERT_TRUE(room);
+            ASSERT_TRUE(generator->generate(
+                event, {reinterpret_cast<std::uint8_t*>(room->data()), room->size()}));
+            writer.commit(mfp, static_cast<base::Bytes>(room->size()));
+        }
+    }
+    EXPECT_TRUE(until([&] { return one.meps + other.meps == kMeps; }));
+    run.halt({0, 1});
+    EXPECT_EQ(run.next_mep, kMeps);
+    EXPECT_EQ(one.wrong + other.wrong + one.repeated + other.repeated, 0U);
+    for (auto* consumer : {&one, &other}) {
+        for (const auto& [mep, lacks] : consumer->seen()) {
+            std::set<std::uint32_t> left_out;
+            for (std::uint32_t source = 0; source < 2; ++source) {
+                if (mep % (3 + source) == 1) {
+                    left_out.insert(source);
+                }
+            }
+            EXPECT_EQ(lacks.empty, left_out) << "MEP " << mep;
+            EXPECT_TRUE(lacks.missing.empty());
+        }
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,237 @@
+// Whole nodes of a run in one process, for tests: each with its data thread, sources and consumer.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "live/memory/clock.hpp"
+#include "live/node/node.hpp"
+#include "live/transport/make.hpp"
+
+namespace daqloom::live {
+
+using Units = std::vector<UnitIndex>;
+
+inline constexpr base::Time kHung = base::seconds(120);  // ends a test that would hang
+inline constexpr Token kToken = {std::byte{1}, std::byte{2}};
+
+/// Looks again and again; false: it never was so.
+inline bool until(const std::function<bool()>& is_so) {
+    const base::Time deadline = now() + kHung;
+    while (!is_so()) {
+        if (now() > deadline) {
+            return false;
+        }
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+inline Units first(UnitIndex count) {
+    Units units;
+    for (UnitIndex unit = 0; unit < count; ++unit) {
+        units.push_back(unit);
+    }
+    return units;
+}
+
+inline Units without(Units units, const Units& lost) {
+    std::erase_if(units, [&](UnitIndex unit) { return std::ranges::count(lost, unit) > 0; });
+    return units;
+}
+
+/// So many folded units that check every byte.
+inline NodeConfig folded(UnitIndex units, const std::string& transport = "shm") {
+    static std::atomic<int> runs = 0;
+    NodeConfig config;
+    config.run = "node-test-" + std::to_string(::getpid()) + "-" + std::to_string(runs++);
+    config.token = kToken;
+    config.readout_in_slot = config.builder_in_slot = first(units);
+    config.transport = transport;
+    config.waiting = Waiting::blocking;
+    config.packing = 10;
+    config.fragment_bytes = std::vector<base::Bytes>(units, 200);
+    config.stream_buffer = base::Bytes{1} << 20;
+    config.output_buffer = base::Bytes{1} << 20;
+    return config;
+}
+
+/// 0: not counted, such as what only units that build do.
+inline std::uint64_t count_of(const Node& node, const std::string& name) {
+    std::uint64_t found = 0;
+    node.each_counter([&](const std::string& each, std::uint64_t value) {
+        found = each == name ? value : found;
+    });
+    return found;
+}
+
+/// The units of a run in this process, and what the run control would tell them.
+class NodesUnderTest {
+  public:
+    explicit NodesUnderTest(const NodeConfig& config) : NodesUnderTest(config, all_of(config)) {}
+    /// Only these are here. `adapt`: called with the configuration of each.
+    NodesUnderTest(
+        const NodeConfig& config, const Units& here,
+        const std::function<void(NodeConfig&)>& adapt = [](NodeConfig&) {}) {
+        for (const UnitIndex unit : here) {
+            NodeConfig its = config;
+            its.self = unit;
+            adapt(its);
+            auto made = Node::make(std::move(its));
+            EXPECT_TRUE(made) << made.error().message;
+            nodes_[unit] = std::move(*made);
+        }
+    }
+
+    Node& operator[](UnitIndex unit) { return *nodes_.at(unit); }
+    /// As if it were killed.
+    void kill(UnitIndex unit) { nodes_.erase(unit); }
+
+    /// The next epoch. Addresses of members that are not here come from elsewhere.
+    void begin(const Units& members, std::vector<Transport::Peer> elsewhere = {}) {
+        std::vector<Transport::Peer> peers = std::move(elsewhere);
+        for (const UnitIndex unit : here(members)) {
+            auto address = nodes_.at(unit)->prepare(epoch_, members);
+            ASSERT_TRUE(address) << address.error().message;
+            peers.push_back({unit, std::move(*address)});
+        }
+        ++epoch_;
+        if (at_addresses) {
+            at_addresses(peers);
+        }
+        all(here(members), [&](UnitIndex unit) {
+            const auto missing = nodes_.at(unit)->connect(peers, kHung);
+            EXPECT_TRUE(missing) << missing.error().message;
+            EXPECT_EQ(missing.value_or(Units{99}), Units{}) << "at unit " << unit;
+        });
+        for (const UnitIndex unit : here(members)) {
+            const auto started = nodes_.at(unit)->start(next_mep);
+            ASSERT_TRUE(started) << started.error().message;
+        }
+    }
+
+    void halt(const Units& members, const Units& lost = {}, base::Time timeout = kHung) {
+        std::mutex mutex;
+        all(here(members), [&](UnitIndex unit) {
+            const auto halted = nodes_.at(unit)->halt(lost, timeout);
+            EXPECT_TRUE(halted.is_drained) << "unit " << unit;
+            const std::lock_guard lock(mutex);
+            next_mep = std::max(next_mep, halted.next_mep);
+        });
+    }
+
+    [[nodiscard]] std::uint64_t count(UnitIndex unit, const std::string& name) {
+        return count_of(*nodes_.at(unit), name);
+    }
+    [[nodiscard]] std::uint64_t sum(const std::string& name) {
+        std::uint64_t all = 0;
+        for (const auto& [unit, node] : nodes_) {
+            all += count(unit, name);
+        }
+        return all;
+    }
+    /// Each of these has had so many more MEPs checked.
+    bool builds(const Units& units, std::uint64_t meps = 20) {
+        return counts(units, "meps_checked", meps);
+    }
+    /// Each of these has counted so many more.
+    bool counts(const Units& units, const std::string& name, std::uint64_t more) {
+        std::map<UnitIndex, std::uint64_t> before;
+        for (const UnitIndex unit : units) {
+            before[unit] = count(unit, name);
+        }
+        return until([&] {
+            return std::ranges::all_of(
+                units, [&](UnitIndex unit) { return count(unit, name) >= before[unit] + more; });
+        });
+    }
+    /// What became of all MEPs that any unit was given so far.
+    [[nodiscard]] std::uint64_t accounted() {
+        return sum("meps_built") + sum("meps_incomplete") + sum("meps_dropped") +
+               sum("meps_discarded");
+    }
+    void expect_nothing_wrong() {
+        EXPECT_EQ(sum("meps_wrong"), 0U);
+        EXPECT_EQ(sum("meps_repeated"), 0U);
+        EXPECT_EQ(sum("mfps_malformed"), 0U);
+    }
+    void expect_all_checked() {
+        expect_nothing_wrong();
+        EXPECT_TRUE(until([&] { return sum("meps_checked") == sum("meps_delivered"); }));
+    }
+
+    std::uint64_t next_mep = 0;
+    std::function<void(std::vector<Transport::Peer>&)> at_addresses;
+
+  private:
+    static Units all_of(const NodeConfig& config) {
+        std::set<UnitIndex> units;
+        for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
+            units.insert(slots->begin(), slots->end());
+        }
+        units.erase(nobody);
+        return {units.begin(), units.end()};
+    }
+    Units here(const Units& members) {
+        Units found;
+        std::ranges::copy_if(members, std::back_inserter(found),
+                             [&](UnitIndex unit) { return nodes_.contains(unit); });
+        return found;
+    }
+    static void all(const Units& units, const std::function<void(UnitIndex)>& action) {
+        std::vector<std::jthread> threads;
+        for (const UnitIndex unit : units) {
+            threads.emplace_back([&action, unit] { action(unit); });
+        }
+    }
+
+    std::map<UnitIndex, std::unique_ptr<Node>> nodes_;
+    std::uint32_t epoch_ = 0;
+};
+
+/// By the name of a transport.
+class NodesOver : public testing::TestWithParam<std::string> {
+  protected:
+    /// Until each builder has built a number of MEPs, then an orderly stop. Builders wait for room:
+    /// else a consumer that is kept from its processor would make them discard.
+    static void expect_right(NodeConfig config, const Units& builders) {
+        config.when_full = protocol::WhenFull::wait;
+        NodesUnderTest run(config);
+        const Units members =
+            first(static_cast<UnitIndex>(*std::ranges::max_element(config.builder_in_slot) + 1));
+        run.begin(members);
+        EXPECT_TRUE(run.builds(builders));
+        run.halt(members);
+        run.expect_all_checked();
+        EXPECT_EQ(run.sum("meps_built"), run.accounted()) << "all of them whole";
+        EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
+        EXPECT_EQ(run.sum("refused_messages"), 0U);
+        EXPECT_EQ(run.sum("refused_writes"), 0U);
+        EXPECT_EQ(run.sum("unreachable"), 0U);
+    }
+};
+
+/// With which whole nodes are tested.
+inline std::vector<std::string> transports() {
+    std::vector<std::string> found = {"shm"};
+    for (const std::string& name : transport_names()) {
+        if (name == "libfabric:tcp;ofi_rxm") {
+            found.push_back(name);
+        }
+    }
+    return found;
+}
+
+}  // namespace daqloom::live

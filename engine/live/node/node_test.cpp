@@ -1,0 +1,133 @@
+// Whole nodes: all is well, and units come and go.
+#include "live/node/node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "live/node/node_fixture_test.hpp"
+
+namespace daqloom::live {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Transports, NodesOver, testing::ValuesIn(transports()),
+                         [](const auto& name) {
+                             return name.param == "shm" ? std::string("Shm") : std::string("Tcp");
+                         });
+
+TEST_P(NodesOver, FoldedUnitsBuildEveryEventOnce) { expect_right(folded(3, GetParam()), first(3)); }
+
+TEST_P(NodesOver, UnfoldedUnitsBuildEveryEventOnce) {
+    NodeConfig config = folded(2, GetParam());
+    config.builder_in_slot = {2, 3};
+    expect_right(config, {2, 3});
+}
+
+TEST_P(NodesOver, SeveralStreamsOfAUnitBelongToTheSameEvents) {
+    NodeConfig config = folded(2, GetParam());
+    config.streams = 3;
+    config.fragment_bytes = {1, 50, 200, 10, 400, 80};
+    expect_right(config, first(2));
+}
+
+TEST_P(NodesOver, EveryBarrierAndNoneBuildsTheSame) {
+    for (const auto barrier :
+         {protocol::ShiftBarrier::none, protocol::ShiftBarrier::centralised,
+          protocol::ShiftBarrier::tournament, protocol::ShiftBarrier::dissemination}) {
+        NodeConfig config = folded(3, GetParam());
+        config.barrier = barrier;
+        config.meps_per_phase = 3;
+        SCOPED_TRACE(static_cast<int>(barrier));
+        expect_right(config, first(3));
+    }
+}
+
+TEST_P(NodesOver, PhasesCanFollowTheClock) {
+    NodeConfig config = folded(2, GetParam());
+    config.change = protocol::PhaseChange::by_time;
+    config.window = base::milliseconds(5);
+    config.grace = base::milliseconds(1);
+    config.meps_per_phase = 4;
+    expect_right(config, first(2));
+}
+
+TEST_P(NodesOver, EventsCanBeBuiltOneByOne) {
+    NodeConfig config = folded(2, GetParam());
+    config.packing = 1;
+    config.fragment_bytes = {10, 10};
+    config.meps_per_phase = 16;
+    expect_right(config, first(2));
+}
+
+// ---- units come and go --------------------------------------------------------------------------
+
+TEST_P(NodesOver, ALostUnitIsLeftOutAndComesBack) {
+    NodesUnderTest run(folded(3, GetParam()));
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(run.builds({0, 1, 2}));
+    run.halt({0, 1}, {2});
+    const std::uint64_t incomplete = run.count(0, "meps_incomplete");
+    run.begin({0, 1});
+    EXPECT_TRUE(run.builds({0, 1}));
+    EXPECT_GT(run.count(0, "meps_incomplete"), incomplete) << "unit 2's fragments are missing";
+    run.halt({0, 1});
+    const std::uint64_t built = run.count(0, "meps_built");
+    run.begin({0, 1, 2});
+    EXPECT_TRUE(run.builds({0, 1, 2}));
+    EXPECT_GT(run.count(0, "meps_built"), built);
+    run.halt({0, 1, 2});
+    run.expect_all_checked();
+    EXPECT_LE(run.accounted(), run.next_mep);
+}
+
+TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
+    NodesUnderTest run(folded(4, GetParam()));
+    run.begin(first(4));
+    EXPECT_TRUE(run.builds(first(4)));
+    run.halt({0, 3}, {1, 2});
+    run.begin(first(4));
+    EXPECT_TRUE(run.builds(first(4)));
+    // What is told first, that 1 is lost, is not enough: 2 is as well.
+    for (const UnitIndex unit : {0U, 3U}) {
+        static_cast<void>(run[unit].halt(Units{1}, base::milliseconds(1)));
+    }
+    run.halt({0, 3}, {2});
+    run.begin({0, 3});
+    EXPECT_TRUE(run.builds({0, 3}));
+    run.halt({0, 3});
+    run.expect_all_checked();
+    EXPECT_LE(run.accounted(), run.next_mep);
+}
+
+TEST_P(NodesOver, WhatIsConsumedAfterItsEpochWasGivenUpCountsToo) {
+    NodesUnderTest run(folded(2, GetParam()));
+    for (int epoch = 0; epoch < 10; ++epoch) {
+        run.next_mep += 100'000;  // beyond all that the epoch before may have begun
+        run.begin(first(2));
+        EXPECT_TRUE(run.builds(first(2)));
+    }
+    run.halt(first(2));
+    run.expect_all_checked();
+    EXPECT_TRUE(until([&] { return run.sum("meps_processed") == run.sum("meps_delivered"); }));
+    EXPECT_EQ(run.sum("incomplete_meps_processed"), run.sum("meps_incomplete"));
+}
+
+TEST_P(NodesOver, ManyEpochsWithChangingMembersBuildNothingTwice) {
+    NodesUnderTest run(folded(3, GetParam()));
+    for (UnitIndex i = 0; i < 12; ++i) {
+        const Units lost = {i % 3};
+        run.begin(first(3));
+        EXPECT_TRUE(run.builds(first(3), 3));
+        const Units left = without(first(3), lost);
+        run.halt(left, lost);
+        run.begin(left);
+        EXPECT_TRUE(run.builds(left, 3));
+        run.halt(left);
+    }
+    run.expect_all_checked();
+    EXPECT_LE(run.accounted(), run.next_mep);
+}
+
+}  // namespace
+}  // namespace daqloom::live

@@ -1,0 +1,97 @@
+// The outgoing messages and writes of a unit, queued while the transport has no space.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/ring.hpp"
+#include "live/transport/transport.hpp"
+#include "protocol/machines/unit_message.hpp"
+
+namespace daqloom::live {
+
+/// Streams of a readout unit: a message has a value for each.
+inline constexpr std::uint32_t most_streams = 32;
+
+/// Queued messages and writes may be sent out of order: the protocol does not depend on the order.
+class Post {
+  public:
+    explicit Post(Transport& transport) : transport_(transport) {}
+
+    void send(UnitIndex to, const protocol::UnitMessage& message) {
+        Letter letter{.to = to, .length = protocol::encoded_bytes(message), .bytes = {}};
+        protocol::encode_message(message, letter.bytes);
+        if (!transport_.send(to, letter.content())) {
+            letters_.push(letter);
+        }
+    }
+
+    void write(const Write& write) {
+        if (!transport_.write(write)) {
+            writes_.push(write);
+        }
+    }
+
+    /// What waits, as far as there is room now. False: none of it.
+    bool retry() {
+        const std::uint32_t before = letters_.size() + writes_.size();
+        for (std::uint32_t left = letters_.size(); left > 0; --left) {
+            const Letter letter = letters_.front();
+            letters_.pop();
+            if (!transport_.send(letter.to, letter.content())) {
+                letters_.push(letter);
+            }
+        }
+        for (std::uint32_t left = writes_.size(); left > 0; --left) {
+            const Write write = writes_.front();
+            writes_.pop();
+            if (!transport_.write(write)) {
+                writes_.push(write);
+            }
+        }
+        return letters_.size() + writes_.size() < before;
+    }
+
+    /// What waits for these is not sent any more: they may never make room.
+    void forget(std::span<const UnitIndex> units) {
+        const auto is_one = [&](UnitIndex to) {
+            return std::ranges::find(units, to) != units.end();
+        };
+        for (std::uint32_t left = letters_.size(); left > 0; --left) {
+            const Letter letter = letters_.front();
+            letters_.pop();
+            if (!is_one(letter.to)) {
+                letters_.push(letter);
+            }
+        }
+        for (std::uint32_t left = writes_.size(); left > 0; --left) {
+            const Write write = writes_.front();
+            writes_.pop();
+            if (!is_one(write.to)) {
+                writes_.push(write);
+            }
+        }
+    }
+
+    [[nodiscard]] bool is_empty() const { return letters_.empty() && writes_.empty(); }
+
+  private:
+    struct Letter {
+        UnitIndex to = 0;
+        std::size_t length = 0;
+        std::array<std::byte, 16 + 8 * most_streams> bytes;
+
+        [[nodiscard]] std::span<const std::byte> content() const {
+            return std::span(bytes).first(length);
+        }
+    };
+
+    Transport& transport_;
+    base::Ring<Letter> letters_;
+    base::Ring<Write> writes_;
+};
+
+}  // namespace daqloom::live

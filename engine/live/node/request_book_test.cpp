@@ -1,0 +1,67 @@
+#include "live/node/request_book.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace daqloom::live {
+namespace {
+
+using Answer = RequestBook::Answer;
+
+TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
+    RequestBook book(4, 2);
+    EXPECT_FALSE(book.on_taken());
+    EXPECT_EQ(book.ask(0, {.builder = 3, .offset = 64}), Answer::now);
+    EXPECT_EQ(book.ask(2, {.builder = 1, .offset = 128}), Answer::later);
+    EXPECT_EQ(book.waiting(), 1);
+    EXPECT_FALSE(book.on_taken()) << "nobody has asked for number 1";
+    const auto request = book.on_taken();
+    ASSERT_TRUE(request);
+    EXPECT_EQ(request->builder, 1);
+    EXPECT_EQ(request->offset, 128);
+    EXPECT_EQ(book.waiting(), 0);
+}
+
+TEST(RequestBook, RefusesWhatIsAskedForTwiceGivenBackOrTooFarAhead) {
+    RequestBook book(2, 3);
+    book.on_taken();
+    EXPECT_EQ(book.ask(0, {}), Answer::now);
+    EXPECT_EQ(book.ask(0, {}), Answer::refused);
+    EXPECT_EQ(book.on_written(0), 1);
+    EXPECT_EQ(book.ask(0, {}), Answer::refused) << "its memory may hold another by now";
+    EXPECT_EQ(book.ask(3, {}), Answer::later) << "1, 2 and 3 are the next three";
+    EXPECT_EQ(book.ask(3, {}), Answer::refused);
+    EXPECT_EQ(book.ask(4, {}), Answer::refused);
+    EXPECT_EQ(book.ask(~std::uint64_t{0}, {}), Answer::refused);
+}
+
+TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
+    RequestBook book(4, 4);
+    for (std::uint64_t mfp = 0; mfp < 4; ++mfp) {
+        book.on_taken();
+        ASSERT_EQ(book.ask(mfp, {}), Answer::now);
+    }
+    EXPECT_EQ(book.on_written(2), 0);
+    EXPECT_EQ(book.on_written(1), 0);
+    EXPECT_EQ(book.on_written(0), 3);
+    EXPECT_EQ(book.on_written(3), 1);
+}
+
+TEST(RequestBook, ListsWhatIsWaitedFor) {
+    RequestBook book(2, 4);
+    book.on_taken();
+    ASSERT_EQ(book.ask(4, {.builder = 7}), Answer::later);
+    ASSERT_EQ(book.ask(2, {.builder = 5}), Answer::later);
+    ASSERT_EQ(book.ask(0, {.builder = 6}), Answer::now);
+    std::vector<std::uint64_t> asked;
+    book.each_waiting([&](std::uint64_t mfp, const RequestBook::Request& request) {
+        EXPECT_EQ(request.builder, mfp == 2 ? 5 : 7);
+        asked.push_back(mfp);
+    });
+    EXPECT_EQ(asked, (std::vector<std::uint64_t>{2, 4}));
+}
+
+}  // namespace
+}  // namespace daqloom::live

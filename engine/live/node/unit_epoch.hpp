@@ -1,0 +1,141 @@
+// The part of a unit's epoch that does not depend on the protocol: sending, validation, counters,
+// delivery of MEPs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "live/node/epoch.hpp"
+#include "live/node/outlet.hpp"
+#include "live/node/post.hpp"
+#include "protocol/data/immediate.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/machines/unit_message.hpp"
+
+namespace daqloom::live {
+
+/// MFPs start on cache lines: non-temporal stores fill them whole.
+inline constexpr base::Bytes kMfpAlignment = 64;
+
+class UnitEpoch : public Epoch {
+  public:
+    void on_slept(base::Time duration) override;
+    [[nodiscard]] bool is_consumed() const override { return !outlet_ || outlet_->is_empty(); }
+    [[nodiscard]] std::span<const UnitIndex> suspects() const override { return unreachable_; }
+    void on_unreachable(UnitIndex unit) override;
+
+  protected:
+    /// `streams`: of a readout unit.
+    UnitEpoch(const EpochParts& parts, Members members, std::uint32_t streams);
+
+    /// For a unit that builds.
+    void make_outlet();
+
+    /// In a wait that has to do with the flow of data: where its time is counted.
+    [[nodiscard]] virtual Counter* cause_of_waiting() const = 0;
+    /// Whether it waits for its own source or consumer: nobody expects progress of it.
+    [[nodiscard]] virtual bool waits_for_its_own() const = 0;
+
+    // ---- others
+    void send(UnitIndex to, const protocol::UnitMessage& message) {
+        counters_.messages_sent.add(1);
+        post_.send(to, message);
+    }
+    /// None: it was refused. Its values are valid until the next one.
+    std::optional<protocol::UnitMessage> message_of(UnitIndex from,
+                                                    std::span<const std::byte> bytes);
+    void refuse_message() { ++refused_messages_; }
+    void refuse_write() { ++refused_writes_; }
+    /// None: it was refused. `from` may be unknown.
+    std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
+    /// Of those that got as far as the protocol's units, what these have ignored in this epoch.
+    void count_refused(std::uint64_t messages, std::uint64_t writes);
+
+    struct Lost {
+        std::vector<protocol::ReadoutIndex> readouts;
+        std::vector<protocol::BuilderIndex> builders;
+    };
+    /// What these units were in this epoch. Nothing is sent to them any more.
+    Lost lose(std::span<const UnitIndex> units);
+
+    // ---- MEPs. `slot`: below `Immediate::slots`.
+    /// Its first grant, or request, goes out.
+    void begin_building(std::uint32_t slot);
+    /// A new table, in which everything is missing.
+    void clear_table();
+    /// The MFP is there. `offset`: in its MEP.
+    void put_in_table(protocol::ReadoutIndex readout, std::uint32_t stream, base::Bytes offset,
+                      base::Bytes bytes);
+    struct Built {
+        std::uint32_t slot;
+        std::uint64_t key;  ///< comes back when it is consumed
+        std::uint64_t mep;  ///< in the epoch
+        base::Bytes place;  ///< in the output buffer
+        base::Bytes bytes;
+    };
+    /// Writes header and table, and hands it to the consumer.
+    void hand_over(const Built& built);
+    /// Calls `consumed(key)` for each MEP that the consumer is through with. False: none.
+    template <class Consumed>
+    bool take_back(Consumed consumed) {
+        return outlet_->take_back([&](std::uint64_t key) {
+            if (config().sink == SinkKind::user) {  // else its sink counts
+                counters_.meps_processed.add(1);
+            }
+            consumed(key);
+        });
+    }
+
+    // ---- who and what
+    [[nodiscard]] const NodeConfig& config() const { return *parts_.config; }
+    [[nodiscard]] std::uint32_t builders() const {
+        return static_cast<std::uint32_t>(members_.builders.size());
+    }
+    [[nodiscard]] std::uint32_t readouts() const {
+        return static_cast<std::uint32_t>(members_.readouts.size());
+    }
+    [[nodiscard]] protocol::ReadoutIndex self_readout() const {
+        return members_.readout_of[config().self];
+    }
+    [[nodiscard]] protocol::BuilderIndex self_builder() const {
+        return members_.builder_of[config().self];
+    }
+    [[nodiscard]] std::uint64_t in_run(std::uint64_t mep) const { return parts_.first_mep + mep; }
+    /// None of the epoch's MEPs comes before its first.
+    [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
+        return mep_end - std::min(mep_end, parts_.first_mep);
+    }
+    /// Of a MEP's header, which has the sources of the whole run.
+    [[nodiscard]] base::Bytes header_bytes() const {
+        return protocol::mep_overhead(members_.readouts_in_run * streams_);
+    }
+
+    EpochParts parts_;
+    Members members_;
+    NodeCounters& counters_;
+    Post post_;
+
+  private:
+    std::uint32_t streams_;
+    std::optional<Outlet> outlet_;
+    std::array<base::Bytes, most_streams> values_{};  ///< of the message that is being read
+    std::vector<protocol::MepEntry> table_;           ///< of the run's sources
+    std::uint64_t table_bytes_ = 0;                   ///< of the MFPs in it
+    std::vector<base::Time> granted_at_;              ///< by slot
+    std::vector<UnitIndex> unreachable_;
+
+    // Refused: in earlier epochs, and in this one before it got to the protocol's units.
+    std::uint64_t refused_messages_before_;
+    std::uint64_t refused_writes_before_;
+    std::uint64_t refused_messages_ = 0;
+    std::uint64_t refused_writes_ = 0;
+};
+
+}  // namespace daqloom::live

@@ -1,0 +1,91 @@
+// The sizes of events and of their fragments.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+struct EventSizeConfig {
+    enum class Kind {
+        fixed,      ///< always `mean`
+        gaussian,   ///< `spread` is the standard deviation, at most a third of the mean
+        gamma,      ///< `spread` is the standard deviation
+        poisson,    ///< `quantum` times a Poisson number of mean `mean / quantum`
+        histogram,  ///< a bin by its weight, then evenly within the bin
+    };
+
+    /// Sizes `lower` to `upper`, both included.
+    struct Bin {
+        base::Bytes lower = 0;
+        base::Bytes upper = 0;
+        double weight = 0;
+    };
+
+    Kind kind = Kind::fixed;
+    base::Bytes mean = 0;     ///< no meaning for `histogram`
+    double spread_bytes = 0;  ///< gaussian and gamma
+    base::Bytes quantum = 1;  ///< poisson
+    std::vector<Bin> histogram = {};
+};
+
+/// The sizes of successive events: at least one byte, at most 2^40.
+class EventSizes {
+  public:
+    static base::expected<EventSizes> make(EventSizeConfig config, base::RandomStream random);
+
+    base::Bytes next();
+
+    /// Of the configured distribution, before sizes are rounded and cut to at least one byte.
+    [[nodiscard]] double mean_bytes() const { return mean_bytes_; }
+
+  private:
+    EventSizes(EventSizeConfig config, base::RandomStream random);
+    base::Bytes draw_from_histogram();
+
+    EventSizeConfig config_;
+    base::RandomStream random_;
+    std::discrete_distribution<std::size_t> bin_;
+    double mean_bytes_;
+};
+
+/// The part of an event that one source holds. The parts of all sources add up to the event and
+/// differ by at most one byte; those of an event with fewer bytes than sources may be empty.
+constexpr base::Bytes fragment_size(base::Bytes event_size, SourceIndex source,
+                                    std::uint32_t sources) {
+    return event_size / sources + (source < event_size % sources ? 1 : 0);
+}
+
+/// The size of each source's fragment: its part of the event, by weight. The parts add up to the
+/// event; an empty part is raised to one byte, so that every source answers.
+class FragmentShares {
+  public:
+    /// One weight above zero for each source; none at all: equal parts.
+    FragmentShares(std::uint32_t sources, const std::vector<double>& weights);
+
+    [[nodiscard]] base::Bytes fragment(base::Bytes event_size, SourceIndex source) const {
+        const base::Bytes part = cumulative_.empty()
+                                     ? fragment_size(event_size, source, sources_)
+                                     : before(source + 1, event_size) - before(source, event_size);
+        return std::max<base::Bytes>(part, 1);
+    }
+
+  private:
+    /// What the sources before `source` hold together.
+    [[nodiscard]] base::Bytes before(std::size_t source, base::Bytes event_size) const {
+        return static_cast<base::Bytes>(cumulative_[source] * static_cast<double>(event_size));
+    }
+
+    std::uint32_t sources_;
+    std::vector<double> cumulative_;  // from 0 to 1, one more than there are sources; or empty
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,187 @@
+#include "protocol/data/event_size.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/goodness_of_fit_test.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using Kind = EventSizeConfig::Kind;
+
+base::RandomStream stream() { return {1, "event sizes"}; }
+
+std::vector<double> sizes(EventSizeConfig config, std::size_t count = 100'000) {
+    auto made = EventSizes::make(std::move(config), stream());
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    std::vector<double> values(count);
+    for (double& value : values) {
+        const Bytes size = made->next();
+        EXPECT_GE(size, 1);
+        EXPECT_LE(size, Bytes{1} << 40);
+        value = static_cast<double>(size);
+    }
+    return values;
+}
+
+TEST(EventSizes, FixedAreTheMean) {
+    for (const double size : sizes({.kind = Kind::fixed, .mean = 5'000'000}, 100)) {
+        EXPECT_EQ(size, 5e6);
+    }
+}
+
+TEST(EventSizes, GaussianHaveTheirDistribution) {
+    const auto values = sizes({.kind = Kind::gaussian, .mean = 5'000'000, .spread_bytes = 5e5});
+    const auto cdf = [](double x) {
+        return 0.5 * std::erfc(-(x - 5e6) / 5e5 / std::numbers::sqrt2);
+    };
+    EXPECT_LT(base::kolmogorov_smirnov(values, cdf), base::kolmogorov_smirnov_limit);
+}
+
+TEST(EventSizes, GammaHaveTheirMeanAndSpread) {
+    const base::Moments m =
+        base::moments_of(sizes({.kind = Kind::gamma, .mean = 2'000'000, .spread_bytes = 8e5}));
+    EXPECT_NEAR(m.mean, 2e6, 5 * m.error);
+    // Excess kurtosis 6/shape with shape (2e6/8e5)² = 6.25: the relative error of the variance is
+    // √((2 + 6/6.25)/n).
+    EXPECT_NEAR(m.variance / 6.4e11, 1, 5 * std::sqrt(2.96 / 100'000));
+}
+
+TEST(EventSizes, GammaWithASpreadOfTheMeanAreExponential) {
+    const auto values = sizes({.kind = Kind::gamma, .mean = 1'000'000, .spread_bytes = 1e6});
+    EXPECT_LT(base::kolmogorov_smirnov(values, [](double x) { return 1 - std::exp(-x / 1e6); }),
+              base::kolmogorov_smirnov_limit);
+}
+
+TEST(EventSizes, PoissonAreMultiplesOfTheQuantumWithThatVariance) {
+    const auto values = sizes({.kind = Kind::poisson, .mean = 5'000'000, .quantum = 50'000});
+    for (const double size : values) {
+        ASSERT_EQ(std::fmod(size, 50'000), 0) << size;
+    }
+    // 100 quanta in the mean: variance 100 quanta².
+    const base::Moments m = base::moments_of(values);
+    EXPECT_NEAR(m.mean, 5e6, 5 * m.error);
+    EXPECT_NEAR(m.variance / (100 * 50'000.0 * 50'000.0), 1, 5 * std::sqrt(2.01 / 100'000));
+}
+
+TEST(EventSizes, AnEmptyPoissonEventCountsOneByte) {
+    // Mean of one quantum: a share 1/e of the events has none.
+    double ones = 0;
+    for (const double size : sizes({.kind = Kind::poisson, .mean = 1000, .quantum = 1000})) {
+        ones += size == 1 ? 1 : 0;
+    }
+    EXPECT_NEAR(ones / 100'000, std::exp(-1), 5 * std::sqrt(0.25 / 100'000));
+}
+
+TEST(EventSizes, OfAHistogramFollowTheWeightsAndFillTheBins) {
+    EventSizeConfig config{.kind = Kind::histogram};
+    config.histogram = {{100, 100, 1}, {200, 203, 2}, {300, 399, 0}, {500, 501, 1}};
+    std::map<double, double> counts;
+    for (const double size : sizes(config)) {
+        ++counts[size];
+    }
+    const std::map<double, double> expected{{100, 0.25},  {200, 0.125}, {201, 0.125}, {202, 0.125},
+                                            {203, 0.125}, {500, 0.125}, {501, 0.125}};
+    ASSERT_EQ(counts.size(), expected.size());
+    for (const auto& [size, share] : expected) {
+        EXPECT_NEAR(counts[size] / 100'000, share, 5 * std::sqrt(share / 100'000)) << size;
+    }
+    // (100 + 2 · 201.5 + 500.5) / 4
+    EXPECT_DOUBLE_EQ(EventSizes::make(config, stream())->mean_bytes(), 250.875);
+}
+
+TEST(EventSizes, RefuseAnImpossibleConfigurationInASentence) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto histogram = [](std::vector<EventSizeConfig::Bin> bins) {
+        EventSizeConfig config{.kind = Kind::histogram};
+        config.histogram = std::move(bins);
+        return config;
+    };
+    const std::vector<std::pair<EventSizeConfig, std::string>> cases{
+        {{.kind = Kind::fixed, .mean = 0}, "mean of 0 bytes"},
+        {{.kind = Kind::fixed, .mean = (Bytes{1} << 40) + 1}, "mean of 1099511627777 bytes"},
+        {{.kind = Kind::gaussian, .mean = 90, .spread_bytes = 31}, "gaussian spread of 31 bytes"},
+        {{.kind = Kind::gaussian, .mean = 90, .spread_bytes = nan}, "gaussian spread of nan"},
+        {{.kind = Kind::gamma, .mean = 90, .spread_bytes = 0}, "gamma spread of 0 bytes"},
+        {{.kind = Kind::poisson, .mean = 90, .quantum = 0}, "quantum of 0 bytes"},
+        {{.kind = Kind::poisson, .mean = 90, .quantum = 91}, "quantum of 91 bytes"},
+        {histogram({}), "histogram of 0 bins"},
+        {histogram({{5, 5, 1}, {0, 5, 1}}), "bin 2 from 0 to 5"},
+        {histogram({{6, 5, 1}}), "bin 1 from 6 to 5"},
+        {histogram({{5, 5, -1}}), "bin 1 of weight -1"},
+        {histogram({{5, 5, nan}}), "bin 1 of weight nan"},
+        {histogram({{5, 5, 0}}), "weights are all 0"},
+    };
+    for (const auto& [config, words] : cases) {
+        const auto made = EventSizes::make(config, stream());
+        ASSERT_FALSE(made.has_value()) << words;
+        EXPECT_EQ(made.error().message.rfind("event size: ", 0), 0U);
+        EXPECT_NE(made.error().message.find(words), std::string::npos) << made.error().message;
+    }
+}
+
+TEST(FragmentSize, AddsUpToTheEventAndDiffersByAtMostAByte) {
+    for (const Bytes event : {Bytes{1}, Bytes{47}, Bytes{48}, Bytes{5'000'000}, Bytes{1} << 40}) {
+        for (const std::uint32_t sources : {1U, 2U, 48U, 600U}) {
+            Bytes sum = 0;
+            for (SourceIndex source = 0; source < sources; ++source) {
+                const Bytes fragment = fragment_size(event, source, sources);
+                EXPECT_LE(
+                    std::abs(static_cast<double>(fragment) - static_cast<double>(event) / sources),
+                    1.0);
+                sum += fragment;
+            }
+            EXPECT_EQ(sum, event);
+        }
+    }
+}
+
+TEST(FragmentShares, AreAsTheWeightsAndAddUpToTheEvent) {
+    const std::vector<double> weights{3, 0.1, 7, 1.0 / 3.0, 2};
+    const FragmentShares shares(5, weights);
+    const double total = 3 + 0.1 + 7 + 1.0 / 3.0 + 2;
+    for (const Bytes event : {Bytes{1'000}, Bytes{5'000'000}, Bytes{999'999'999'989}}) {
+        Bytes sum = 0;
+        for (SourceIndex source = 0; source < 5; ++source) {
+            const Bytes fragment = shares.fragment(event, source);
+            EXPECT_NEAR(static_cast<double>(fragment),
+                        static_cast<double>(event) * weights[source] / total, 1.0);
+            sum += fragment;
+        }
+        EXPECT_EQ(sum, event);
+    }
+}
+
+TEST(FragmentShares, WithoutWeightsAreEqual) {
+    const FragmentShares shares(48, {});
+    EXPECT_EQ(shares.fragment(5'000'000, 31), 104'167);
+    EXPECT_EQ(shares.fragment(5'000'000, 32), 104'166);
+}
+
+TEST(FragmentShares, LetASourceWithoutAByteAnswerWithOne) {
+    const FragmentShares equal(48, {});
+    EXPECT_EQ(equal.fragment(47, 46), 1);
+    EXPECT_EQ(equal.fragment(47, 47), 1);
+    const FragmentShares weighted(2, {1, 1'000'000});
+    EXPECT_EQ(weighted.fragment(100, 0), 1);
+    EXPECT_EQ(weighted.fragment(100, 1), 100);
+}
+
+TEST(FragmentSize, OfTheReferenceEventIs104Kilobytes) {
+    // 5 MB over 48 sources: 104166 bytes and 32 left over.
+    EXPECT_EQ(fragment_size(5'000'000, 0, 48), 104'167);
+    EXPECT_EQ(fragment_size(5'000'000, 31, 48), 104'167);
+    EXPECT_EQ(fragment_size(5'000'000, 32, 48), 104'166);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,182 @@
+#include "protocol/data/mep.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+
+#include "protocol/data/little_endian.hpp"
+#include "protocol/data/mep_layout.hpp"
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+using Memory = std::span<const std::uint8_t>;
+
+constexpr std::size_t entries_at = 40;
+constexpr std::size_t entry_bytes = 16;
+constexpr std::uint32_t incomplete_flag = 1;
+
+MepEntry entry_at(Memory memory, std::uint32_t source) {
+    const std::size_t at = entries_at + entry_bytes * source;
+    return {.offset = static_cast<Bytes>(number_at<std::uint64_t>(memory, at)),
+            .bytes = number_at<std::uint32_t>(memory, at + 8),
+            .source_id = number_at<std::uint16_t>(memory, at + 12),
+            .state = static_cast<MepState>(number_at<std::uint16_t>(memory, at + 14))};
+}
+
+void put_entry(const MepEntry& entry, std::uint32_t source, std::span<std::uint8_t> memory) {
+    const std::size_t at = entries_at + entry_bytes * source;
+    put_number<std::uint64_t>(memory, at, static_cast<std::uint64_t>(entry.offset));
+    put_number<std::uint32_t>(memory, at + 8, static_cast<std::uint32_t>(entry.bytes));
+    put_number<std::uint16_t>(memory, at + 12, entry.source_id);
+    put_number<std::uint16_t>(memory, at + 14, static_cast<std::uint16_t>(entry.state));
+}
+
+/// The entries of a table, one after the other: each within the MEP, behind the one before.
+class Places {
+  public:
+    Places(std::uint32_t sources, Bytes mep) : end_(mep_overhead(sources)), mep_(mep) {}
+
+    base::expected<void> take(const MepEntry& entry) {
+        if (entry.state > MepState::empty) {
+            return base::failure(fmt::format("{}: state {}; expected 0 to 2", who(entry),
+                                             static_cast<unsigned>(entry.state)));
+        }
+        if (entry.state == MepState::empty && entry.bytes != 0) {
+            return base::failure(
+                fmt::format("{}: empty, with {} bytes; expected none", who(entry), entry.bytes));
+        }
+        if (entry.bytes < 0 || entry.bytes > largest_mfp_size) {
+            return base::failure(fmt::format("{}: {} bytes; expected 0 to {}", who(entry),
+                                             entry.bytes, largest_mfp_size));
+        }
+        if (entry.offset < end_ || entry.offset > mep_ || entry.bytes > mep_ - entry.offset) {
+            return base::failure(
+                fmt::format("{}: {} bytes at {}; expected them from {} on, where what is before "
+                            "them ends, to {} at most, where the MEP ends",
+                            who(entry), entry.bytes, entry.offset, end_, mep_));
+        }
+        end_ = entry.offset + entry.bytes;
+        is_incomplete_ |= entry.state == MepState::missing;
+        return {};
+    }
+    [[nodiscard]] bool is_incomplete() const { return is_incomplete_; }
+
+  private:
+    static std::string who(const MepEntry& entry) {
+        return fmt::format("MEP, source {:#06x}", entry.source_id);
+    }
+
+    Bytes end_;
+    Bytes mep_;
+    bool is_incomplete_ = false;
+};
+
+}  // namespace
+
+base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
+                                std::span<std::uint8_t> mep) {
+    if (entries.size() > largest_mep_sources) {
+        return base::failure(
+            fmt::format("MEP of {} sources; give at most {}", entries.size(), largest_mep_sources));
+    }
+    const auto sources = static_cast<std::uint32_t>(entries.size());
+    if (mep.size() < static_cast<std::size_t>(mep_overhead(sources))) {
+        return base::failure(
+            fmt::format("MEP of {} bytes; its header and table of {} sources take {}", mep.size(),
+                        sources, mep_overhead(sources)));
+    }
+    Places places(sources, static_cast<Bytes>(mep.size()));
+    for (std::uint32_t source = 0; source < sources; ++source) {
+        if (auto taken = places.take(entries[source]); !taken) {
+            return taken;
+        }
+        put_entry(entries[source], source, mep);
+    }
+    put_number<std::uint32_t>(mep, 0, mep_magic);
+    put_number<std::uint32_t>(mep, 4, sources);
+    put_number<std::uint64_t>(mep, 8, static_cast<std::uint64_t>(header.mep));
+    put_number<std::uint64_t>(mep, 16, header.event_id);
+    put_number<std::uint32_t>(mep, 24, header.events);
+    put_number<std::uint32_t>(mep, 28, places.is_incomplete() ? incomplete_flag : 0);
+    put_number<std::uint64_t>(mep, 32, mep.size());
+    return {};
+}
+
+base::expected<Bytes> mep_size(Memory front) {
+    if (front.size() < static_cast<std::size_t>(mep_overhead(0))) {
+        return base::failure(fmt::format("MEP cut off: {} bytes, and its header takes {}",
+                                         front.size(), mep_overhead(0)));
+    }
+    const auto magic = number_at<std::uint32_t>(front, 0);
+    if (magic != mep_magic) {
+        return base::failure(
+            fmt::format("no MEP: it begins with {:#010x} instead of {:#010x}", magic, mep_magic));
+    }
+    const auto sources = number_at<std::uint32_t>(front, 4);
+    if (sources > largest_mep_sources) {
+        return base::failure(
+            fmt::format("MEP of {} sources; expected at most {}", sources, largest_mep_sources));
+    }
+    const auto bytes = number_at<std::uint64_t>(front, 32);
+    if (bytes < static_cast<std::uint64_t>(mep_overhead(sources)) ||
+        bytes > static_cast<std::uint64_t>(std::numeric_limits<Bytes>::max())) {
+        return base::failure(
+            fmt::format("MEP of {} bytes; its header and table of {} sources take {}", bytes,
+                        sources, mep_overhead(sources)));
+    }
+    return static_cast<Bytes>(bytes);
+}
+
+bool lacks_mfps(Memory front) {
+    return front.size() >= static_cast<std::size_t>(mep_overhead(0)) &&
+           (number_at<std::uint32_t>(front, 28) & incomplete_flag) != 0;
+}
+
+base::expected<MepView> MepView::decode(Memory memory) {
+    const auto bytes = mep_size(memory);
+    if (!bytes) {
+        return tl::unexpected(bytes.error());
+    }
+    if (static_cast<std::size_t>(*bytes) != memory.size()) {
+        return base::failure(fmt::format(
+            "MEP says that it has {} bytes; expected {}, which there are", *bytes, memory.size()));
+    }
+    const auto sources = number_at<std::uint32_t>(memory, 4);
+    Places places(sources, *bytes);
+    for (std::uint32_t source = 0; source < sources; ++source) {
+        if (auto taken = places.take(entry_at(memory, source)); !taken) {
+            return tl::unexpected(taken.error());
+        }
+    }
+    const auto flags = number_at<std::uint32_t>(memory, 28);
+    if (const std::uint32_t expected = places.is_incomplete() ? incomplete_flag : 0;
+        flags != expected) {
+        return base::failure(
+            fmt::format("MEP with flags {:#x}; expected {:#x} from the states of "
+                        "its sources",
+                        flags, expected));
+    }
+    return MepView({.mep = MepId{number_at<std::uint64_t>(memory, 8)},
+                    .event_id = number_at<std::uint64_t>(memory, 16),
+                    .events = number_at<std::uint32_t>(memory, 24)},
+                   sources, memory);
+}
+
+bool MepView::is_complete() const { return !lacks_mfps(memory_); }
+
+MepEntry MepView::entry(std::uint32_t source) const { return entry_at(memory_, source); }
+
+std::span<const std::uint8_t> MepView::mfp(std::uint32_t source) const {
+    const MepEntry here = entry(source);
+    if (here.state != MepState::complete) {
+        return {};
+    }
+    return memory_.subspan(static_cast<std::size_t>(here.offset),
+                           static_cast<std::size_t>(here.bytes));
+}
+
+}  // namespace daqloom::protocol

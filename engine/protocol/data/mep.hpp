@@ -1,0 +1,95 @@
+// The multi-event packet (MEP): the MFPs of all sources for the same events, as a table with their
+// offsets. Little-endian:
+//
+//      0  magic u32 "MEP1" | sources u32
+//      8  MEP number u64
+//     16  first event id u64
+//     24  events u32 | flags u32 (bit 0: incomplete)
+//     32  bytes u64, of all of it, header and padding included
+//     40  per source: offset u64 | bytes u32 | source id u16 | state u16
+//         the MFPs, each at its offset, in the order of the table; gaps between them may hold
+//         anything
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+enum class MepState : std::uint16_t {
+    complete = 0,
+    /// Its readout unit was lost before it had written the MFP; the place kept for it may be left.
+    missing = 1,
+    empty = 2,  ///< the source had no MFP for these events: 0 bytes
+};
+
+/// The handling of a MEP that lacks MFPs of lost readout units. One that lacks all of them is
+/// dropped either way.
+enum class WhenIncomplete { deliver, drop };
+
+struct MepEntry {
+    base::Bytes offset = 0;  ///< from the MEP's first byte
+    base::Bytes bytes = 0;
+    std::uint16_t source_id = 0;
+    MepState state = MepState::complete;
+
+    friend constexpr bool operator==(const MepEntry&, const MepEntry&) = default;
+};
+
+struct MepHeader {
+    MepId mep{};
+    std::uint64_t event_id = 0;  ///< of the first event
+    std::uint32_t events = 0;    ///< the packing factor
+
+    friend constexpr bool operator==(const MepHeader&, const MepHeader&) = default;
+};
+
+inline constexpr std::uint32_t mep_magic = 0x3150454d;
+inline constexpr std::uint32_t largest_mep_sources = 65'536;
+
+/// The size of a MEP's header and table, in front of its MFPs.
+constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::Bytes{16} * sources; }
+
+/// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP. Fails
+/// for what `MepView::decode` would refuse.
+base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
+                                std::span<std::uint8_t> mep);
+
+/// The size in a MEP's header, from its first `mep_overhead(0)` bytes or more.
+base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
+
+/// Whether the header says that MFPs are missing, of memory that may hold no MEP.
+bool lacks_mfps(std::span<const std::uint8_t> front);
+
+/// A view of a MEP in memory, which must not change meanwhile.
+class MepView {
+  public:
+    /// Validates arbitrary bytes: fails unless every MFP of the table lies within `memory`, after
+    /// the table and without overlap, and the size is that of `memory`.
+    static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
+
+    [[nodiscard]] const MepHeader& header() const { return header_; }
+    [[nodiscard]] std::uint32_t sources() const { return sources_; }
+    [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(memory_.size()); }
+    /// Whether no MFP is missing.
+    [[nodiscard]] bool is_complete() const;
+    /// `source`: its place in the table, below `sources`.
+    [[nodiscard]] MepEntry entry(std::uint32_t source) const;
+    /// The bytes of its MFP; none where it is missing or empty.
+    [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t source) const;
+
+  private:
+    MepView(MepHeader header, std::uint32_t sources, std::span<const std::uint8_t> memory)
+        : header_(header), sources_(sources), memory_(memory) {}
+
+    MepHeader header_;
+    std::uint32_t sources_;
+    std::span<const std::uint8_t> memory_;
+};
+
+}  // namespace daqloom::protocol

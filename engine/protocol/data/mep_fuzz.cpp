@@ -1,0 +1,59 @@
+// libFuzzer: no bytes make decoding a MEP read beyond them, what it decodes has the same header and
+// table when it is encoded again, and checking it as generated data ends with a fault or with all
+// counted.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mep_check.hpp"
+
+using namespace daqloom;
+using namespace daqloom::protocol;
+
+namespace {
+
+void require(bool holds) {
+    if (!holds) {
+        std::abort();
+    }
+}
+
+/// Those of the corpus: two sources with two fragments of 5 bytes.
+std::vector<MfpGenerator> generated() {
+    const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 5, 1);
+    return {*MfpGenerator::make({.source_id = 1, .packing = 2, .sizes = sizes}),
+            *MfpGenerator::make({.source_id = 2, .packing = 2, .sizes = sizes})};
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::span<const std::uint8_t> memory(data, size);
+    static const std::vector<MfpGenerator> sources = generated();
+    const DataCheck check = check_mep(sources, memory);
+    require(check.fault != DataFault::none || check.mfps + check.absent == sources.size());
+    require(check.offset >= 0 && check.offset <= static_cast<base::Bytes>(size));
+
+    const auto view = MepView::decode(memory);
+    require(view.has_value() == (check.fault != DataFault::malformed_mep));
+    if (!view) {
+        require(!view.error().message.empty());
+        return 0;
+    }
+    std::vector<MepEntry> entries;
+    std::uint64_t sum = 0;
+    for (std::uint32_t source = 0; source < view->sources(); ++source) {
+        entries.push_back(view->entry(source));
+        for (const std::uint8_t byte : view->mfp(source)) {
+            sum += byte;
+        }
+    }
+    require(sum <= 255 * size);  // no byte is in two of them
+    std::vector<std::uint8_t> again(memory.begin(), memory.end());
+    require(encode_mep(view->header(), entries, again).has_value());
+    require(std::equal(again.begin(), again.end(), memory.begin()));
+    return 0;
+}

@@ -1,0 +1,168 @@
+#include "protocol/data/mfp.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "protocol/data/little_endian.hpp"
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+using Memory = std::span<const std::uint8_t>;
+
+constexpr std::size_t largest_fragment = std::numeric_limits<std::uint16_t>::max();
+
+constexpr Bytes padded_to(Bytes bytes, std::uint8_t align) {
+    const Bytes unit = Bytes{1} << align;
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
+/// Writes numbers and bytes one after the other.
+class Writer {
+  public:
+    explicit Writer(std::span<std::uint8_t> out) : out_(out) {}
+
+    template <class Number>
+    void number(std::type_identity_t<Number> value) {
+        put_number<Number>(out_, at_, value);
+        at_ += sizeof value;
+    }
+    void bytes(Memory values) {
+        std::ranges::copy(values, out_.begin() + static_cast<std::ptrdiff_t>(at_));
+        at_ += values.size();
+    }
+    void pad_to(std::size_t end) {
+        std::fill(out_.begin() + static_cast<std::ptrdiff_t>(at_),
+                  out_.begin() + static_cast<std::ptrdiff_t>(end), std::uint8_t{0});
+        at_ = end;
+    }
+    [[nodiscard]] std::size_t at() const { return at_; }
+
+  private:
+    std::span<std::uint8_t> out_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFragment> fragments,
+                                 std::span<std::uint8_t> out) {
+    if (fragments.size() > most_mfp_fragments) {
+        return base::failure(fmt::format("MFP of {} fragments; give at most {}", fragments.size(),
+                                         most_mfp_fragments));
+    }
+    if (header.align > largest_mfp_align) {
+        return base::failure(
+            fmt::format("MFP align {}; give 0 to {}", header.align, largest_mfp_align));
+    }
+    const auto count = static_cast<std::uint16_t>(fragments.size());
+    Bytes size = mfp_overhead(count);
+    for (const MfpFragment& fragment : fragments) {
+        if (fragment.payload.size() > largest_fragment) {
+            return base::failure(fmt::format("MFP fragment of {} bytes; give at most {}",
+                                             fragment.payload.size(), largest_fragment));
+        }
+        size += padded_to(static_cast<Bytes>(fragment.payload.size()), header.align);
+    }
+    if (size > static_cast<Bytes>(
+                   std::min<std::size_t>(out.size(), std::numeric_limits<std::uint32_t>::max()))) {
+        return base::failure(
+            fmt::format("MFP of {} bytes; there is room for {}", size, out.size()));
+    }
+    Writer writer(out);
+    writer.number<std::uint16_t>(mfp_magic);
+    writer.number<std::uint16_t>(count);
+    writer.number<std::uint32_t>(static_cast<std::uint32_t>(size));
+    writer.number<std::uint64_t>(header.event_id);
+    writer.number<std::uint16_t>(header.source_id);
+    writer.number<std::uint8_t>(header.align);
+    writer.number<std::uint8_t>(header.version);
+    for (const MfpFragment& fragment : fragments) {
+        writer.number<std::uint8_t>(fragment.type);
+    }
+    writer.pad_to((writer.at() + 3) & ~std::size_t{3});
+    for (const MfpFragment& fragment : fragments) {
+        writer.number<std::uint16_t>(static_cast<std::uint16_t>(fragment.payload.size()));
+    }
+    writer.pad_to((writer.at() + 3) & ~std::size_t{3});
+    for (const MfpFragment& fragment : fragments) {
+        const auto padded = padded_to(static_cast<Bytes>(fragment.payload.size()), header.align);
+        const std::size_t end = writer.at() + static_cast<std::size_t>(padded);
+        writer.bytes(fragment.payload);
+        writer.pad_to(end);
+    }
+    return size;
+}
+
+base::expected<Bytes> mfp_size(Memory front) {
+    if (front.size() < static_cast<std::size_t>(mfp_header_bytes)) {
+        return base::failure(fmt::format("MFP cut off: {} bytes, and its header takes {}",
+                                         front.size(), mfp_header_bytes));
+    }
+    const auto magic = number_at<std::uint16_t>(front, 0);
+    if (magic != mfp_magic) {
+        return base::failure(
+            fmt::format("no MFP: it begins with {:#06x} instead of {:#06x}", magic, mfp_magic));
+    }
+    return number_at<std::uint32_t>(front, 4);
+}
+
+base::expected<MfpView> MfpView::decode(Memory memory) {
+    const auto packet_size = mfp_size(memory);
+    if (!packet_size) {
+        return tl::unexpected(packet_size.error());
+    }
+    const auto size = static_cast<std::size_t>(*packet_size);
+    const auto count = number_at<std::uint16_t>(memory, 2);
+    const MfpHeader header{.event_id = number_at<std::uint64_t>(memory, 8),
+                           .source_id = number_at<std::uint16_t>(memory, 16),
+                           .align = memory[18],
+                           .version = memory[19]};
+    if (header.align > largest_mfp_align) {
+        return base::failure(fmt::format("MFP of source {:#06x}: align {}; expected 0 to {}",
+                                         header.source_id, header.align, largest_mfp_align));
+    }
+    if (size > memory.size() || size < static_cast<std::uint64_t>(mfp_overhead(count))) {
+        return base::failure(
+            fmt::format("MFP of source {:#06x}: packet size {} with {} fragments in {} bytes; "
+                        "expected {} at least, and not beyond the end",
+                        header.source_id, size, count, memory.size(), mfp_overhead(count)));
+    }
+    const MfpView view(header, count, memory.first(static_cast<std::size_t>(size)));
+    auto expected = static_cast<std::uint64_t>(mfp_overhead(count));
+    for (std::uint16_t index = 0; index < count; ++index) {
+        expected += view.padded_size_of(index);
+    }
+    if (expected != size) {
+        return base::failure(
+            fmt::format("MFP of source {:#06x}: packet size {}; its {} fragments take {}",
+                        header.source_id, size, count, expected));
+    }
+    return view;
+}
+
+std::uint64_t fragment_bytes(std::span<const std::byte> memory) {
+    const auto u16 = [&](std::size_t at) {
+        std::uint16_t value = 0;
+        std::memcpy(&value, memory.data() + at, sizeof value);
+        return value;
+    };
+    const std::size_t count = u16(2);
+    const std::size_t sizes_at = mfp_header_bytes + ((count + 3) & ~std::size_t{3});
+    if (sizes_at + 2 * count > memory.size()) {
+        return 0;
+    }
+    std::uint64_t sum = 0;
+    for (std::size_t fragment = 0; fragment < count; ++fragment) {
+        sum += u16(sizes_at + 2 * fragment);
+    }
+    return sum;
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,136 @@
+#include "protocol/machines/daqpipe.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <numeric>
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+
+constexpr std::uint32_t most_units = 65'536;
+constexpr std::uint32_t most_credits = 1'000'000;
+constexpr std::uint64_t most_fragments_held = std::uint64_t{1} << 28;
+constexpr Bytes largest_fragment = Bytes{1} << 32;
+
+}  // namespace
+
+base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config) {
+    if (config.sources < 1 || config.sources > most_units || config.self >= most_units) {
+        return base::failure(fmt::format("DAQPIPE builder {} with {} sources; give 1 to {}",
+                                         config.self, config.sources, most_units));
+    }
+    if (config.credits < 1 || config.credits > most_credits ||
+        std::uint64_t{config.credits} * config.sources > most_fragments_held) {
+        return base::failure(
+            fmt::format("DAQPIPE builder: {} credits for events of {} fragments; give 1 to {}, and "
+                        "at most {} fragments in all",
+                        config.credits, config.sources, most_credits, most_fragments_held));
+    }
+    if (config.largest_fragment < 1 || config.largest_fragment > largest_fragment) {
+        return base::failure(
+            fmt::format("DAQPIPE builder: largest fragment of {} bytes; give 1 to "
+                        "{}",
+                        config.largest_fragment, largest_fragment));
+    }
+    return DaqpipeBuilder(config);
+}
+
+DaqpipeBuilder::DaqpipeBuilder(DaqpipeBuilderConfig config)
+    : config_(config),
+      limit_(config.parallel_sends == 0 ? config.sources : config.parallel_sends),
+      events_(config.credits),
+      fragments_(std::size_t{config.credits} * config.sources),
+      free_(config.credits),
+      slot_of_(config.credits),
+      lost_(config.sources) {
+    std::iota(free_.begin(), free_.end(), SlotTable::Slot{0});
+}
+
+void DaqpipeBuilder::lose(SourceIndex source) {
+    lost_[source] = true;
+    for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+        Event& event = events_[in_turn_[place]];
+        Fragment& fragment = fragments_of(in_turn_[place])[source];
+        if (fragment == Fragment::to_request) {
+            ++event.requested;
+            fragment = Fragment::lost;
+        } else if (fragment == Fragment::in_flight) {
+            --event.in_flight;
+            fragment = Fragment::lost;
+        }
+    }
+}
+
+void DaqpipeBuilder::release(std::uint32_t place) {
+    slot_of_.erase(events_[in_turn_[place]].event);
+    free_.push_back(in_turn_[place]);
+    in_turn_.erase(place);
+}
+
+bool DaqpipeBuilder::is_drained() const {
+    for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+        const Event& event = events_[in_turn_[place]];
+        if (event.requested < config_.sources || event.in_flight > 0) {
+            return false;
+        }
+    }
+    return has_said_the_last_;
+}
+
+base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {
+    if (config.builders < 1 || config.builders > most_units || config.self >= most_units) {
+        return base::failure(fmt::format("DAQPIPE readout {} with {} builders; give 1 to {}",
+                                         config.self, config.builders, most_units));
+    }
+    if (config.credits < 1 || config.credits > most_credits) {
+        return base::failure(
+            fmt::format("DAQPIPE readout: {} credits; give 1 to {}", config.credits, most_credits));
+    }
+    return DaqpipeReadout(config);
+}
+
+DaqpipeReadout::DaqpipeReadout(DaqpipeReadoutConfig config)
+    : config_(config),
+      limit_(config.parallel_sends == 0 ? std::numeric_limits<std::uint64_t>::max()
+                                        : config.parallel_sends),
+      builders_(config.builders),
+      in_turn_(before_self(0)) {}
+
+void DaqpipeReadout::ignore_request(BuilderIndex builder) {
+    const bool is_lost = builder < config_.builders && builders_[builder].is_lost;
+    ++(is_lost ? counters_.from_lost : counters_.unexpected_requests);
+}
+
+void DaqpipeReadout::on_last_request(BuilderIndex index, std::uint64_t requests) {
+    if (index >= config_.builders || builders_[index].is_lost ||
+        builders_[index].last_request != unknown || requests < builders_[index].requests) {
+        ignore_request(index);
+        return;
+    }
+    builders_[index].last_request = requests;
+}
+
+void DaqpipeReadout::lose(Builder& builder) {
+    if (builder.is_lost) {
+        return;
+    }
+    builder.is_lost = true;
+    in_flight_ -= builder.in_flight;
+    for (; !builder.waiting.empty(); builder.waiting.pop()) {
+        ++counters_.lost_requests;
+        --requests_waiting_;
+    }
+}
+
+bool DaqpipeReadout::is_drained() const {
+    return is_closing_ && std::ranges::all_of(builders_, [](const Builder& builder) {
+               return builder.is_lost || (builder.requests == builder.last_request &&
+                                          builder.waiting.empty() && builder.in_flight == 0);
+           });
+}
+
+}  // namespace daqloom::protocol

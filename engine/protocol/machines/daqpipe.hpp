@@ -1,0 +1,547 @@
+// DAQPIPE's event building: a few events in parallel per builder, a few fragments of each in
+// flight, in the order of a barrel shifter, without barriers.
+//
+// The event manager (event_manager.hpp) gives a builder as many events at a time as it has credits:
+// EventManagerConfig::concurrent_events. What follows is a message per fragment that says where in
+// the builder's memory it belongs, and the fragment, written there.
+//
+// - Pull: the builder sends these messages one by one, as its fragments come in.
+// - Push: it sends them all when it gets the event, and the readout units pace themselves.
+// - Timed: a fragment goes only in the time slot in which it is its turn, by a common clock: slot n
+//   is that of the readout unit n places beyond the builder. Pull or push alike.
+//
+// All three are the same two machines with other limits: in the pull the builder has one
+// (`parallel_sends`), in the push the readout unit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/machines/slot_table.hpp"
+
+namespace daqloom::protocol {
+
+struct DaqpipeBuilderConfig {
+    BuilderIndex self = 0;
+    std::uint32_t sources = 1;         ///< readout units
+    std::uint32_t credits = 1;         ///< events in parallel
+    std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
+    base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< each has a place of this size
+    bool is_timed = false;                                ///< asks when on_slot says so
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
+};
+
+/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
+template <class Out>
+concept DaqpipeBuilderOut =
+    requires(Out& out, EventId event, SourceIndex source, base::Bytes place) {
+        /// Tell the readout unit to write its fragment to this offset of the builder's memory.
+        out.request(event, source, place);
+        out.built(event);  ///< all fragments are here: process it, then call on_processed
+        out.done(event);   ///< tell the event manager that there is a credit again
+    };
+
+/// And when an epoch ends.
+template <class Out>
+concept DaqpipeBuilderClosingOut =
+    DaqpipeBuilderOut<Out> &&
+    requires(Out& out, EventId event, SourceIndex source, std::uint64_t requests) {
+        /// Tell the readout unit how many requests it gets from this builder in all.
+        out.last_request(source, requests);
+        /// As `built`, but the event lacks the fragments for which is_here says so.
+        out.incomplete(event);
+    };
+
+/// Untimed, the k-th request of an event goes to source (self + k) mod sources: builder units that
+/// are in step (which nothing enforces) never request from the same source.
+///
+/// Invariants: every fragment of an event is requested once, to memory that overlaps no other
+/// fragment; at most `parallel_sends` fragments of an event are in flight; an event is built once,
+/// when its last fragment has arrived. Invalid input is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, every assigned event has the fragments of all live
+/// readout units; on_end delivers those that lack fragments of lost units.
+class DaqpipeBuilder {
+  public:
+    struct Counters {
+        std::uint64_t assigned = 0;
+        std::uint64_t requests = 0;
+        std::uint64_t fragments = 0;
+        base::Bytes fragment_bytes = 0;
+        std::uint64_t built = 0;
+        std::uint64_t done = 0;
+        std::uint64_t incomplete = 0;  ///< events given out without some fragments
+        std::uint64_t dropped = 0;     ///< events that lacked some fragments
+        std::uint64_t late = 0;        ///< assignments ignored, as the epoch was being closed
+        std::uint64_t from_lost = 0;   ///< fragments ignored, as their readout unit was lost
+        std::uint64_t unexpected_assignments = 0;  ///< no credit is left, or the event is here
+        std::uint64_t unexpected_fragments = 0;    ///< a duplicate, too large, or never requested
+        std::uint64_t unexpected_processed = 0;    ///< the event is not here, or not built
+        std::uint64_t unexpected_slots = 0;        ///< untimed, or a slot of the past
+    };
+
+    static base::expected<DaqpipeBuilder> make(DaqpipeBuilderConfig config);
+
+    /// Bytes of memory that the fragments of `credits` events take.
+    [[nodiscard]] base::Bytes memory() const {
+        return config_.largest_fragment * config_.sources * config_.credits;
+    }
+
+    template <DaqpipeBuilderOut Out>
+    void on_assigned(EventId event, Out& out) {
+        if (counters_.assigned >= last_assignment_) {
+            ++counters_.late;
+            return;
+        }
+        if (free_.empty() || slot_of_.find(event) != SlotTable::none) {
+            ++counters_.unexpected_assignments;
+            return;
+        }
+        ++counters_.assigned;
+        const SlotTable::Slot slot = free_.back();
+        free_.pop_back();
+        slot_of_.insert(event, slot);
+        next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
+        events_[slot] = {.event = event};
+        std::fill_n(fragments_of(slot), config_.sources, Fragment::to_request);
+        in_turn_.push(slot);
+        for (SourceIndex source = 0; source < config_.sources && is_closing_; ++source) {
+            if (lost_[source]) {
+                fragments_of(slot)[source] = Fragment::lost;
+                ++events_[slot].requested;
+            }
+        }
+        request_what_the_limits_permit(slot, out);
+        if constexpr (DaqpipeBuilderClosingOut<Out>) {
+            say_the_last(out);
+        }
+    }
+
+    template <DaqpipeBuilderOut Out>
+    void on_fragment(EventId event, SourceIndex source, base::Bytes bytes, Out& out) {
+        const SlotTable::Slot slot = slot_of_.find(event);
+        if (slot == SlotTable::none || source >= config_.sources || bytes < 0 ||
+            bytes > config_.largest_fragment || fragments_of(slot)[source] != Fragment::in_flight) {
+            const bool is_lost = source < config_.sources && lost_[source];
+            ++(is_lost ? counters_.from_lost : counters_.unexpected_fragments);
+            return;
+        }
+        fragments_of(slot)[source] = Fragment::here;
+        ++counters_.fragments;
+        counters_.fragment_bytes += bytes;
+        --events_[slot].in_flight;
+        if (++events_[slot].here == config_.sources) {
+            events_[slot].is_given_out = true;
+            ++counters_.built;
+            out.built(event);
+            return;
+        }
+        request_what_the_limits_permit(slot, out);
+    }
+
+    template <DaqpipeBuilderOut Out>
+    void on_processed(EventId event, Out& out) {
+        const SlotTable::Slot slot = slot_of_.find(event);
+        if (slot == SlotTable::none || !events_[slot].is_given_out) {
+            ++counters_.unexpected_processed;
+            return;
+        }
+        std::uint32_t place = 0;
+        while (in_turn_[place] != slot) {
+            ++place;
+        }
+        release(place);
+        ++counters_.done;
+        out.done(event);
+    }
+
+    /// Timed: a time slot begins, counted from 0.
+    template <DaqpipeBuilderOut Out>
+    void on_slot(std::uint64_t slot, Out& out) {
+        if (!config_.is_timed || (now_ && slot <= *now_)) {
+            ++counters_.unexpected_slots;
+            return;
+        }
+        now_ = slot;
+        for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+            request_what_the_limits_permit(in_turn_[place], out);
+        }
+    }
+
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The epoch is being closed: no more events are taken than on_last_assignment says, and
+    /// nothing comes from lost readout units any more. Comes again when more are lost.
+    /// Precondition: there are such units.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_close(std::span<const SourceIndex> lost, Out& out) {
+        for (const SourceIndex source : lost) {
+            lose(source);
+        }
+        is_closing_ = true;
+        say_the_last(out);
+        for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
+            request_what_the_limits_permit(in_turn_[place], out);
+        }
+    }
+
+    /// So many events are assigned to this builder in all. May come before on_close, and before the
+    /// last of them.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_last_assignment(std::uint64_t events, Out& out) {
+        if (last_assignment_ != unknown || events < counters_.assigned) {
+            ++counters_.unexpected_assignments;
+            return;
+        }
+        last_assignment_ = events;
+        say_the_last(out);
+    }
+    /// No more are assigned than have been.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_event_manager_lost(Out& out) {
+        last_assignment_ = counters_.assigned;
+        say_the_last(out);
+    }
+
+    /// After on_close: of the events assigned, all that the live readout units have is here.
+    [[nodiscard]] bool is_drained() const;
+
+    /// The epoch is over: events that still lack fragments are given out, or dropped, in the order
+    /// in which they came. Precondition: is_drained.
+    template <DaqpipeBuilderClosingOut Out>
+    void on_end(Out& out) {
+        for (std::uint32_t place = 0; place < in_turn_.size();) {
+            Event& event = events_[in_turn_[place]];
+            if (event.is_given_out) {
+                ++place;
+            } else if (config_.when_incomplete == WhenIncomplete::deliver &&
+                       has_any(in_turn_[place])) {
+                ++place;
+                ++counters_.incomplete;
+                event.is_given_out = true;
+                out.incomplete(event.event);
+            } else {
+                ++counters_.dropped;
+                release(place);
+            }
+        }
+    }
+
+    /// The first event number beyond all that this builder has taken.
+    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
+
+    /// Of an event that is held: has the source's fragment come, and where does it belong?
+    [[nodiscard]] bool is_here(EventId event, SourceIndex source) const {
+        return fragments_[first_of(slot_of_.find(event)) + source] == Fragment::here;
+    }
+    [[nodiscard]] base::Bytes place_of(EventId event, SourceIndex source) const {
+        return place_of(slot_of_.find(event), source);
+    }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    /// Events assigned and not yet done.
+    [[nodiscard]] std::size_t events_held() const { return events_.size() - free_.size(); }
+
+  private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
+    enum class Fragment : std::uint8_t { to_request, in_flight, here, lost };
+
+    struct Event {
+        EventId event{};
+        std::uint32_t next = 0;       ///< untimed: places beyond self, of the next to be asked
+        std::uint32_t requested = 0;  ///< or lost before
+        std::uint32_t in_flight = 0;
+        std::uint32_t here = 0;
+        bool is_given_out = false;
+    };
+
+    explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
+
+    void lose(SourceIndex source);
+    /// To all readout units, once nothing more is assigned.
+    template <DaqpipeBuilderClosingOut Out>
+    void say_the_last(Out& out) {
+        if (!is_closing_ || has_said_the_last_ || counters_.assigned < last_assignment_) {
+            return;
+        }
+        has_said_the_last_ = true;
+        for (SourceIndex source = 0; source < config_.sources; ++source) {
+            if (!lost_[source]) {
+                out.last_request(source, counters_.assigned);
+            }
+        }
+    }
+    /// The event in this place of `in_turn_` is not held any more.
+    void release(std::uint32_t place);
+
+    template <DaqpipeBuilderOut Out>
+    void request_what_the_limits_permit(SlotTable::Slot slot, Out& out) {
+        Event& event = events_[slot];
+        while (event.requested < config_.sources && event.in_flight < limit_) {
+            const std::optional<SourceIndex> source = next_source(slot);
+            if (!source) {
+                return;
+            }
+            fragments_of(slot)[*source] = Fragment::in_flight;
+            ++event.requested;
+            ++event.in_flight;
+            ++counters_.requests;
+            out.request(event.event, *source, place_of(slot, *source));
+        }
+    }
+
+    /// None: it is not the turn of one that has still to be asked.
+    [[nodiscard]] std::optional<SourceIndex> next_source(SlotTable::Slot slot) {
+        if (!config_.is_timed) {
+            std::uint32_t& next = events_[slot].next;
+            while (fragments_of(slot)[beyond_self(next)] != Fragment::to_request) {
+                ++next;
+            }
+            return beyond_self(next);
+        }
+        if (!now_) {
+            return std::nullopt;
+        }
+        const SourceIndex source = beyond_self(*now_);
+        const bool is_to_request = fragments_[first_of(slot) + source] == Fragment::to_request;
+        return is_to_request ? std::optional(source) : std::nullopt;
+    }
+
+    [[nodiscard]] SourceIndex beyond_self(std::uint64_t places) const {
+        return static_cast<SourceIndex>((config_.self + places % config_.sources) %
+                                        config_.sources);
+    }
+    [[nodiscard]] base::Bytes place_of(SlotTable::Slot slot, SourceIndex source) const {
+        return config_.largest_fragment * static_cast<base::Bytes>(first_of(slot) + source);
+    }
+    [[nodiscard]] std::size_t first_of(SlotTable::Slot slot) const {
+        return std::size_t{slot} * config_.sources;
+    }
+    /// Is any of its fragments here?
+    [[nodiscard]] bool has_any(SlotTable::Slot slot) const {
+        const auto first = fragments_.begin() + static_cast<std::ptrdiff_t>(first_of(slot));
+        const auto end = first + config_.sources;
+        return std::find(first, end, Fragment::here) != end;
+    }
+    [[nodiscard]] Fragment* fragments_of(SlotTable::Slot slot) {
+        return fragments_.data() + first_of(slot);
+    }
+
+    DaqpipeBuilderConfig config_;
+    std::uint32_t limit_;  ///< on fragments of an event in flight
+    std::vector<Event> events_;
+    std::vector<Fragment> fragments_;
+    std::vector<SlotTable::Slot> free_;
+    SlotTable slot_of_;
+    base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
+    std::optional<std::uint64_t> now_;     ///< time slot
+    std::vector<bool> lost_;               ///< per source
+    bool is_closing_ = false;
+    bool has_said_the_last_ = false;
+    std::uint64_t last_assignment_ = unknown;
+    std::uint64_t next_event_ = 0;
+    Counters counters_;
+};
+
+struct DaqpipeReadoutConfig {
+    SourceIndex self = 0;
+    std::uint32_t builders = 1;
+    std::uint32_t credits = 1;  ///< of a builder: so many of its requests may wait
+    /// Fragments in flight; 0: no limit (pull). For the load of a pull: its credits × parallel
+    /// sends.
+    std::uint32_t parallel_sends = 0;
+    bool is_timed = false;  ///< sends when on_slot says so
+};
+
+struct DaqpipeWrite {
+    EventId event;
+    BuilderIndex builder;
+    base::Bytes place;  ///< offset in the builder's memory
+    base::Bytes bytes;
+
+    friend constexpr bool operator==(const DaqpipeWrite&, const DaqpipeWrite&) = default;
+};
+
+/// The outputs of a readout unit, which the driver implements. None may call the unit back.
+template <class Out>
+concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
+    /// Write, tell the builder when it is there, and call on_write_done.
+    out.write(write);
+};
+
+/// Untimed, builder units are served in turn, from the unit's own number downwards, as they request
+/// in barrel order; a builder unit without a pending request is skipped. Requests of a builder unit
+/// are served in order of arrival. Timed, in slot n only builder unit (self − n) mod builders is
+/// served.
+///
+/// Invariants: a request is served once, while fragments in flight keep within their limit;
+/// whatever does not fit is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: when is_drained, all requests of live builders have been served.
+class DaqpipeReadout {
+  public:
+    struct Counters {
+        std::uint64_t requests = 0;
+        std::uint64_t fragments = 0;  ///< written
+        base::Bytes fragment_bytes = 0;
+        std::uint64_t lost_requests = 0;           ///< dropped, as their builder was lost
+        std::uint64_t from_lost = 0;               ///< requests ignored, as their builder was lost
+        std::uint64_t unexpected_requests = 0;     ///< more than the builder has credits for, …
+        std::uint64_t unexpected_completions = 0;  ///< more than writes under way
+        std::uint64_t unexpected_slots = 0;        ///< untimed, or a slot of the past
+    };
+
+    static base::expected<DaqpipeReadout> make(DaqpipeReadoutConfig config);
+
+    /// `bytes`: what this source holds of the event.
+    template <DaqpipeReadoutOut Out>
+    void on_request(EventId event, BuilderIndex builder, base::Bytes place, base::Bytes bytes,
+                    Out& out) {
+        if (builder >= config_.builders || builders_[builder].is_lost ||
+            builders_[builder].waiting.size() == config_.credits || place < 0 || bytes < 0) {
+            ignore_request(builder);
+            return;
+        }
+        ++counters_.requests;
+        ++requests_waiting_;
+        ++builders_[builder].requests;
+        builders_[builder].waiting.push({event, builder, place, bytes});
+        write_what_the_limits_permit(out);
+    }
+
+    /// A write to this builder.
+    template <DaqpipeReadoutOut Out>
+    void on_write_done(BuilderIndex builder, Out& out) {
+        if (builder >= config_.builders || builders_[builder].in_flight == 0) {
+            ++counters_.unexpected_completions;
+            return;
+        }
+        --builders_[builder].in_flight;
+        if (builders_[builder].is_lost) {
+            return;
+        }
+        --in_flight_;
+        write_what_the_limits_permit(out);
+    }
+
+    /// Timed: a time slot begins, counted from 0.
+    template <DaqpipeReadoutOut Out>
+    void on_slot(std::uint64_t slot, Out& out) {
+        if (!config_.is_timed || (now_ && slot <= *now_)) {
+            ++counters_.unexpected_slots;
+            return;
+        }
+        now_ = slot;
+        in_turn_ = before_self(slot);
+        write_what_the_limits_permit(out);
+    }
+
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The builder asks for so many fragments in all, and no more. May come before on_close, and
+    /// before those requests.
+    void on_last_request(BuilderIndex builder, std::uint64_t requests);
+
+    /// The epoch is being closed: requests of lost builders are dropped, and what is being written
+    /// to these is not waited for. Comes again when more are lost. Precondition: there are such
+    /// builders.
+    template <DaqpipeReadoutOut Out>
+    void on_close(std::span<const BuilderIndex> lost, Out& out) {
+        is_closing_ = true;
+        for (const BuilderIndex builder : lost) {
+            lose(builders_[builder]);
+        }
+        write_what_the_limits_permit(out);
+    }
+
+    /// After on_close: all that the live builders asked for has been written.
+    [[nodiscard]] bool is_drained() const;
+
+    /// The first event number beyond all of which it has written something: the next epoch begins
+    /// with the largest of all live units.
+    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    [[nodiscard]] std::uint64_t requests_waiting() const { return requests_waiting_; }
+    /// To builders that are not lost.
+    [[nodiscard]] std::uint64_t in_flight() const { return in_flight_; }
+
+  private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
+    struct Builder {
+        base::Ring<DaqpipeWrite> waiting;
+        std::uint64_t in_flight = 0;
+        std::uint64_t requests = 0;
+        std::uint64_t last_request = unknown;  ///< as in on_last_request
+        bool is_lost = false;
+    };
+
+    void ignore_request(BuilderIndex builder);
+    void lose(Builder& builder);
+
+    explicit DaqpipeReadout(DaqpipeReadoutConfig config);
+
+    template <DaqpipeReadoutOut Out>
+    void write_what_the_limits_permit(Out& out) {
+        while (requests_waiting_ > 0 && in_flight_ < limit_ && find_who_is_next()) {
+            Builder& builder = builders_[in_turn_];
+            const DaqpipeWrite write = builder.waiting.front();
+            builder.waiting.pop();
+            ++builder.in_flight;
+            if (!config_.is_timed) {
+                in_turn_ = one_before(in_turn_);
+            }
+            --requests_waiting_;
+            ++in_flight_;
+            ++counters_.fragments;
+            counters_.fragment_bytes += write.bytes;
+            next_event_ = std::max(next_event_, static_cast<std::uint64_t>(write.event) + 1);
+            out.write(write);
+        }
+    }
+
+    /// Puts `in_turn_` on the builder to be served. False: timed, and it does not wait for
+    /// anything.
+    bool find_who_is_next() {
+        if (config_.is_timed) {
+            return now_ && !builders_[in_turn_].waiting.empty();
+        }
+        while (builders_[in_turn_].waiting.empty()) {
+            in_turn_ = one_before(in_turn_);
+        }
+        return true;
+    }
+
+    [[nodiscard]] BuilderIndex before_self(std::uint64_t places) const {
+        const auto back = static_cast<BuilderIndex>(places % config_.builders);
+        return (config_.self % config_.builders + config_.builders - back) % config_.builders;
+    }
+    [[nodiscard]] BuilderIndex one_before(BuilderIndex builder) const {
+        return builder == 0 ? config_.builders - 1 : builder - 1;
+    }
+
+    DaqpipeReadoutConfig config_;
+    std::uint64_t limit_;  ///< on fragments in flight
+    std::vector<Builder> builders_;
+    std::uint64_t requests_waiting_ = 0;
+    std::uint64_t in_flight_ = 0;  ///< to builders that are not lost
+    BuilderIndex in_turn_;
+    std::optional<std::uint64_t> now_;  ///< time slot
+    bool is_closing_ = false;
+    std::uint64_t next_event_ = 0;
+    Counters counters_;
+};
+
+}  // namespace daqloom::protocol

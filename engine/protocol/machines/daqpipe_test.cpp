@@ -1,0 +1,570 @@
+#include "protocol/machines/daqpipe.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "protocol/machines/daqpipe_check_test.hpp"
+#include "protocol/machines/timers_by_hand_test.hpp"
+#include "protocol/schedule/event_manager.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using base::Time;
+using Outputs = std::vector<std::string>;
+
+/// A builder and what it asked for since the last look, in words.
+class BuilderScene {
+  public:
+    explicit BuilderScene(DaqpipeBuilderConfig config) : builder(*DaqpipeBuilder::make(config)) {}
+
+    void request(EventId event, SourceIndex source, Bytes place) {
+        outputs_.push_back(fmt::format("{} from {} to {}", number(event), source, place));
+    }
+    void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
+    void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
+    void last_request(SourceIndex source, std::uint64_t requests) {
+        outputs_.push_back(fmt::format("last {} to {}", requests, source));
+    }
+    void incomplete(EventId event) {
+        std::string mask;
+        for (SourceIndex source = 0; source < 3; ++source) {
+            mask += builder.is_here(event, source) ? '1' : '0';
+        }
+        outputs_.push_back(fmt::format("incomplete {}: {}", number(event), mask));
+    }
+
+    Outputs assigned(std::uint64_t event) {
+        builder.on_assigned(EventId{event}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs fragment(std::uint64_t event, SourceIndex source, Bytes bytes = 1) {
+        builder.on_fragment(EventId{event}, source, bytes, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs processed(std::uint64_t event) {
+        builder.on_processed(EventId{event}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs slot(std::uint64_t slot) {
+        builder.on_slot(slot, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs last_assignment(std::uint64_t events) {
+        builder.on_last_assignment(events, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<SourceIndex>& lost = {}) {
+        builder.on_close(lost, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs event_manager_lost() {
+        builder.on_event_manager_lost(*this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end() {
+        builder.on_end(*this);
+        return std::exchange(outputs_, {});
+    }
+
+    DaqpipeBuilder builder;
+
+  private:
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    Outputs outputs_;
+};
+
+TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
+    BuilderScene scene(
+        {.self = 2, .sources = 4, .credits = 2, .parallel_sends = 2, .largest_fragment = 10});
+    // The places of the event in slot s are those of fragments 4 s … 4 s + 3; slot 1 comes first.
+    EXPECT_EQ(scene.assigned(7), (Outputs{"7 from 2 to 60", "7 from 3 to 70"}));
+    EXPECT_EQ(scene.assigned(8), (Outputs{"8 from 2 to 20", "8 from 3 to 30"}));
+    EXPECT_EQ(scene.fragment(7, 3), Outputs{"7 from 0 to 40"});
+    EXPECT_EQ(scene.fragment(7, 2), Outputs{"7 from 1 to 50"});
+    EXPECT_EQ(scene.fragment(7, 1), Outputs{});
+    EXPECT_EQ(scene.fragment(7, 0), Outputs{"built 7"});
+    EXPECT_EQ(scene.processed(7), Outputs{"done 7"});
+    EXPECT_EQ(scene.assigned(9), (Outputs{"9 from 2 to 60", "9 from 3 to 70"}));
+    EXPECT_EQ(scene.builder.memory(), 80);
+}
+
+TEST(DaqpipeBuilder, PushesByAskingForAllAtOnce) {
+    BuilderScene scene({.self = 1, .sources = 3, .parallel_sends = 0, .largest_fragment = 5});
+    EXPECT_EQ(scene.assigned(0), (Outputs{"0 from 1 to 5", "0 from 2 to 10", "0 from 0 to 0"}));
+}
+
+TEST(DaqpipeBuilder, TimedAsksEachSourceInItsSlot) {
+    BuilderScene scene({.self = 1,
+                        .sources = 3,
+                        .credits = 2,
+                        .parallel_sends = 1,
+                        .largest_fragment = 1,
+                        .is_timed = true});
+    EXPECT_EQ(scene.assigned(0), Outputs{});             // no slot has begun
+    EXPECT_EQ(scene.slot(4), Outputs{"0 from 2 to 5"});  // (1 + 4) mod 3
+    EXPECT_EQ(scene.assigned(1), Outputs{"1 from 2 to 2"});
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});                 // has been asked
+    EXPECT_EQ(scene.slot(5), Outputs{"1 from 0 to 0"});         // event 0 has one in flight
+    EXPECT_EQ(scene.fragment(0, 2), Outputs{"0 from 0 to 3"});  // still within the slot
+    EXPECT_EQ(scene.slot(5), Outputs{});                        // has begun before
+    EXPECT_EQ(scene.builder.counters().unexpected_slots, 1U);
+}
+
+TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
+    BuilderScene scene({.sources = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
+    scene.assigned(1);
+    EXPECT_EQ(scene.assigned(2), Outputs{});         // no credit
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{});      // not asked
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});      // no such source
+    EXPECT_EQ(scene.fragment(1, 0, 10), Outputs{});  // larger than its place
+    EXPECT_EQ(scene.fragment(1, 0, -1), Outputs{});
+    EXPECT_EQ(scene.fragment(3, 0), Outputs{});  // no such event
+    EXPECT_EQ(scene.fragment(1, 0, 9), Outputs{"1 from 1 to 9"});
+    EXPECT_EQ(scene.fragment(1, 0), Outputs{});  // twice
+    EXPECT_EQ(scene.processed(1), Outputs{});    // not built
+    EXPECT_EQ(scene.slot(0), Outputs{});         // not timed
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.unexpected_assignments, 1U);
+    EXPECT_EQ(counters.unexpected_fragments, 6U);
+    EXPECT_EQ(counters.unexpected_processed, 1U);
+    EXPECT_EQ(counters.unexpected_slots, 1U);
+    EXPECT_EQ(counters.fragment_bytes, 9);
+}
+
+TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
+    // Events 3 and 5, in turn from source 0, one by one. The last slots are taken first.
+    BuilderScene scene({.sources = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
+    scene.assigned(3);
+    scene.fragment(3, 0);
+    EXPECT_EQ(scene.assigned(5), Outputs{"5 from 0 to 27"});
+    // Source 1 was being waited for: source 2 comes next.
+    EXPECT_EQ(scene.close({1}), Outputs{"3 from 2 to 72"});
+    EXPECT_EQ(scene.last_assignment(1), Outputs{});  // there were more
+    EXPECT_EQ(scene.last_assignment(2), (Outputs{"last 2 to 0", "last 2 to 2"}));
+    EXPECT_EQ(scene.last_assignment(2), Outputs{});  // twice
+    EXPECT_EQ(scene.assigned(7), Outputs{});
+    EXPECT_EQ(scene.fragment(3, 1), Outputs{});
+    EXPECT_EQ(scene.fragment(3, 2), Outputs{});
+    EXPECT_EQ(scene.fragment(5, 0), Outputs{"5 from 2 to 45"});
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.processed(3), Outputs{});  // not given out
+    EXPECT_EQ(scene.close({2}), Outputs{});    // lost in the meantime
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_event(), 6U);
+    EXPECT_EQ(scene.end(), (Outputs{"incomplete 3: 101", "incomplete 5: 100"}));
+    EXPECT_EQ(scene.processed(3), Outputs{"done 3"});
+    EXPECT_EQ(scene.builder.events_held(), 1U);
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.incomplete, 2U);
+    EXPECT_EQ(counters.late, 1U);
+    EXPECT_EQ(counters.from_lost, 1U);
+    EXPECT_EQ(counters.unexpected_fragments, 0U);
+    EXPECT_EQ(counters.unexpected_assignments, 2U);
+}
+
+TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
+    BuilderScene scene({.sources = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    EXPECT_EQ(scene.last_assignment(2), Outputs{});
+    scene.assigned(3);
+    EXPECT_EQ(scene.close({1}), Outputs{});
+    EXPECT_EQ(scene.assigned(4),
+              (Outputs{"4 from 0 to 0", "4 from 2 to 18", "last 2 to 0", "last 2 to 2"}));
+    EXPECT_EQ(scene.assigned(5), Outputs{});
+    EXPECT_EQ(scene.builder.counters().late, 1U);
+    for (const SourceIndex source : {0U, 2U}) {
+        EXPECT_FALSE(scene.builder.is_drained());
+        scene.fragment(3, source);
+        scene.fragment(4, source);
+    }
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), (Outputs{"incomplete 3: 101", "incomplete 4: 101"}));
+}
+
+TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
+    BuilderScene scene({.sources = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    scene.assigned(3);
+    scene.assigned(4);
+    scene.fragment(4, 1);
+    scene.last_assignment(2);
+    scene.close({0, 1, 2});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{"incomplete 4: 010"});
+    EXPECT_EQ(scene.builder.counters().incomplete, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.events_held(), 1U);
+}
+
+TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
+    BuilderScene scene({.sources = 1, .credits = 2, .largest_fragment = 9});
+    scene.assigned(3);
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.event_manager_lost(), Outputs{"last 1 to 0"});
+    EXPECT_EQ(scene.assigned(4), Outputs{});
+    scene.fragment(3, 0);
+    EXPECT_TRUE(scene.builder.is_drained());
+}
+
+TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
+    BuilderScene scene({.sources = 2,
+                        .largest_fragment = 9,
+                        .is_timed = true,
+                        .when_incomplete = WhenIncomplete::drop});
+    scene.slot(0);
+    scene.assigned(0);
+    scene.fragment(0, 0);
+    EXPECT_EQ(scene.last_assignment(1), Outputs{});
+    EXPECT_EQ(scene.close(), (Outputs{"last 1 to 0", "last 1 to 1"}));
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.slot(1), Outputs{"0 from 1 to 9"});
+    EXPECT_FALSE(scene.builder.is_drained());
+    scene.close({1});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.events_held(), 0U);
+}
+
+/// A readout unit and what it wrote since the last look: event and builder.
+class ReadoutScene {
+  public:
+    explicit ReadoutScene(DaqpipeReadoutConfig config) : readout(*DaqpipeReadout::make(config)) {}
+
+    void write(const DaqpipeWrite& w) {
+        outputs_.push_back(fmt::format("{} to {}", static_cast<std::uint64_t>(w.event), w.builder));
+    }
+
+    Outputs request(std::uint64_t event, BuilderIndex builder) {
+        readout.on_request(EventId{event}, builder, 0, 1, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs write_done(BuilderIndex builder) {
+        readout.on_write_done(builder, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs slot(std::uint64_t slot) {
+        readout.on_slot(slot, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        readout.on_close(lost, *this);
+        return std::exchange(outputs_, {});
+    }
+
+    DaqpipeReadout readout;
+
+  private:
+    Outputs outputs_;
+};
+
+TEST(DaqpipeReadout, AnswersAPullAtOnce) {
+    ReadoutScene scene({.self = 1, .builders = 3});
+    EXPECT_EQ(scene.request(0, 2), Outputs{"0 to 2"});
+    EXPECT_EQ(scene.request(1, 0), Outputs{"1 to 0"});
+    EXPECT_EQ(scene.readout.in_flight(), 2U);
+}
+
+TEST(DaqpipeReadout, PushesInBarrelOrderFromItsOwnNumberDownwards) {
+    ReadoutScene scene({.self = 1, .builders = 4, .credits = 2, .parallel_sends = 1});
+    EXPECT_EQ(scene.request(0, 1), Outputs{"0 to 1"});
+    EXPECT_EQ(scene.request(4, 1), Outputs{});
+    EXPECT_EQ(scene.request(2, 2), Outputs{});
+    EXPECT_EQ(scene.request(3, 3), Outputs{});
+    EXPECT_EQ(scene.request(5, 3), Outputs{});
+    EXPECT_EQ(scene.write_done(1), Outputs{"3 to 3"});  // 0 waits for nothing, then comes 3
+    EXPECT_EQ(scene.write_done(3), Outputs{"2 to 2"});
+    EXPECT_EQ(scene.write_done(2), Outputs{"4 to 1"});
+    EXPECT_EQ(scene.write_done(1), Outputs{"5 to 3"});
+    EXPECT_EQ(scene.write_done(3), Outputs{});
+    EXPECT_EQ(scene.readout.in_flight(), 0U);
+}
+
+TEST(DaqpipeReadout, TimedServesTheBuilderWhoseSlotItIs) {
+    ReadoutScene scene(
+        {.self = 0, .builders = 3, .credits = 2, .parallel_sends = 1, .is_timed = true});
+    EXPECT_EQ(scene.request(0, 2), Outputs{});
+    EXPECT_EQ(scene.request(1, 2), Outputs{});
+    EXPECT_EQ(scene.slot(0), Outputs{});          // builder 0
+    EXPECT_EQ(scene.slot(1), Outputs{"0 to 2"});  // (0 − 1) mod 3
+    EXPECT_EQ(scene.write_done(2), Outputs{"1 to 2"});
+    EXPECT_EQ(scene.request(2, 2), Outputs{});  // the limit
+    EXPECT_EQ(scene.slot(2), Outputs{});
+    EXPECT_EQ(scene.write_done(2), Outputs{});  // builder 1
+    EXPECT_EQ(scene.slot(4), Outputs{"2 to 2"});
+}
+
+TEST(DaqpipeReadout, CountsAndIgnoresWhatDoesNotFit) {
+    ReadoutScene scene({.builders = 2, .credits = 1, .parallel_sends = 1});
+    EXPECT_EQ(scene.write_done(0), Outputs{});
+    EXPECT_EQ(scene.write_done(2), Outputs{});  // no such builder
+    EXPECT_EQ(scene.request(0, 2), Outputs{});
+    EXPECT_EQ(scene.request(0, 0), Outputs{"0 to 0"});
+    EXPECT_EQ(scene.request(1, 0), Outputs{});
+    EXPECT_EQ(scene.request(2, 0), Outputs{});  // only one may wait
+    EXPECT_EQ(scene.slot(0), Outputs{});
+    EXPECT_EQ(scene.readout.counters().unexpected_requests, 2U);
+    EXPECT_EQ(scene.readout.counters().unexpected_completions, 2U);
+    EXPECT_EQ(scene.readout.counters().unexpected_slots, 1U);
+}
+
+TEST(DaqpipeReadout, ServesLiveBuildersWhenTheEpochIsClosed) {
+    ReadoutScene scene({.builders = 2, .credits = 3, .parallel_sends = 1});
+    scene.readout.on_last_request(1, 2);
+    EXPECT_EQ(scene.request(0, 0), Outputs{"0 to 0"});
+    EXPECT_EQ(scene.request(8, 0), Outputs{});
+    EXPECT_EQ(scene.request(1, 1), Outputs{});
+    EXPECT_EQ(scene.close({0}), Outputs{"1 to 1"});  // the write to builder 0 may never end
+    EXPECT_EQ(scene.request(2, 0), Outputs{});
+    EXPECT_EQ(scene.write_done(1), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.request(3, 1), Outputs{"3 to 1"});
+    EXPECT_EQ(scene.write_done(0), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.write_done(1), Outputs{});
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_event(), 4U);  // nothing of event 8 was written
+    EXPECT_EQ(scene.readout.counters().lost_requests, 1U);
+    EXPECT_EQ(scene.readout.counters().from_lost, 1U);
+    EXPECT_EQ(scene.readout.counters().unexpected_requests, 0U);
+}
+
+TEST(Daqpipe, RefusesAnImpossibleConfigurationInASentence) {
+    EXPECT_EQ(DaqpipeBuilder::make({.sources = 0}).error().message,
+              "DAQPIPE builder 0 with 0 sources; give 1 to 65536");
+    EXPECT_NE(DaqpipeBuilder::make({.credits = 0}).error().message.find("0 credits"),
+              std::string::npos);
+    EXPECT_NE(DaqpipeBuilder::make({.largest_fragment = 0}).error().message.find("0 bytes"),
+              std::string::npos);
+    EXPECT_EQ(DaqpipeReadout::make({.builders = 0}).error().message,
+              "DAQPIPE readout 0 with 0 builders; give 1 to 65536");
+    EXPECT_EQ(DaqpipeReadout::make({.credits = 0}).error().message,
+              "DAQPIPE readout: 0 credits; give 1 to 1000000");
+}
+
+struct Variant {
+    std::uint32_t nodes;
+    std::uint32_t credits;
+    std::uint32_t parallel_sends;
+    bool is_push;
+    bool is_timed;
+};
+
+/// Nodes with a readout and a builder unit each, an event manager, and messages and writes that
+/// take a random time. Checks as it goes that each fragment is written once, to a place of its own,
+/// and that all limits are kept.
+class SmallSystem {
+  public:
+    static constexpr std::uint64_t events = 300;
+    static constexpr Bytes largest = 100;
+
+    explicit SmallSystem(Variant variant)
+        : variant_(variant),
+          random_(variant.nodes * 100 + variant.credits, "delays"),
+          manager_(
+              *EventManager::make({.builders = variant.nodes, .concurrent_events = variant.credits},
+                                  base::RandomStream(1, "assignment"))) {
+        for (std::uint32_t self = 0; self < variant.nodes; ++self) {
+            builders_.push_back(*DaqpipeBuilder::make(
+                {.self = self,
+                 .sources = variant.nodes,
+                 .credits = variant.credits,
+                 .parallel_sends = variant.is_push ? 0 : variant.parallel_sends,
+                 .largest_fragment = largest,
+                 .is_timed = variant.is_timed && !variant.is_push}));
+            readouts_.push_back(
+                *DaqpipeReadout::make({.self = self,
+                                       .builders = variant.nodes,
+                                       .credits = variant.credits,
+                                       .parallel_sends = variant.is_push ? push_limit() : 0,
+                                       .is_timed = variant.is_timed && variant.is_push}));
+        }
+    }
+
+    void run() {
+        for (std::uint64_t event = 0; event < events; ++event) {
+            manager_.on_event(EventId{event}, *this);
+        }
+        if (variant_.is_timed) {
+            begin_slot(0);
+        }
+        timers_.run([this] { return done_ == events; });
+        EXPECT_EQ(done_, events);
+        EXPECT_EQ(written_.size(), events * variant_.nodes);
+        EXPECT_EQ(received_bytes_, sent_bytes_);
+        for (std::uint32_t self = 0; self < variant_.nodes; ++self) {
+            const auto& builder = builders_[self].counters();
+            const auto& readout = readouts_[self].counters();
+            EXPECT_EQ(builder.unexpected_assignments + builder.unexpected_fragments +
+                          builder.unexpected_processed + builder.unexpected_slots,
+                      0U);
+            EXPECT_EQ(readout.unexpected_requests + readout.unexpected_completions +
+                          readout.unexpected_slots,
+                      0U);
+            EXPECT_EQ(readout.requests, events);
+            EXPECT_EQ(readout.fragments, events);
+            EXPECT_EQ(builders_[self].events_held(), 0U);
+        }
+    }
+
+    void assign(EventId event, BuilderIndex builder) {
+        after([this, event, builder] {
+            BuilderOut out{*this, builder};
+            builders_[builder].on_assigned(event, out);
+        });
+    }
+
+  private:
+    struct BuilderOut {
+        SmallSystem& system;
+        BuilderIndex self;
+        void request(EventId event, SourceIndex source, Bytes place) {
+            SmallSystem& s = system;
+            if (s.variant_.is_timed && !s.variant_.is_push) {
+                EXPECT_EQ(source, (self + s.slot_) % s.variant_.nodes);
+            }
+            if (!s.variant_.is_push) {
+                EXPECT_LE(++s.in_flight_[event], s.variant_.parallel_sends);
+            }
+            s.after([&s, event, source, b = self, place] {
+                ReadoutOut out{s, source};
+                s.readouts_[source].on_request(event, b, place, size_of(event, source), out);
+            });
+        }
+        void built(EventId event) {
+            SmallSystem& s = system;
+            s.after([&s, event, b = self] {
+                for (SourceIndex source = 0; source < s.variant_.nodes; ++source) {
+                    s.taken_.erase({b, s.written_.at({event, source})});
+                }
+                BuilderOut out{s, b};
+                s.builders_[b].on_processed(event, out);
+            });
+        }
+        void done(EventId) {
+            ++system.done_;
+            system.manager_.on_builder_done(self, system);
+        }
+    };
+    struct ReadoutOut {
+        SmallSystem& system;
+        SourceIndex self;
+        void write(const DaqpipeWrite& w) {
+            SmallSystem& s = system;
+            EXPECT_TRUE(s.written_.emplace(std::pair(w.event, self), w.place).second)
+                << "a fragment is written once";
+            EXPECT_TRUE(s.taken_.emplace(w.builder, w.place).second) << "its place is its own";
+            EXPECT_EQ(w.place % largest, 0);
+            EXPECT_LE(w.place + w.bytes, s.builders_[w.builder].memory());
+            EXPECT_EQ(w.bytes, size_of(w.event, self));
+            if (s.variant_.is_push) {
+                EXPECT_LE(s.readouts_[self].in_flight(), s.push_limit());
+                if (s.variant_.is_timed) {
+                    EXPECT_EQ((w.builder + s.slot_) % s.variant_.nodes, self);
+                }
+            }
+            s.sent_bytes_ += w.bytes;
+            s.after([&s, w, r = self] {
+                s.received_bytes_ += w.bytes;
+                --s.in_flight_[w.event];
+                BuilderOut builder_out{s, w.builder};
+                s.builders_[w.builder].on_fragment(w.event, r, w.bytes, builder_out);
+                ReadoutOut readout_out{s, r};
+                s.readouts_[r].on_write_done(w.builder, readout_out);
+            });
+        }
+    };
+
+    void begin_slot(std::uint64_t slot) {
+        slot_ = slot;
+        for (std::uint32_t self = 0; self < variant_.nodes; ++self) {
+            if (variant_.is_push) {
+                ReadoutOut out{*this, self};
+                readouts_[self].on_slot(slot, out);
+            } else {
+                BuilderOut out{*this, self};
+                builders_[self].on_slot(slot, out);
+            }
+        }
+        timers_.after(base::microseconds(3), [this, slot] { begin_slot(slot + 1); });
+    }
+
+    [[nodiscard]] std::uint32_t push_limit() const {
+        return variant_.credits * variant_.parallel_sends;
+    }
+    static Bytes size_of(EventId event, SourceIndex source) {
+        return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + source * 31) % 101);
+    }
+    void after(TimersByHand::Action action) {
+        timers_.after(base::nanoseconds(static_cast<std::int64_t>(random_.uniform_int(5'000))),
+                      std::move(action));
+    }
+
+    Variant variant_;
+    base::RandomStream random_;
+    EventManager manager_;
+    std::vector<DaqpipeBuilder> builders_;
+    std::vector<DaqpipeReadout> readouts_;
+    TimersByHand timers_;
+    std::uint64_t slot_ = 0;
+    std::map<std::pair<EventId, SourceIndex>, Bytes> written_;  ///< to which place
+    std::set<std::pair<BuilderIndex, Bytes>> taken_;
+    std::map<EventId, std::uint32_t> in_flight_;
+    std::uint64_t done_ = 0;
+    Bytes sent_bytes_ = 0;
+    Bytes received_bytes_ = 0;
+};
+
+TEST(Daqpipe, BuildsEveryEventOnceInAllItsVariants) {
+    for (const std::uint32_t nodes : {1U, 2U, 5U}) {
+        for (const std::uint32_t credits : {1U, 3U}) {
+            for (const std::uint32_t parallel_sends : {1U, 2U, 7U}) {
+                for (const bool is_push : {false, true}) {
+                    for (const bool is_timed : {false, true}) {
+                        SCOPED_TRACE(
+                            fmt::format("{} nodes, {} credits, {} sends, push {}, timed {}", nodes,
+                                        credits, parallel_sends, is_push, is_timed));
+                        SmallSystem({nodes, credits, parallel_sends, is_push, is_timed}).run();
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Daqpipe, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
+    DaqpipeCheck::Summary all;
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+        base::RandomStream random(seed, "inputs");
+        std::vector<std::uint8_t> input(50 + random.uniform_int(1'000));
+        for (std::uint8_t& value : input) {
+            value = static_cast<std::uint8_t>(random.uniform_int(256));
+        }
+        const auto run = DaqpipeCheck::play(input);
+        ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
+        all.built += run.built;
+        all.incomplete += run.incomplete;
+        all.dropped += run.dropped;
+        all.lost_requests += run.lost_requests;
+        all.from_lost += run.from_lost;
+        all.late += run.late;
+    }
+    // All that can happen has happened, and more than once.
+    EXPECT_GT(all.built, 5'000U);
+    EXPECT_GT(all.incomplete, 100U);
+    EXPECT_GT(all.dropped, 100U);
+    EXPECT_GT(all.lost_requests, 50U);
+    EXPECT_GT(all.from_lost, 50U);
+    EXPECT_GT(all.late, 50U);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,72 @@
+// What event building costs per fragment, and arrivals per event, without any network.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "protocol/machines/pull_builder.hpp"
+#include "protocol/schedule/arrivals.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+struct Requests {
+    std::vector<std::pair<EventId, SourceIndex>> pending;
+    std::vector<EventId> finished;
+    void request(EventId event, SourceIndex source) { pending.emplace_back(event, source); }
+    void built(EventId event) { finished.push_back(event); }
+    void done(EventId event) { benchmark::DoNotOptimize(event); }
+};
+
+/// Fragments per second through a builder unit with 32 events in flight.
+void BM_PullBuilder(benchmark::State& state) {
+    constexpr std::uint32_t concurrent = 32;
+    const auto sources = static_cast<std::uint32_t>(state.range(0));
+    PullBuilder builder = *PullBuilder::make({.sources = sources, .concurrent_events = concurrent});
+    Requests out;
+    std::uint64_t event = 0;
+    for (auto _ : state) {
+        for (std::uint32_t i = 0; i < concurrent; ++i) {
+            builder.on_assigned(EventId{event++}, out);
+        }
+        for (const auto& [id, source] : std::exchange(out.pending, {})) {
+            builder.on_fragment(id, source, 1, out);
+        }
+        for (const EventId id : std::exchange(out.finished, {})) {
+            builder.on_processed(id, out);
+        }
+    }
+    state.SetItemsProcessed(state.iterations() * concurrent * sources);
+    state.counters["sources"] = sources;
+}
+BENCHMARK(BM_PullBuilder)->Arg(48)->Arg(600);
+
+/// Arrivals per second, at 12 kHz.
+void BM_Arrivals(benchmark::State& state) {
+    ArrivalsConfig config{.kind = static_cast<ArrivalsConfig::Kind>(state.range(0)),
+                          .rate_hz = 12e3,
+                          .simple_dead_time_bx = 4,
+                          .complex_dead_time = {{.triggers = 15, .window_bx = 15 * 370}}};
+    Arrivals arrivals = *Arrivals::make(config, base::RandomStream(1, "arrivals"));
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(arrivals.next());
+    }
+    state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_Arrivals)
+    ->ArgName("kind")
+    ->Arg(static_cast<int>(ArrivalsConfig::Kind::poisson))
+    ->Arg(static_cast<int>(ArrivalsConfig::Kind::lhc));
+
+/// The calibration of an LHC trigger, once per run.
+void BM_LhcCalibration(benchmark::State& state) {
+    for (auto _ : state) {
+        LhcTrigger trigger({}, 4, {{.triggers = 15, .window_bx = 15 * 370}});
+        benchmark::DoNotOptimize(trigger.set_mean_distance(3333));
+    }
+}
+BENCHMARK(BM_LhcCalibration)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace daqloom::protocol

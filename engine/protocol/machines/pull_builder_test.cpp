@@ -1,0 +1,150 @@
+#include "protocol/machines/pull_builder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace daqloom::protocol {
+namespace {
+
+using Outputs = std::vector<std::string>;
+
+/// A builder unit and what it asked for since the last look, in words.
+class Scene {
+  public:
+    explicit Scene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
+
+    void request(EventId event, SourceIndex source) {
+        outputs_.push_back(fmt::format("request {} from {}", number(event), source));
+    }
+    void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
+    void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
+
+    Outputs assigned(std::uint64_t event) {
+        builder.on_assigned(EventId{event}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs fragment(std::uint64_t event, SourceIndex source, base::Bytes bytes = 100) {
+        builder.on_fragment(EventId{event}, source, bytes, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs processed(std::uint64_t event) {
+        builder.on_processed(EventId{event}, *this);
+        return std::exchange(outputs_, {});
+    }
+
+    PullBuilder builder;
+
+  private:
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+
+    Outputs outputs_;
+};
+
+TEST(PullBuilder, RequestsAllFragmentsOfAnEventAtOnce) {
+    Scene scene({.sources = 3});
+    EXPECT_EQ(scene.assigned(7),
+              (Outputs{"request 7 from 0", "request 7 from 1", "request 7 from 2"}));
+    EXPECT_EQ(scene.builder.outstanding(), 3U);
+}
+
+TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
+    Scene scene({.sources = 3});
+    scene.assigned(7);
+    EXPECT_EQ(scene.fragment(7, 2, 10), Outputs{});
+    EXPECT_EQ(scene.fragment(7, 0, 0), Outputs{});
+    EXPECT_EQ(scene.fragment(7, 1, 30), Outputs{"built 7"});
+    EXPECT_EQ(scene.builder.events_held(), 1U);
+    EXPECT_EQ(scene.processed(7), Outputs{"done 7"});
+    EXPECT_EQ(scene.builder.events_held(), 0U);
+    EXPECT_EQ(scene.builder.counters().fragment_bytes, 40U);
+}
+
+TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
+    Scene scene({.sources = 3, .outstanding_fragments = 4});
+    EXPECT_EQ(scene.assigned(1).size(), 3U);
+    EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
+    EXPECT_EQ(scene.assigned(3), Outputs{});
+    // One comes, one goes; the older event first.
+    EXPECT_EQ(scene.fragment(2, 0), Outputs{"request 2 from 1"});
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{"request 2 from 2"});
+    EXPECT_EQ(scene.fragment(1, 0), Outputs{"request 3 from 0"});
+    EXPECT_EQ(scene.fragment(1, 2), (Outputs{"built 1", "request 3 from 1"}));
+    EXPECT_EQ(scene.builder.counters().outstanding_peak, 4U);
+}
+
+TEST(PullBuilder, WithALimitOfOneTakesSourceAfterSource) {
+    Scene scene({.sources = 3, .outstanding_fragments = 1});
+    EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
+    EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 1"});
+    EXPECT_EQ(scene.fragment(5, 1), Outputs{"request 5 from 2"});
+    EXPECT_EQ(scene.fragment(5, 2), Outputs{"built 5"});
+}
+
+TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
+    Scene scene({.sources = 1, .concurrent_events = 2});
+    scene.assigned(1);
+    scene.assigned(2);
+    scene.fragment(1, 0);
+    EXPECT_EQ(scene.assigned(3), Outputs{});
+    EXPECT_EQ(scene.builder.counters().unexpected_assignments, 1U);
+    scene.processed(1);
+    EXPECT_EQ(scene.assigned(3), Outputs{"request 3 from 0"});
+}
+
+TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
+    Scene scene({.sources = 2, .outstanding_fragments = 1});
+    scene.assigned(1);
+    EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
+    EXPECT_EQ(scene.fragment(2, 0), Outputs{});  // no such event
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{});  // not requested yet
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});  // no such source
+    EXPECT_EQ(scene.fragment(1, 0, -1), Outputs{});
+    EXPECT_EQ(scene.fragment(1, 0), Outputs{"request 1 from 1"});
+    EXPECT_EQ(scene.fragment(1, 0), Outputs{});  // a duplicate
+    EXPECT_EQ(scene.processed(1), Outputs{});    // not built yet
+    EXPECT_EQ(scene.processed(9), Outputs{});    // no such event
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{"built 1"});
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{});  // a duplicate of a built event
+    EXPECT_EQ(scene.processed(1), Outputs{"done 1"});
+    EXPECT_EQ(scene.processed(1), Outputs{});  // once is enough
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.unexpected_assignments, 1U);
+    EXPECT_EQ(counters.unexpected_fragments, 6U);
+    EXPECT_EQ(counters.unexpected_processed, 3U);
+    EXPECT_EQ(counters.fragments, 2U);
+    EXPECT_EQ(counters.fragment_bytes, 200U);
+    EXPECT_EQ(scene.builder.outstanding(), 0U);
+}
+
+TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
+    Scene scene({.sources = 100, .concurrent_events = 1});
+    for (std::uint64_t event = 0; event < 3; ++event) {
+        scene.assigned(event);
+        for (SourceIndex source = 0; source < 99; ++source) {
+            EXPECT_EQ(scene.fragment(event, source), Outputs{});
+        }
+        EXPECT_EQ(scene.fragment(event, 99).size(), 1U);
+        scene.processed(event);
+    }
+    EXPECT_EQ(scene.builder.counters().done, 3U);
+    EXPECT_EQ(scene.builder.counters().unexpected_fragments, 0U);
+}
+
+TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
+    const auto message = [](PullBuilderConfig config) {
+        return PullBuilder::make(config).error().message;
+    };
+    EXPECT_EQ(message({.sources = 0}), "builder unit: 0 sources; give 1 to 1000000");
+    EXPECT_EQ(message({.sources = 1, .concurrent_events = 0}),
+              "builder unit: 0 concurrent events; give 1 to 1000000");
+    EXPECT_NE(message({.sources = 1'000'000, .concurrent_events = 1'000'000}).find("in all"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,194 @@
+#include "protocol/machines/push_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+
+constexpr std::uint32_t most_units = 65'536;
+constexpr std::uint32_t most_streams = 1'024;
+constexpr std::uint32_t most_meps = 1'000'000;
+/// Of MFPs under construction: 512 MiB of sizes.
+constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
+constexpr Bytes largest_output = Bytes{1} << 50;
+
+std::optional<std::string> problem_of_units(const PushBuilderConfig& config) {
+    if (config.builders < 1 || config.builders > most_units || config.self >= config.builders) {
+        return fmt::format("builder unit {} of {}; give 1 to {} units, counted from 0", config.self,
+                           config.builders, most_units);
+    }
+    if (config.streams.empty() || config.streams.size() > most_units) {
+        return fmt::format("{} readout units; give 1 to {}", config.streams.size(), most_units);
+    }
+    for (std::size_t unit = 0; unit < config.streams.size(); ++unit) {
+        if (config.streams[unit] < 1 || config.streams[unit] > most_streams) {
+            return fmt::format("readout unit {} with {} streams; give 1 to {}", unit,
+                               config.streams[unit], most_streams);
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of(const PushBuilderConfig& config) {
+    if (auto problem = problem_of_units(config)) {
+        return problem;
+    }
+    if (config.concurrent_meps < 1 || config.concurrent_meps > most_meps ||
+        config.announced_meps < 1 || config.announced_meps > most_meps) {
+        return fmt::format("{} concurrent and {} announced MEPs; give 1 to {} of each",
+                           config.concurrent_meps, config.announced_meps, most_meps);
+    }
+    std::uint64_t sources = 0;
+    for (const std::uint32_t streams : config.streams) {
+        sources += streams;
+    }
+    const std::uint64_t meps = std::uint64_t{config.concurrent_meps} + config.announced_meps;
+    if (sources * meps > most_mfps) {
+        return fmt::format("{} MEPs of {} streams at a time; give at most {} in all", meps, sources,
+                           most_mfps);
+    }
+    if (config.output_buffer < 1 || config.output_buffer > largest_output) {
+        return fmt::format("output buffer of {} bytes; give 1 to {}", config.output_buffer,
+                           largest_output);
+    }
+    if (auto problem = problem_of_output(config.output_buffer, config.usual_mep)) {
+        return problem;
+    }
+    if (config.output_meps < 1) {
+        return "output buffer for no MEP; give 1 or more";
+    }
+    const auto [header, alignment] = config.layout;
+    if (header < 0 || header > largest_mep_header || alignment < 1 ||
+        alignment > largest_mfp_alignment ||
+        !std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
+        return fmt::format(
+            "MEP header of {} and alignment of {} bytes; give 0 to {} and a power of two up to {}",
+            header, alignment, largest_mep_header, largest_mfp_alignment);
+    }
+    return std::nullopt;
+}
+
+/// 0, and the sums of the first, the first two, … numbers.
+std::vector<std::uint32_t> sums_of(const std::vector<std::uint32_t>& numbers) {
+    std::vector<std::uint32_t> sums = {0};
+    for (const std::uint32_t number : numbers) {
+        sums.push_back(sums.back() + number);
+    }
+    return sums;
+}
+
+}  // namespace
+
+std::optional<std::string> problem_of_output(Bytes output_buffer, Bytes usual_mep) {
+    if (usual_mep <= output_buffer) {
+        return std::nullopt;
+    }
+    return fmt::format(
+        "output_buffer of {} bytes; a multi-event packet takes about {}: give several times as "
+        "much, or pack fewer fragments",
+        output_buffer, usual_mep);
+}
+
+base::expected<PushBuilder> PushBuilder::make(PushBuilderConfig config) {
+    if (const auto problem = problem_of(config)) {
+        return base::failure("push builder: " + *problem);
+    }
+    return PushBuilder(std::move(config));
+}
+
+PushBuilder::PushBuilder(PushBuilderConfig config)
+    : config_(std::move(config)),
+      first_source_(sums_of(config_.streams)),
+      meps_(std::size_t{config_.concurrent_meps} + config_.announced_meps),
+      sizes_(meps_.size() * sources()),
+      offsets_(sources()),
+      announced_(meps_.size() * config_.streams.size()),
+      written_(meps_.size() * sources()),
+      output_(config_.output_buffer),
+      lost_(config_.streams.size()),
+      turn_ends_(config_.streams.size(), no_end) {}
+
+bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> sizes) const {
+    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+        sizes.size() != config_.streams[readout]) {
+        return false;
+    }
+    // A readout unit announces `announced_meps` beyond what was answered, and what was answered is
+    // at most `concurrent_meps` beyond the oldest: the slot is free.
+    const std::uint64_t turn = turn_of(mep, config_.builders);
+    if (turn < next_to_answer_ || turn - next_to_answer_ >= config_.announced_meps ||
+        announced_[slot_of(turn) * readouts() + readout]) {
+        return false;
+    }
+    return std::ranges::all_of(sizes,
+                               [](Bytes size) { return size >= 0 && size <= largest_mfp_size; });
+}
+
+bool PushBuilder::is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const {
+    const std::uint64_t turn = turn_of(mep, config_.builders);
+    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+        stream >= config_.streams[readout] || turn < oldest_ || turn >= next_to_answer_) {
+        return false;
+    }
+    return meps_[slot_of(turn)].state == State::granted &&
+           !is_written(mep, first_source_[readout] + stream);
+}
+
+std::uint64_t PushBuilder::count_awaited() const {
+    std::uint64_t awaited = 0;
+    for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
+        const MepId mep = mep_of(config_.self, turn, config_.builders);
+        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+            for (StreamIndex stream = 0; stream < config_.streams[readout]; ++stream) {
+                awaited += is_awaited(readout, stream, mep) ? 1 : 0;
+            }
+        }
+    }
+    return awaited;
+}
+
+Bytes PushBuilder::written_bytes(std::uint64_t turn) const {
+    const MepId mep = mep_of(config_.self, turn, config_.builders);
+    const auto sizes = sizes_of(mep);
+    Bytes bytes = 0;
+    for (std::uint32_t source = 0; source < sources(); ++source) {
+        bytes += is_written(mep, source) ? sizes[source] : 0;
+    }
+    return bytes;
+}
+
+bool PushBuilder::has_any(std::uint64_t turn) const {
+    const auto written = written_.begin() + static_cast<std::ptrdiff_t>(slot_of(turn) * sources());
+    return std::find(written, written + sources(), true) != written + sources();
+}
+
+std::uint64_t PushBuilder::next_mep() const {
+    return meps_before(config_.self, next_to_answer_ + unanswered_, config_.builders);
+}
+
+PushBuilder::Stream PushBuilder::stream_of(std::uint32_t source) const {
+    const auto next = std::ranges::upper_bound(first_source_, source);
+    const auto readout = static_cast<ReadoutIndex>(next - first_source_.begin() - 1);
+    return {readout, source - first_source_[readout]};
+}
+
+void PushBuilder::forget_what_is_done() {
+    for (; oldest_ < next_to_answer_ && meps_[slot_of(oldest_)].state == State::done; ++oldest_) {
+        const std::size_t slot = slot_of(oldest_);
+        meps_[slot] = {};
+        std::fill_n(announced_.begin() + static_cast<std::ptrdiff_t>(slot * readouts()), readouts(),
+                    false);
+        std::fill_n(written_.begin() + at(slot, 0), sources(), false);
+    }
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,486 @@
+// The builder unit of the push protocol: collects the sizes of a multi-event packet (MEP), says
+// where each of its multi-fragment packets (MFPs) has its place, and reports the MEP when all are
+// written.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/data/byte_ring.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mep_layout.hpp"
+
+namespace daqloom::protocol {
+
+/// No central scheduler: the number of a MEP says who builds it.
+constexpr BuilderIndex builder_of(MepId mep, std::uint32_t builders) {
+    return static_cast<BuilderIndex>(static_cast<std::uint64_t>(mep) % builders);
+}
+/// The how manyeth of its builder's MEPs, 0, 1, …
+constexpr std::uint64_t turn_of(MepId mep, std::uint32_t builders) {
+    return static_cast<std::uint64_t>(mep) / builders;
+}
+constexpr MepId mep_of(BuilderIndex builder, std::uint64_t turn, std::uint32_t builders) {
+    return MepId{turn * builders + builder};
+}
+/// The first MEP number beyond the builder's turns before `turn`.
+constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
+                                    std::uint32_t builders) {
+    return turn == 0 ? 0 : static_cast<std::uint64_t>(mep_of(builder, turn - 1, builders)) + 1;
+}
+/// How many of the MEPs before number `end` are the builder's.
+constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
+                                     std::uint32_t builders) {
+    return end <= builder ? 0 : (end - builder - 1) / builders + 1;
+}
+
+/// The handling of a MEP for which the output buffer has no space.
+enum class WhenFull {
+    discard,  ///< all units discard it, and the run goes on
+    wait,     ///< it waits, and with it all units (back-pressure)
+};
+
+struct PushBuilderConfig {
+    BuilderIndex self = 0;
+    std::uint32_t builders = 1;
+    std::vector<std::uint32_t> streams = {1};  ///< of each readout unit
+    /// Answered at most so far beyond the oldest that is not built. At least as many as a readout
+    /// unit sends per phase.
+    std::uint32_t concurrent_meps = 2;
+    /// As the readout units have it.
+    std::uint32_t announced_meps = 1;
+    base::Bytes output_buffer = base::Bytes{1} << 30;
+    /// What a usual MEP takes of it, all in all; 0: not known.
+    base::Bytes usual_mep = 0;
+    /// So many MEPs fill the output buffer, however small they are.
+    std::uint64_t output_meps = std::numeric_limits<std::uint64_t>::max();
+    WhenFull when_full = WhenFull::discard;
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
+    MepLayout layout = {};
+};
+
+/// An error if the output buffer is smaller than one MEP of `usual_mep` bytes: all MEPs would be
+/// discarded as fast as they can be announced.
+std::optional<std::string> problem_of_output(base::Bytes output_buffer, base::Bytes usual_mep);
+
+/// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
+template <class Out>
+concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, base::Bytes bytes,
+                                  std::span<const base::Bytes> offsets) {
+    /// Tell the readout unit where in the output buffer its MFPs belong, one offset per stream. The
+    /// span is valid during the call only.
+    out.grant(readout, mep, offsets);
+    /// Tell the readout unit to drop its MFPs.
+    out.discard(readout, mep);
+    /// The MEP lies at this offset of the output buffer: process it, then call on_processed.
+    out.built(mep, bytes, bytes);
+};
+
+/// And when an epoch ends.
+template <class Out>
+concept PushBuilderClosingOut =
+    requires(Out& out, ReadoutIndex readout, std::uint64_t turn, MepId mep, base::Bytes bytes) {
+        /// Tell the readout unit that the turns before this one are answered, and that the epoch
+        /// is being closed.
+        out.closing(readout, turn);
+        /// Tell the readout unit that no MEP of this or a later turn will be answered.
+        out.last_answer(readout, turn);
+        /// As `built`, but the MEP lacks the MFPs of sources for which is_written says so.
+        out.incomplete(mep, bytes, bytes);
+    };
+
+/// MEPs are answered in order, each when all readout units have announced its sizes. A MEP is
+/// granted if the output buffer has space for it, which it keeps until it has been processed.
+///
+/// Invariants: a MEP is answered once, with the same answer to all readout units; no two MEPs
+/// overlap in the output buffer; a granted MEP is built once, when its last MFP has arrived; at
+/// most `concurrent_meps` are granted and not yet built. Messages may be reordered. Invalid input
+/// (duplicate sizes, an MFP that was not granted, …) is counted and otherwise ignored.
+///
+/// An epoch ends with on_close: builder units send the last MEP that they have answered to all
+/// readout units, which announce all MEPs up to the furthest of these to the other builder units,
+/// so that no number is left out. When is_drained, every granted MEP has the MFPs of all live
+/// readout units, which write all that was granted; on_end delivers the MEPs that lack MFPs of lost
+/// units.
+///
+/// Sources are the streams of all readout units, numbered through.
+class PushBuilder {
+  public:
+    struct Counters {
+        std::uint64_t announcements = 0;
+        std::uint64_t granted = 0;    ///< MEPs
+        std::uint64_t discarded = 0;  ///< MEPs
+        base::Bytes discarded_bytes = 0;
+        std::uint64_t mfps = 0;
+        std::uint64_t built = 0;
+        base::Bytes built_bytes = 0;       ///< of MFPs, without header and padding
+        std::uint64_t incomplete = 0;      ///< MEPs given out without some MFPs
+        base::Bytes incomplete_bytes = 0;  ///< of the MFPs that they have
+        std::uint64_t dropped = 0;         ///< MEPs that lacked some MFPs
+        base::Bytes dropped_bytes = 0;     ///< of the MFPs that they had
+        std::uint64_t processed = 0;
+        base::Bytes output_peak = 0;
+        std::uint64_t from_lost = 0;             ///< inputs ignored, as their readout unit was lost
+        std::uint64_t unexpected_sizes = 0;      ///< announced before, too early, not ours, …
+        std::uint64_t unexpected_mfps = 0;       ///< a duplicate, or never granted
+        std::uint64_t unexpected_processed = 0;  ///< the MEP is not here, or not built
+    };
+
+    static base::expected<PushBuilder> make(PushBuilderConfig config);
+
+    /// A readout unit announces the sizes of its MFPs of a MEP, in bytes, one per stream.
+    template <PushBuilderOut Out>
+    void on_sizes(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> sizes, Out& out) {
+        if (!fits(readout, mep, sizes)) {
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_sizes);
+            return;
+        }
+        const std::size_t slot = slot_of(turn_of(mep, config_.builders));
+        ++counters_.announcements;
+        announced_[slot * readouts() + readout] = true;
+        std::ranges::copy(sizes, sizes_.begin() + at(slot, first_source_[readout]));
+        ++meps_[slot].announced;
+        go_on(out);
+    }
+
+    /// The MFP of one stream is at its place.
+    template <PushBuilderOut Out>
+    void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, Out& out) {
+        if (!is_awaited(readout, stream, mep)) {
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_mfps);
+            return;
+        }
+        const std::size_t slot = slot_of(turn_of(mep, config_.builders));
+        const auto source = at(slot, first_source_[readout] + stream);
+        Mep& here = meps_[slot];
+        written_[static_cast<std::size_t>(source)] = true;
+        ++counters_.mfps;
+        awaited_ -= is_closing_ ? 1 : 0;
+        if (++here.written < sources()) {
+            return;
+        }
+        here.state = State::done;
+        ++counters_.built;
+        counters_.built_bytes += here.payload;
+        out.built(mep, here.place, here.bytes);
+        forget_what_is_done();
+        go_on(out);
+    }
+
+    /// The MEP has left the output buffer.
+    template <PushBuilderOut Out>
+    void on_processed(MepId mep, Out& out) {
+        const std::uint64_t turn = turn_of(mep, config_.builders);
+        const bool is_built =
+            is_ours(mep) && (turn < oldest_ || meps_[slot_of(turn)].state == State::done);
+        if (!is_built || !output_.free(turn)) {
+            ++counters_.unexpected_processed;
+            return;
+        }
+        ++counters_.processed;
+        go_on(out);
+    }
+
+    /// Only MEPs before this turn may be answered, until the next call; at first there is no limit.
+    /// What is announced meanwhile is kept.
+    template <PushBuilderOut Out>
+    void on_lease(std::uint64_t turn_end, Out& out) {
+        leased_until_ = turn_end;
+        go_on(out);
+    }
+
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The epoch is being closed: MEPs are answered only up to the furthest of the other builder
+    /// units, and lost readout units send nothing more. Called again if more are lost, or if it
+    /// takes too long: from then on, no MEP waits for space. Precondition: there are such units.
+    template <PushBuilderClosingOut Out>
+    void on_close(std::span<const ReadoutIndex> lost, Out& out) {
+        for (const ReadoutIndex readout : lost) {
+            lost_[readout] = true;
+        }
+        if (is_closing_) {
+            config_.when_full = WhenFull::discard;
+        } else {
+            is_closing_ = true;
+            answer_until_ = next_to_answer_;
+            for_each_live_readout(
+                [&](ReadoutIndex readout) { out.closing(readout, next_to_answer_); });
+        }
+        awaited_ = count_awaited();
+        go_on(out);
+    }
+
+    /// The readout unit announces all MEPs before this turn, and wants no others answered.
+    template <PushBuilderClosingOut Out>
+    void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
+        if (readout >= readouts() || !is_closing_ || lost_[readout] ||
+            turn_ends_[readout] != no_end) {
+            ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_sizes);
+            return;
+        }
+        turn_ends_[readout] = turn_end;
+        go_on(out);
+    }
+
+    /// After on_close: all is answered, and what the live readout units have of it is here.
+    [[nodiscard]] bool is_drained() const { return has_answered_last_ && awaited_ == 0; }
+
+    /// The epoch is over: MEPs that still lack MFPs are given out, or dropped, in order. Those that
+    /// have been given out keep their place until on_processed. Precondition: is_drained.
+    template <PushBuilderClosingOut Out>
+    void on_end(Out& out) {
+        for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
+            Mep& here = meps_[slot_of(turn)];
+            if (here.state != State::granted) {
+                continue;
+            }
+            const base::Bytes bytes = written_bytes(turn);
+            if (config_.when_incomplete == WhenIncomplete::deliver && has_any(turn)) {
+                ++counters_.incomplete;
+                counters_.incomplete_bytes += bytes;
+                out.incomplete(mep_of(config_.self, turn, config_.builders), here.place,
+                               here.bytes);
+            } else {
+                ++counters_.dropped;
+                counters_.dropped_bytes += bytes;
+                output_.free(turn);
+            }
+            here.state = State::done;
+        }
+        forget_what_is_done();
+    }
+
+    /// The first MEP number beyond all that this builder has answered, or counted as discarded
+    /// since a readout unit that was lost has never announced it.
+    [[nodiscard]] std::uint64_t next_mep() const;
+
+    // ---- what is in a MEP: during `built` and `incomplete` -------------------------------------
+
+    /// Of the MEP's MFPs, per source, 0 if a source has none. Offsets follow from it by `lay_out`.
+    [[nodiscard]] std::span<const base::Bytes> sizes_of(MepId mep) const {
+        return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * sources(),
+                                         sources());
+    }
+    /// Is the source's MFP there?
+    [[nodiscard]] bool is_written(MepId mep, std::uint32_t source) const {
+        return written_[slot_of(turn_of(mep, config_.builders)) * sources() + source];
+    }
+
+    // ---- numbers ------------------------------------------------------------------------------
+
+    struct Stream {
+        ReadoutIndex readout;
+        StreamIndex stream;
+        friend constexpr bool operator==(Stream, Stream) = default;
+    };
+
+    [[nodiscard]] std::uint32_t sources() const { return first_source_.back(); }
+    [[nodiscard]] std::uint32_t source_of(Stream stream) const {
+        return first_source_[stream.readout] + stream.stream;
+    }
+    /// Precondition: there is such a source.
+    [[nodiscard]] Stream stream_of(std::uint32_t source) const;
+    /// An MFP that is written is of this or a later turn, by less than `concurrent_meps`.
+    [[nodiscard]] std::uint64_t oldest_turn() const { return oldest_; }
+
+    [[nodiscard]] const Counters& counters() const { return counters_; }
+    /// MEPs granted and not yet built, nor given out or dropped incomplete.
+    [[nodiscard]] std::uint64_t under_construction() const {
+        return counters_.granted - counters_.built - counters_.incomplete - counters_.dropped;
+    }
+    /// MEPs that have their place in the output buffer.
+    [[nodiscard]] std::uint64_t meps_held() const {
+        return counters_.granted - counters_.dropped - counters_.processed;
+    }
+    /// Bytes of the output buffer that are taken.
+    [[nodiscard]] base::Bytes output_held() const { return output_.held(); }
+
+  private:
+    static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+
+    enum class State : std::uint8_t { announced, granted, done };
+
+    struct Mep {
+        std::uint32_t announced = 0;  ///< by so many readout units
+        std::uint32_t written = 0;    ///< MFPs
+        State state = State::announced;
+        base::Bytes place = 0;
+        base::Bytes bytes = 0;
+        base::Bytes payload = 0;
+    };
+
+    explicit PushBuilder(PushBuilderConfig config);
+
+    [[nodiscard]] bool fits(ReadoutIndex readout, MepId mep,
+                            std::span<const base::Bytes> sizes) const;
+    [[nodiscard]] bool is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const;
+    /// MFPs granted to live readout units and not yet here.
+    [[nodiscard]] std::uint64_t count_awaited() const;
+    /// Of a MEP's MFPs, those that are here.
+    [[nodiscard]] base::Bytes written_bytes(std::uint64_t turn) const;
+    /// Is any of its MFPs there?
+    [[nodiscard]] bool has_any(std::uint64_t turn) const;
+    [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
+        return readout < readouts() && lost_[readout];
+    }
+
+    template <PushBuilderOut Out>
+    void go_on(Out& out) {
+        answer_what_is_complete(out);
+        if constexpr (PushBuilderClosingOut<Out>) {
+            if (is_closing_ && !has_answered_last_) {
+                answer_the_last(out);
+            }
+        }
+    }
+
+    template <PushBuilderOut Out>
+    void answer_what_is_complete(Out& out) {
+        while (next_to_answer_ < std::min(answer_until_, leased_until_) &&
+               next_to_answer_ < oldest_ + config_.concurrent_meps &&
+               meps_[slot_of(next_to_answer_)].announced == readouts()) {
+            if (!answer_next(out)) {
+                return;
+            }
+        }
+    }
+
+    /// As soon as all live readout units have said up to where. With a lost one, what is not
+    /// answered yet never can be.
+    template <PushBuilderClosingOut Out>
+    void answer_the_last(Out& out) {
+        std::uint64_t first_end = no_end;
+        std::uint64_t last_end = next_to_answer_;
+        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+            if (!lost_[readout] && turn_ends_[readout] == no_end) {
+                return;
+            }
+            if (turn_ends_[readout] != no_end) {
+                first_end = std::min(first_end, turn_ends_[readout]);
+                last_end = std::max(last_end, turn_ends_[readout]);
+            }
+        }
+        if (std::ranges::find(lost_, true) == lost_.end()) {
+            answer_until_ = std::max(first_end, next_to_answer_);
+            answer_what_is_complete(out);
+            if (next_to_answer_ < answer_until_) {
+                return;
+            }
+        }
+        has_answered_last_ = true;
+        unanswered_ = last_end - next_to_answer_;
+        counters_.discarded += unanswered_;
+        for_each_live_readout(
+            [&](ReadoutIndex readout) { out.last_answer(readout, next_to_answer_); });
+    }
+
+    /// False: it has to wait for room.
+    template <PushBuilderOut Out>
+    bool answer_next(Out& out) {
+        const std::size_t slot = slot_of(next_to_answer_);
+        const MepId mep = mep_of(config_.self, next_to_answer_, config_.builders);
+        Mep& here = meps_[slot];
+        const auto sizes = std::span(sizes_).subspan(slot * sources(), sources());
+        const auto offsets = std::span(offsets_);
+        here.payload = 0;
+        for (const base::Bytes size : sizes) {
+            here.payload += size;
+        }
+        here.bytes = std::max(lay_out(config_.layout, sizes, offsets), config_.layout.alignment);
+        const auto place = meps_held() < config_.output_meps
+                               ? output_.push(next_to_answer_, here.bytes)
+                               : std::nullopt;
+        if (!place) {
+            if (config_.when_full == WhenFull::wait && here.bytes <= output_.capacity()) {
+                return false;
+            }
+            here.state = State::done;
+            ++next_to_answer_;
+            ++counters_.discarded;
+            counters_.discarded_bytes += here.payload;
+            forget_what_is_done();
+            for_each_readout([&](ReadoutIndex readout) { out.discard(readout, mep); });
+            return true;
+        }
+        here.state = State::granted;
+        here.place = *place;
+        ++next_to_answer_;
+        ++counters_.granted;
+        awaited_ += is_closing_ ? sources() : 0;
+        counters_.output_peak = std::max(counters_.output_peak, output_.held());
+        for (base::Bytes& offset : offsets) {
+            offset += *place;
+        }
+        for_each_readout([&](ReadoutIndex readout) {
+            out.grant(readout, mep,
+                      offsets.subspan(first_source_[readout], config_.streams[readout]));
+        });
+        return true;
+    }
+
+    /// In the order in which linear shifting lets them send here, so that builders do not all begin
+    /// with the same one.
+    template <class Action>
+    void for_each_readout(Action action) const {
+        for (std::uint32_t i = 0; i < readouts(); ++i) {
+            action((config_.self % readouts() + readouts() - i) % readouts());
+        }
+    }
+
+    template <class Action>
+    void for_each_live_readout(Action action) const {
+        for_each_readout([&](ReadoutIndex readout) {
+            if (!lost_[readout]) {
+                action(readout);
+            }
+        });
+    }
+
+    void forget_what_is_done();
+
+    [[nodiscard]] bool is_ours(MepId mep) const {
+        return builder_of(mep, config_.builders) == config_.self;
+    }
+    [[nodiscard]] std::uint32_t readouts() const {
+        return static_cast<std::uint32_t>(config_.streams.size());
+    }
+    /// Turns from `oldest_` on have a slot each, as many as can be granted or announced.
+    [[nodiscard]] std::size_t slot_of(std::uint64_t turn) const {
+        return static_cast<std::size_t>(turn % meps_.size());
+    }
+    [[nodiscard]] std::ptrdiff_t at(std::size_t slot, std::uint32_t source) const {
+        return static_cast<std::ptrdiff_t>(slot * sources() + source);
+    }
+
+    PushBuilderConfig config_;
+    std::vector<std::uint32_t> first_source_;  ///< of each readout unit, and their number
+    std::vector<Mep> meps_;                    ///< per slot
+    std::vector<base::Bytes> sizes_;           ///< per slot and source
+    std::vector<base::Bytes> offsets_;         ///< per source, of the MEP being answered
+    std::vector<bool> announced_;              ///< per slot and readout unit
+    std::vector<bool> written_;                ///< per slot and source
+    ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
+    std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
+    std::uint64_t next_to_answer_ = 0;         ///< turn
+    std::uint64_t answer_until_ = no_end;      ///< turn, when the epoch ends
+    std::uint64_t leased_until_ = no_end;      ///< turn, see on_lease
+    std::vector<bool> lost_;                   ///< per readout unit
+    std::vector<std::uint64_t> turn_ends_;     ///< of on_last_announcement, per readout unit
+    bool is_closing_ = false;
+    bool has_answered_last_ = false;
+    std::uint64_t unanswered_ = 0;  ///< MEPs that a lost readout unit has not announced
+    std::uint64_t awaited_ = 0;     ///< MFPs, while it is closing
+    Counters counters_;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,389 @@
+#include "protocol/machines/push_builder.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using Outputs = std::vector<std::string>;
+using Sizes = std::vector<Bytes>;
+
+/// A builder unit and what it asked for since the last look, in words.
+class Scene {
+  public:
+    explicit Scene(PushBuilderConfig config) : builder(*PushBuilder::make(std::move(config))) {}
+
+    void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
+        outputs_.push_back(
+            fmt::format("{} of {} to {}", number(mep), readout, fmt::join(offsets, " ")));
+    }
+    void discard(ReadoutIndex readout, MepId mep) {
+        outputs_.push_back(fmt::format("discard {} of {}", number(mep), readout));
+    }
+    void built(MepId mep, Bytes place, Bytes bytes) {
+        outputs_.push_back(fmt::format("built {} at {}, {} B", number(mep), place, bytes));
+    }
+    void closing(ReadoutIndex readout, std::uint64_t turn) {
+        outputs_.push_back(fmt::format("closing at {} to {}", turn, readout));
+    }
+    void last_answer(ReadoutIndex readout, std::uint64_t turn) {
+        outputs_.push_back(fmt::format("last answer {} to {}", turn, readout));
+    }
+    void incomplete(MepId mep, Bytes place, Bytes bytes) {
+        std::string mask;
+        for (std::uint32_t source = 0; source < builder.sources(); ++source) {
+            mask += builder.is_written(mep, source) ? '1' : '0';
+        }
+        outputs_.push_back(fmt::format("incomplete {} at {}, {} B: {}, {}", number(mep), place,
+                                       bytes, mask, fmt::join(builder.sizes_of(mep), " ")));
+    }
+
+    Outputs sizes(ReadoutIndex readout, std::uint64_t mep, const Sizes& sizes) {
+        builder.on_sizes(readout, MepId{mep}, sizes, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs written(ReadoutIndex readout, StreamIndex stream, std::uint64_t mep) {
+        builder.on_written(readout, stream, MepId{mep}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs processed(std::uint64_t mep) {
+        builder.on_processed(MepId{mep}, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs last_announcement(ReadoutIndex readout, std::uint64_t turn_end) {
+        builder.on_last_announcement(readout, turn_end, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs lease(std::uint64_t turn_end) {
+        builder.on_lease(turn_end, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
+        builder.on_close(lost, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end() {
+        builder.on_end(*this);
+        return std::exchange(outputs_, {});
+    }
+
+    PushBuilder builder;
+
+  private:
+    static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+    Outputs outputs_;
+};
+
+TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {
+    Scene scene({.self = 1,
+                 .builders = 2,
+                 .streams = {2, 1},
+                 .output_buffer = 1'000,
+                 .layout = {.header = 10, .alignment = 8}});
+    EXPECT_EQ(scene.sizes(1, 1, {30}), Outputs{});
+    // Header 16; 20 → 24, 5 → 8, 30 → 32. In the order of the shift: unit 1 sends to builder 1
+    // first.
+    EXPECT_EQ(scene.sizes(0, 1, {20, 5}), (Outputs{"1 of 1 to 48", "1 of 0 to 16 40"}));
+    EXPECT_EQ(scene.builder.under_construction(), 1U);
+    EXPECT_EQ(scene.written(0, 1, 1), Outputs{});
+    EXPECT_EQ(scene.written(1, 0, 1), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{"built 1 at 0, 80 B"});
+    EXPECT_EQ(scene.builder.counters().built_bytes, 55);
+    EXPECT_EQ(scene.builder.output_held(), 80);
+    EXPECT_EQ(scene.processed(1), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 0);
+}
+
+TEST(PushBuilder, PutsTheNextMepBehindTheLast) {
+    Scene scene({.announced_meps = 2, .output_buffer = 100});
+    EXPECT_EQ(scene.sizes(0, 1, {30}), Outputs{});  // overtook MEP 0
+    EXPECT_EQ(scene.sizes(0, 0, {50}), (Outputs{"0 of 0 to 0", "1 of 0 to 50"}));
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{"built 1 at 50, 30 B"});
+    EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 50 B"});
+}
+
+TEST(PushBuilder, DiscardsAMepForWhichItsOutputHasNoRoom) {
+    Scene scene({.streams = {1, 1}, .concurrent_meps = 3, .output_buffer = 100});
+    scene.sizes(0, 0, {60});
+    EXPECT_EQ(scene.sizes(1, 0, {20}).size(), 2U);
+    scene.sizes(0, 1, {20});
+    EXPECT_EQ(scene.sizes(1, 1, {1}), (Outputs{"discard 1 of 0", "discard 1 of 1"}));
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // not granted
+    scene.sizes(0, 2, {10});
+    EXPECT_EQ(scene.sizes(1, 2, {10}), (Outputs{"2 of 0 to 80", "2 of 1 to 90"}));
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.discarded, 1U);
+    EXPECT_EQ(counters.discarded_bytes, 21);
+    EXPECT_EQ(counters.unexpected_mfps, 1U);
+    EXPECT_EQ(counters.output_peak, 100);
+}
+
+TEST(PushBuilder, DiscardsAMepBeyondThoseThatItsOutputMayHold) {
+    Scene scene({.output_buffer = 100, .output_meps = 1});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{"0 of 0 to 0"});
+    EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{"discard 1 of 0"});
+    EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 10 B"});
+    EXPECT_EQ(scene.processed(0), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{"2 of 0 to 0"});
+}
+
+TEST(PushBuilder, WaitsForRoomIfItIsToldTo) {
+    Scene scene({.output_buffer = 100, .when_full = WhenFull::wait});
+    EXPECT_EQ(scene.sizes(0, 0, {60}), Outputs{"0 of 0 to 0"});
+    EXPECT_EQ(scene.sizes(0, 1, {60}), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 0), Outputs{"built 0 at 0, 60 B"});
+    EXPECT_EQ(scene.processed(0), Outputs{"1 of 0 to 0"});
+    EXPECT_EQ(scene.sizes(0, 2, {101}), Outputs{"discard 2 of 0"});  // there will never be room
+}
+
+TEST(PushBuilder, KeepsMepsUnderConstructionWithinTheirLimit) {
+    Scene scene({.concurrent_meps = 2, .output_buffer = 100});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{"0 of 0 to 0"});
+    EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{"1 of 0 to 10"});
+    EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{"built 1 at 10, 10 B"});  // 0 is still the oldest
+    EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B", "2 of 0 to 20"}));
+}
+
+TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
+    Scene scene({.self = 1, .builders = 2, .streams = {2, 1}, .output_buffer = 100});
+    EXPECT_EQ(scene.sizes(0, 0, {1, 1}), Outputs{});  // builder 0's
+    EXPECT_EQ(scene.sizes(2, 1, {1}), Outputs{});     // no such unit
+    EXPECT_EQ(scene.sizes(0, 1, {1}), Outputs{});     // has two streams
+    EXPECT_EQ(scene.sizes(0, 3, {1, 1}), Outputs{});  // MEP 1 has not been answered
+    EXPECT_EQ(scene.sizes(0, 1, {1, -1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 1, {1, Bytes{1} << 32}), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // not granted
+    EXPECT_EQ(scene.processed(1), Outputs{});      // not built
+    EXPECT_EQ(scene.sizes(0, 1, {1, 1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 1, {1, 1}), Outputs{});  // twice
+    EXPECT_EQ(scene.sizes(1, 1, {1}).size(), 2U);
+    EXPECT_EQ(scene.sizes(1, 1, {1}), Outputs{});  // has been answered
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // twice
+    EXPECT_EQ(scene.written(0, 2, 1), Outputs{});  // no such stream
+    EXPECT_EQ(scene.written(2, 0, 1), Outputs{});  // no such unit
+    EXPECT_EQ(scene.processed(1), Outputs{});      // not built
+    const auto& counters = scene.builder.counters();
+    EXPECT_EQ(counters.unexpected_sizes, 8U);
+    EXPECT_EQ(counters.unexpected_mfps, 4U);
+    EXPECT_EQ(counters.unexpected_processed, 2U);
+    EXPECT_EQ(counters.announcements, 2U);
+}
+
+TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
+    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    scene.sizes(0, 1, {10});
+    scene.sizes(1, 1, {20});
+    scene.sizes(0, 3, {5});
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 1 to 1", "closing at 1 to 0"}));
+    EXPECT_EQ(scene.sizes(1, 3, {5}), Outputs{});  // too late
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 1), Outputs{});  // twice
+    EXPECT_EQ(scene.written(1, 0, 1), Outputs{"built 1 at 0, 30 B"});
+    EXPECT_EQ(scene.last_announcement(0, 1), Outputs{});
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.last_announcement(1, 1), (Outputs{"last answer 1 to 1", "last answer 1 to 0"}));
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_mep(), 2U);
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 30);
+    scene.processed(1);
+    EXPECT_EQ(scene.builder.output_held(), 0);
+    EXPECT_EQ(scene.builder.counters().unexpected_mfps, 1U);
+}
+
+TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
+    Scene scene({.streams = {1, 1}, .announced_meps = 3, .output_buffer = 100});
+    EXPECT_EQ(scene.last_announcement(0, 2), Outputs{});  // it is not being closed
+    scene.sizes(0, 0, {10});
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0", "closing at 0 to 1"}));
+    EXPECT_EQ(scene.last_announcement(1, 2), Outputs{});
+    EXPECT_EQ(scene.last_announcement(1, 2), Outputs{});  // twice
+    EXPECT_EQ(scene.sizes(1, 0, {20}), Outputs{});
+    EXPECT_EQ(scene.last_announcement(0, 2), (Outputs{"0 of 0 to 0", "0 of 1 to 10"}));
+    EXPECT_EQ(scene.sizes(1, 1, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(1, 2, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {1}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 1, {2}), (Outputs{"1 of 0 to 30", "1 of 1 to 32", "last answer 2 to 0",
+                                               "last answer 2 to 1"}));
+    for (const ReadoutIndex readout : {0U, 1U}) {
+        EXPECT_FALSE(scene.builder.is_drained());
+        scene.written(readout, 0, 0);
+        scene.written(readout, 0, 1);
+    }
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.next_mep(), 2U);
+    EXPECT_EQ(scene.builder.counters().unexpected_sizes, 2U);
+}
+
+TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
+    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    scene.sizes(0, 1, {10});
+    scene.close();
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.close({1}), Outputs{"last answer 0 to 0"});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.counters().discarded, 3U);  // MEPs 1, 3 and 5
+    EXPECT_EQ(scene.builder.next_mep(), 6U);
+}
+
+TEST(PushBuilder, DoesNotWaitForRoomWhenTheEndTakesTooLong) {
+    Scene scene({.concurrent_meps = 3,
+                 .announced_meps = 3,
+                 .output_buffer = 20,
+                 .when_full = WhenFull::wait});
+    scene.sizes(0, 0, {15});
+    scene.sizes(0, 1, {10});
+    scene.sizes(0, 2, {5});
+    scene.written(0, 0, 0);
+    scene.close();
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.close(), (Outputs{"discard 1 of 0", "2 of 0 to 15", "last answer 3 to 0"}));
+}
+
+TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
+    Scene scene({.streams = {2, 1}, .concurrent_meps = 3, .output_buffer = 100});
+    for (std::uint64_t mep = 0; mep < 3; ++mep) {
+        scene.sizes(1, mep, {0});
+        scene.sizes(0, mep, {10, 20});
+    }
+    scene.written(1, 0, 0);
+    scene.written(0, 0, 0);
+    scene.written(0, 1, 1);
+    EXPECT_EQ(scene.close({0}), Outputs{"closing at 3 to 1"});
+    EXPECT_EQ(scene.last_announcement(1, 3), Outputs{"last answer 3 to 1"});
+    EXPECT_EQ(scene.written(0, 1, 0), Outputs{});  // of a lost unit
+    EXPECT_EQ(scene.sizes(0, 3, {1, 1}), Outputs{});
+    EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
+    EXPECT_EQ(scene.builder.counters().from_lost, 3U);
+    scene.written(1, 0, 2);
+    EXPECT_FALSE(scene.builder.is_drained());
+    scene.written(1, 0, 1);
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), (Outputs{"incomplete 0 at 0, 30 B: 101, 10 20 0",
+                                    "incomplete 1 at 30, 30 B: 011, 10 20 0",
+                                    "incomplete 2 at 60, 30 B: 001, 10 20 0"}));
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.builder.counters().incomplete, 3U);
+    EXPECT_EQ(scene.builder.counters().incomplete_bytes, 10 + 20);
+    EXPECT_EQ(scene.builder.under_construction(), 0U);
+    EXPECT_EQ(scene.builder.output_held(), 90);
+    scene.processed(1);
+    EXPECT_EQ(scene.builder.output_held(), 60);
+}
+
+TEST(PushBuilder, DropsAMepOfWhichNothingCame) {
+    Scene scene({.streams = {1, 1}, .concurrent_meps = 2, .output_buffer = 100});
+    for (std::uint64_t mep = 0; mep < 2; ++mep) {
+        scene.sizes(0, mep, {10});
+        scene.sizes(1, mep, {20});
+    }
+    scene.written(1, 0, 1);
+    scene.close({0, 1});
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{"incomplete 1 at 30, 30 B: 01, 10 20"});
+    EXPECT_EQ(scene.builder.counters().incomplete, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped_bytes, 0);
+    EXPECT_EQ(scene.processed(1), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 0);
+}
+
+TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
+    Scene scene({.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
+    scene.sizes(0, 0, {10});
+    scene.sizes(1, 0, {20});
+    scene.close();
+    scene.written(1, 0, 0);
+    scene.last_announcement(0, 1);
+    scene.last_announcement(1, 1);
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.close({0}), Outputs{});  // lost in the meantime
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.end(), Outputs{});
+    EXPECT_EQ(scene.processed(0), Outputs{});
+    EXPECT_EQ(scene.builder.output_held(), 0);
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.counters().dropped_bytes, 20);
+    EXPECT_EQ(scene.builder.counters().unexpected_processed, 1U);
+}
+
+TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
+    const Scene scene({.streams = {2, 1, 3}});
+    EXPECT_EQ(scene.builder.sources(), 6U);
+    EXPECT_EQ(scene.builder.source_of({1, 0}), 2U);
+    EXPECT_EQ(scene.builder.source_of({2, 2}), 5U);
+    for (std::uint32_t source = 0; source < 6; ++source) {
+        EXPECT_EQ(scene.builder.source_of(scene.builder.stream_of(source)), source);
+    }
+}
+
+TEST(PushBuilder, SaysWhichTurnsMayStillBeWritten) {
+    Scene scene({.concurrent_meps = 2, .output_buffer = 100});
+    scene.sizes(0, 0, {10});
+    scene.sizes(0, 1, {10});
+    scene.written(0, 0, 1);
+    EXPECT_EQ(scene.builder.oldest_turn(), 0U);
+    scene.written(0, 0, 0);
+    EXPECT_EQ(scene.builder.oldest_turn(), 2U);
+}
+
+TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
+    const auto message = [](PushBuilderConfig config) {
+        return PushBuilder::make(std::move(config)).error().message;
+    };
+    EXPECT_EQ(message({.self = 2, .builders = 2}),
+              "push builder: builder unit 2 of 2; give 1 to 65536 units, counted from 0");
+    EXPECT_EQ(message({.streams = {1, 0}}),
+              "push builder: readout unit 1 with 0 streams; give 1 to 1024");
+    EXPECT_EQ(message({.streams = {}}), "push builder: 0 readout units; give 1 to 65536");
+    EXPECT_NE(message({.concurrent_meps = 0}).find("0 concurrent"), std::string::npos);
+    EXPECT_NE(message({.output_buffer = 0}).find("output buffer of 0 bytes"), std::string::npos);
+    EXPECT_NE(message({.output_buffer = 99, .usual_mep = 100})
+                  .find("output_buffer of 99 bytes; a multi-event packet takes about 100"),
+              std::string::npos);
+    EXPECT_TRUE(PushBuilder::make({.output_buffer = 100, .usual_mep = 100}));
+    EXPECT_NE(message({.layout = {.alignment = 3}}).find("alignment of 3 bytes"),
+              std::string::npos);
+    EXPECT_NE(message({.streams = std::vector<std::uint32_t>(65'536, 1'000)}).find("at a time"),
+              std::string::npos);
+}
+
+TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
+    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    EXPECT_EQ(scene.lease(1), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), (Outputs{"0 of 0 to 0"}));
+    EXPECT_EQ(scene.sizes(0, 1, {10}), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{});
+    EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B"}))
+        << "what was granted is built";
+    EXPECT_EQ(scene.builder.next_mep(), 1U);
+    EXPECT_EQ(scene.lease(2), (Outputs{"1 of 0 to 10"}));
+    EXPECT_EQ(scene.lease(0), Outputs{}) << "it is over";
+    EXPECT_EQ(scene.lease(9), (Outputs{"2 of 0 to 20"}));
+}
+
+TEST(PushBuilder, ClosesWithWhatItsLeaseStillLetsItAnswer) {
+    Scene scene({.concurrent_meps = 4, .announced_meps = 4});
+    EXPECT_EQ(scene.lease(0), Outputs{});
+    EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{});
+    EXPECT_EQ(scene.close(), (Outputs{"closing at 0 to 0"}));
+    EXPECT_EQ(scene.last_announcement(0, 1), Outputs{}) << "another builder has answered so far";
+    EXPECT_FALSE(scene.builder.is_drained());
+    EXPECT_EQ(scene.lease(1), (Outputs{"0 of 0 to 0", "last answer 1 to 0"}));
+    EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B"}));
+    EXPECT_TRUE(scene.builder.is_drained());
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,55 @@
+// The machines of push event building together, in virtual time.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/random.hpp"
+#include "protocol/machines/push_building_check_test.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
+    std::map<PhaseChange, std::uint64_t> built;
+    std::map<ShiftBarrier, std::uint64_t> built_with;
+    PushBuildingCheck::Summary all;
+    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+        base::RandomStream random(seed, "inputs");
+        std::vector<std::uint8_t> input(100 + random.uniform_int(4'000));
+        for (std::uint8_t& value : input) {
+            value = static_cast<std::uint8_t>(random.uniform_int(256));
+        }
+        const auto run = PushBuildingCheck::play(input);
+        ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
+        built[run.change] += run.built;
+        built_with[run.barrier] += run.change == PhaseChange::by_count ? run.built : 0;
+        all.discarded += run.discarded;
+        all.blocked += run.blocked;
+        all.idle_steps += run.idle_steps;
+        all.lost_units += run.lost_units;
+        all.incomplete += run.incomplete;
+        all.dropped += run.dropped;
+        all.unanswered += run.unanswered;
+        all.lost += run.lost;
+    }
+    // All that can happen has happened, and more than once.
+    EXPECT_GT(built[PhaseChange::by_count], 1'000U);
+    EXPECT_GT(built[PhaseChange::by_time], 500U);
+    for (const auto& [barrier, meps] : built_with) {
+        EXPECT_GT(meps, 300U);
+    }
+    EXPECT_EQ(built_with.size(), 5U);
+    EXPECT_GT(all.discarded, 300U);
+    EXPECT_GT(all.blocked, 1'000U);
+    EXPECT_GT(all.idle_steps, 500U);
+    EXPECT_GT(all.lost_units, 500U);
+    EXPECT_GT(all.incomplete, 150U);
+    EXPECT_GT(all.dropped, 150U);
+    EXPECT_GT(all.unanswered, 150U);
+    EXPECT_GT(all.lost, 500U);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

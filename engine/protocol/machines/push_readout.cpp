@@ -1,0 +1,122 @@
+#include "protocol/machines/push_readout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Bytes;
+
+constexpr std::uint32_t most_units = 65'536;
+constexpr std::uint32_t most_streams = 1'024;
+constexpr std::uint32_t most_announced = 1'000'000;
+/// 2 GiB of records.
+constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
+constexpr Bytes largest_buffer = Bytes{1} << 50;
+constexpr std::int64_t slowest_rate_bps = 1'000'000;
+
+std::optional<std::string> problem_of(const PushReadoutConfig& config) {
+    if (config.streams < 1 || config.streams > most_streams) {
+        return fmt::format("{} streams; give 1 to {}", config.streams, most_streams);
+    }
+    if (config.builders < 1 || config.builders > most_units) {
+        return fmt::format("{} builder units; give 1 to {}", config.builders, most_units);
+    }
+    if (config.buffered_mfps < 1 ||
+        std::uint64_t{config.buffered_mfps} * config.streams > most_mfps) {
+        return fmt::format("{} MFPs in each of {} buffers; give at least 1, and {} in all",
+                           config.buffered_mfps, config.streams, most_mfps);
+    }
+    if (config.largest_mfp < 1 || config.largest_mfp > largest_mfp_size) {
+        return fmt::format("largest MFP of {} bytes; give 1 to {}", config.largest_mfp,
+                           largest_mfp_size);
+    }
+    if (config.stream_buffer < config.largest_mfp || config.stream_buffer > largest_buffer) {
+        return fmt::format("stream buffer of {} bytes; give {} (the largest MFP) to {}",
+                           config.stream_buffer, config.largest_mfp, largest_buffer);
+    }
+    if (config.announced_meps < 1 || config.announced_meps > most_announced) {
+        return fmt::format("{} announced MEPs; give 1 to {}", config.announced_meps,
+                           most_announced);
+    }
+    if (config.write_rate.bps < slowest_rate_bps) {
+        return fmt::format("write rate of {} b/s; give at least {}", config.write_rate.bps,
+                           slowest_rate_bps);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+base::expected<PushReadout> PushReadout::make(PushReadoutConfig config) {
+    if (const auto problem = problem_of(config)) {
+        return base::failure("push readout: " + *problem);
+    }
+    return PushReadout(config);
+}
+
+PushReadout::PushReadout(PushReadoutConfig config)
+    : config_(config),
+      most_writes_(config.parallel_writes == 0 ? std::numeric_limits<std::uint64_t>::max()
+                                               : config.parallel_writes),
+      write_time_(config.write_rate),
+      builders_(config.builders),
+      mfps_(std::size_t{config.buffered_mfps} * config.streams),
+      answers_(config.buffered_mfps, Answer::pending),
+      sizes_(config.streams) {
+    streams_.reserve(config.streams);
+    for (StreamIndex stream = 0; stream < config.streams; ++stream) {
+        streams_.push_back({.buffer = ByteRing(config.stream_buffer)});
+    }
+}
+
+void PushReadout::on_last_answer(BuilderIndex index, std::uint64_t turn_end) {
+    if (index >= config_.builders) {
+        ++counters_.unexpected_answers;
+        return;
+    }
+    Builder& builder = builders_[index];
+    if (builder.is_lost || builder.turn_end != without_end || turn_end < builder.answered ||
+        turn_end > builder.announced) {
+        ignore_answer(index);
+        return;
+    }
+    builder.turn_end = turn_end;
+}
+
+void PushReadout::lose(Builder& builder) {
+    under_way_ -= std::exchange(builder.under_way, 0);
+    builder.is_lost = true;
+}
+
+bool PushReadout::is_drained() const {
+    return is_closing_ && std::ranges::all_of(builders_, [](const Builder& builder) {
+               return builder.is_lost ||
+                      (builder.written == builder.turn_end && builder.under_way == 0);
+           });
+}
+
+std::uint64_t PushReadout::next_mep() const {
+    std::uint64_t next = end_;
+    for (BuilderIndex index = 0; index < config_.builders; ++index) {
+        const Builder& builder = builders_[index];
+        const std::uint64_t begun = builder.written + (builder.next_stream == 0 ? 0 : 1);
+        next = std::max(next, meps_before(index, begun, config_.builders));
+    }
+    return next;
+}
+
+void PushReadout::count_dropped(std::uint64_t mep, StreamIndex stream) {
+    const bool is_lost = builders_[builder_of(MepId{mep}, config_.builders)].is_lost;
+    ++(is_lost ? counters_.lost_mfps : counters_.unanswered_mfps);
+    (is_lost ? counters_.lost_bytes : counters_.unanswered_bytes) += mfp(mep, stream).bytes;
+}
+
+}  // namespace daqloom::protocol

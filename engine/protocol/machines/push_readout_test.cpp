@@ -1,0 +1,430 @@
+#include "protocol/machines/push_readout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using base::Time;
+using Outputs = std::vector<std::string>;
+using Offsets = std::vector<Bytes>;
+
+constexpr std::uint64_t without_end = PushReadout::without_end;
+
+/// A readout unit and what it asked for since the last look, in words.
+class Scene {
+  public:
+    explicit Scene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
+
+    void admitted(StreamIndex stream, MepId mep, Bytes place) {
+        say("{}.{} at {}", number(mep), stream, place);
+    }
+    void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
+        say("announce {} to {}: {}", number(mep), builder, fmt::join(sizes, " "));
+    }
+    void write(const PushWrite& w) {
+        say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream, w.from, w.builder, w.to,
+            w.bytes);
+    }
+    void acknowledge(StreamIndex stream, MepId mep) {
+        say("acknowledge {}.{}", number(mep), stream);
+    }
+    void turn_done() { say("turn done"); }
+    void last_announcement(BuilderIndex builder, std::uint64_t turn) {
+        say("last announcement {} to {}", turn, builder);
+    }
+
+    Outputs generated(StreamIndex stream, Bytes bytes) {
+        readout.on_generated(stream, bytes, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs acknowledged(StreamIndex stream) {
+        readout.on_acknowledged(stream, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs granted(std::uint64_t mep, const Offsets& offsets) {
+        readout.on_grant(MepId{mep}, offsets, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs discarded(std::uint64_t mep) {
+        readout.on_discard(MepId{mep}, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs turn(BuilderIndex builder, std::uint64_t until, Time deadline = Time::never(),
+                 std::uint64_t left_over = 0) {
+        readout.on_turn(builder, until, left_over, deadline, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs written(std::uint64_t mep, StreamIndex stream) {
+        readout.on_write_done(MepId{mep}, stream, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs closing(BuilderIndex builder, std::uint64_t answered) {
+        readout.on_closing(builder, answered, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        readout.on_close(lost, now, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs end(std::uint64_t next_mep) {
+        readout.on_end(next_mep, *this);
+        return std::exchange(outputs_, {});
+    }
+
+    Time now = Time::zero();
+    PushReadout readout;
+
+  private:
+    static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
+    }
+    Outputs outputs_;
+};
+
+TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
+    Scene scene({.streams = 2, .builders = 3, .buffered_mfps = 9});
+    EXPECT_EQ(scene.generated(0, 100), Outputs{"0.0 at 0"});
+    EXPECT_EQ(scene.generated(0, 110), Outputs{"1.0 at 100"});
+    EXPECT_EQ(scene.generated(1, 50), (Outputs{"0.1 at 0", "announce 0 to 0: 100 50"}));
+    EXPECT_EQ(scene.generated(1, 60), (Outputs{"1.1 at 50", "announce 1 to 1: 110 60"}));
+}
+
+TEST(PushReadout, WritesEachMfpToItsPlaceWhenItIsTheBuildersTurn) {
+    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4});
+    for (const StreamIndex stream : {0U, 1U}) {
+        scene.generated(stream, 100);
+        scene.generated(stream, 200);
+    }
+    EXPECT_EQ(scene.granted(1, {5'000, 7'000}), Outputs{});  // not its turn
+    EXPECT_EQ(scene.turn(1, 1), (Outputs{"write 1.0 from 100 to 1:5000, 200 B",
+                                         "write 1.1 from 100 to 1:7000, 200 B"}));
+    EXPECT_EQ(scene.readout.writes_under_way(), 2U);
+    EXPECT_EQ(scene.written(1, 1), Outputs{});
+    EXPECT_EQ(scene.written(1, 0), Outputs{"turn done"});  // MFP 0 holds the buffers' space
+    EXPECT_EQ(scene.turn(0, 1), Outputs{});                // not granted yet
+    EXPECT_EQ(scene.granted(0, {0, 1}),
+              (Outputs{"write 0.0 from 0 to 0:0, 100 B", "write 0.1 from 0 to 0:1, 100 B"}));
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "acknowledge 1.1", "turn done"}));
+    EXPECT_EQ(scene.readout.counters().written_bytes, 600);
+}
+
+TEST(PushReadout, HoldsAnMfpBackAtTheSourceWhileItsBufferIsFull) {
+    Scene scene({.buffered_mfps = 9, .stream_buffer = 250, .largest_mfp = 100});
+    EXPECT_EQ(scene.generated(0, 100).size(), 2U);
+    EXPECT_EQ(scene.generated(0, 100), Outputs{"1.0 at 100"});  // one is announced at a time
+    EXPECT_EQ(scene.generated(0, 60), Outputs{});
+    EXPECT_EQ(scene.generated(0, 10), Outputs{});  // it holds one already
+    EXPECT_EQ(scene.readout.counters().blocked, 1U);
+    EXPECT_EQ(scene.readout.counters().unexpected_mfps, 1U);
+    scene.granted(0, {0});
+    scene.turn(0, without_end);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.acknowledged(0), Outputs{"2.0 at 0"});
+    EXPECT_EQ(scene.readout.buffered(0), 160);
+    EXPECT_EQ(scene.readout.counters().buffer_peak, 200);
+}
+
+TEST(PushReadout, KeepsTheNumberOfMfpsInItsBufferWithinTheirLimit) {
+    Scene scene({.buffered_mfps = 1});
+    EXPECT_EQ(scene.generated(0, 10).size(), 2U);
+    EXPECT_EQ(scene.generated(0, 10), Outputs{});
+    EXPECT_EQ(scene.discarded(0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.acknowledged(0), (Outputs{"1.0 at 0", "announce 1 to 0: 10"}));
+}
+
+TEST(PushReadout, DropsWhatTheBuilderDiscards) {
+    Scene scene({.streams = 2, .buffered_mfps = 4, .announced_meps = 3});
+    for (int mep = 0; mep < 3; ++mep) {
+        scene.generated(0, 10);
+        scene.generated(1, 20);
+    }
+    EXPECT_EQ(scene.discarded(1), Outputs{});  // MEP 0 comes before it
+    EXPECT_EQ(scene.granted(0, {0, 10}), Outputs{});
+    EXPECT_EQ(scene.turn(0, 2).size(), 2U);
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "acknowledge 1.1", "turn done"}));
+    EXPECT_EQ(scene.turn(0, 3), Outputs{});
+    EXPECT_EQ(scene.discarded(2), (Outputs{"acknowledge 2.0", "acknowledge 2.1", "turn done"}));
+    EXPECT_EQ(scene.readout.counters().discarded, 2U);
+    EXPECT_EQ(scene.readout.counters().discarded_bytes, 60);
+}
+
+TEST(PushReadout, KeepsAnnouncedMepsWithinTheirLimitPerBuilder) {
+    Scene scene({.builders = 2, .buffered_mfps = 8, .announced_meps = 1});
+    EXPECT_EQ(scene.generated(0, 1), (Outputs{"0.0 at 0", "announce 0 to 0: 1"}));
+    EXPECT_EQ(scene.generated(0, 2), (Outputs{"1.0 at 1", "announce 1 to 1: 2"}));
+    EXPECT_EQ(scene.generated(0, 3), Outputs{"2.0 at 3"});
+    EXPECT_EQ(scene.generated(0, 4), Outputs{"3.0 at 6"});
+    EXPECT_EQ(scene.granted(1, {0}), Outputs{"announce 3 to 1: 4"});
+    EXPECT_EQ(scene.discarded(0), (Outputs{"acknowledge 0.0", "announce 2 to 0: 3"}));
+}
+
+TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
+    // 8 Gb/s: a byte takes 1 ns.
+    Scene scene(
+        {.buffered_mfps = 9, .announced_meps = 9, .write_rate = base::gigabits_per_second(8)});
+    for (std::uint64_t mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 40);
+        scene.granted(mep, {static_cast<Bytes>(40 * mep)});
+    }
+    // 40 and 80 ns fit, 120 do not.
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(100)).size(), 2U);
+    scene.now = base::nanoseconds(60);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    scene.now = base::nanoseconds(110);  // the other one is late
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(190)).size(), 2U);  // 150 and 190
+    EXPECT_EQ(scene.readout.counters().overran, 1U);
+    scene.now = base::nanoseconds(151);
+    EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(229)), Outputs{});  // 190 + 40
+}
+
+TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
+    Scene scene({.streams = 3, .parallel_writes = 2});
+    for (const StreamIndex stream : {0U, 1U, 2U}) {
+        scene.generated(stream, 5);
+    }
+    scene.granted(0, {0, 5, 10});
+    EXPECT_EQ(scene.turn(0, 1).size(), 2U);
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
+}
+
+TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
+    Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
+    EXPECT_EQ(scene.generated(2, 1), Outputs{});    // no such stream
+    EXPECT_EQ(scene.generated(0, 101), Outputs{});  // too large
+    EXPECT_EQ(scene.generated(0, -1), Outputs{});
+    EXPECT_EQ(scene.granted(0, {0, 0}), Outputs{});  // not announced
+    EXPECT_EQ(scene.discarded(7), Outputs{});        // not announced
+    scene.generated(0, 10);
+    scene.generated(1, 10);
+    EXPECT_EQ(scene.granted(0, {0}), Outputs{});      // there are two streams
+    EXPECT_EQ(scene.granted(0, {0, -1}), Outputs{});  // no place
+    EXPECT_EQ(scene.written(0, 0), Outputs{});        // is not being written
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});      // is still needed
+    scene.granted(0, {0, 10});
+    EXPECT_EQ(scene.granted(0, {0, 10}), Outputs{});  // twice
+    EXPECT_EQ(scene.discarded(0), Outputs{});         // has been granted
+    scene.turn(0, 1);
+    scene.written(0, 0);
+    EXPECT_EQ(scene.written(0, 0), Outputs{});  // twice
+    EXPECT_EQ(scene.written(0, 2), Outputs{});  // no such stream
+    EXPECT_EQ(scene.written(4, 1), Outputs{});  // shares its record with MEP 0
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});
+    EXPECT_EQ(scene.acknowledged(0), Outputs{});  // twice
+    EXPECT_EQ(scene.acknowledged(2), Outputs{});  // no such stream
+    const auto& counters = scene.readout.counters();
+    EXPECT_EQ(counters.unexpected_mfps, 3U);
+    EXPECT_EQ(counters.unexpected_answers, 6U);
+    EXPECT_EQ(counters.unexpected_completions, 4U);
+    EXPECT_EQ(counters.unexpected_acknowledgements, 3U);
+}
+
+TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
+    // MEPs 0 and 2 are builder 0's, 1 and 3 are builder 1's.
+    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
+    for (int mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.granted(2, {20});
+    scene.granted(3, {30});
+    scene.granted(1, {10});
+    scene.readout.on_last_answer(0, 2);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.close(),
+              (Outputs{"write 1.0 from 10 to 1:10, 10 B", "write 3.0 from 30 to 1:30, 10 B"}));
+    scene.readout.on_last_answer(1, 2);
+    // The answer for MEP 0 comes last. MEP 4 is not announced any more.
+    EXPECT_EQ(scene.granted(0, {0}),
+              (Outputs{"write 0.0 from 0 to 0:0, 10 B", "write 2.0 from 20 to 0:20, 10 B"}));
+    EXPECT_EQ(scene.written(3, 0), Outputs{});
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.written(2, 0), Outputs{});
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(1, 0),
+              (Outputs{"acknowledge 1.0", "acknowledge 2.0", "acknowledge 3.0"}));
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 4U);
+    EXPECT_EQ(scene.end(4), Outputs{});
+    EXPECT_EQ(scene.readout.admitted(0), 5U);
+    EXPECT_EQ(scene.readout.acknowledged(0), 4U);
+}
+
+TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
+    Scene scene({.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
+    for (const StreamIndex stream : {0U, 1U, 2U}) {
+        scene.generated(stream, 5);
+        scene.generated(stream, 5);
+    }
+    scene.granted(0, {0, 5, 10});
+    EXPECT_EQ(scene.turn(0, 1), Outputs{"write 0.0 from 0 to 0:0, 5 B"});
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "write 0.1 from 0 to 0:5, 5 B"}));
+    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
+    EXPECT_EQ(scene.turn(0, 2), Outputs{});  // there are no turns any more
+    EXPECT_EQ(scene.discarded(1), (Outputs{"acknowledge 1.0", "acknowledge 1.1"}));
+    scene.readout.on_last_answer(0, 2);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(0, 2), (Outputs{"acknowledge 0.2", "acknowledge 1.2"}));
+    EXPECT_TRUE(scene.readout.is_drained());
+}
+
+TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
+    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
+    for (int mep = 0; mep < 7; ++mep) {
+        scene.generated(0, 10);
+    }
+    EXPECT_EQ(scene.discarded(2), Outputs{"announce 5 to 2: 10"});
+    EXPECT_EQ(scene.discarded(0), (Outputs{"acknowledge 0.0", "announce 3 to 0: 10"}));
+    EXPECT_EQ(scene.discarded(5), Outputs{});
+    EXPECT_EQ(scene.closing(2, 2), Outputs{});  // before this unit hears of it
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.closing(1, 0), Outputs{});
+    EXPECT_EQ(scene.closing(0, 1), (Outputs{"last announcement 2 to 0", "last announcement 2 to 1",
+                                            "last announcement 2 to 2"}));
+    EXPECT_EQ(scene.discarded(1),
+              (Outputs{"acknowledge 1.0", "acknowledge 2.0", "announce 4 to 1: 10"}));
+    EXPECT_EQ(scene.discarded(3), Outputs{"acknowledge 3.0"});  // MEP 6 is the next epoch's
+    EXPECT_EQ(scene.discarded(4), (Outputs{"acknowledge 4.0", "acknowledge 5.0"}));
+    for (const BuilderIndex builder : {0U, 1U, 2U}) {
+        EXPECT_FALSE(scene.readout.is_drained());
+        scene.readout.on_last_answer(builder, 2);
+    }
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 6U);
+    EXPECT_EQ(scene.end(6), Outputs{});
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 0U);
+}
+
+TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
+    Scene scene({.builders = 3, .buffered_mfps = 9});
+    for (int mep = 0; mep < 5; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.discarded(0);
+    scene.discarded(2);
+    scene.close();
+    scene.closing(0, 1);
+    scene.closing(2, 1);  // and is lost
+    EXPECT_EQ(scene.close({1, 2}), Outputs{"last announcement 1 to 0"});
+    EXPECT_EQ(scene.closing(1, 0), Outputs{});
+    EXPECT_EQ(scene.readout.counters().from_lost, 1U);
+    scene.readout.on_last_answer(0, 1);
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 3U);  // MEP 2 is not to come again
+}
+
+TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
+    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    Scene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
+    for (int mep = 0; mep < 7; ++mep) {
+        scene.generated(0, 10 + mep);
+    }
+    scene.discarded(0);
+    scene.discarded(2);
+    scene.discarded(5);
+    EXPECT_EQ(scene.close(), Outputs{});
+    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(1, 0);
+    scene.readout.on_last_answer(2, 2);
+    ASSERT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.acknowledged(0), 1U);
+    EXPECT_EQ(scene.readout.next_mep(), 6U);
+    EXPECT_EQ(scene.end(6), (Outputs{"acknowledge 1.0", "acknowledge 2.0", "acknowledge 3.0",
+                                     "acknowledge 4.0", "acknowledge 5.0"}));
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 3U);  // 1, 3 and 4
+    EXPECT_EQ(scene.readout.counters().unanswered_bytes, 11 + 13 + 14);
+    EXPECT_EQ(scene.readout.counters().discarded_bytes, 10 + 12 + 15);
+}
+
+TEST(PushReadout, DoesNotWaitForALostBuilder) {
+    // Builder 1 gets MEPs 1 and 3, builder 0 gets MEP 0 and may not be written to before.
+    Scene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
+    for (int mep = 0; mep < 6; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.granted(0, {0});
+    scene.granted(1, {0});
+    scene.granted(3, {10});
+    EXPECT_EQ(scene.turn(1, 2), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
+    scene.readout.on_last_answer(0, 1);
+    EXPECT_EQ(scene.close({1}), Outputs{"write 0.0 from 0 to 0:0, 10 B"});
+    EXPECT_EQ(scene.readout.writes_under_way(), 1U);
+    EXPECT_EQ(scene.granted(5, {20}), Outputs{});
+    scene.readout.on_last_answer(1, 2);
+    EXPECT_EQ(scene.readout.counters().from_lost, 2U);
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    // MFP 1 is still being read; builder 1 may even have built it. MEPs 3 and 5 come again.
+    ASSERT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.readout.next_mep(), 2U);
+    EXPECT_EQ(scene.end(2), Outputs{"acknowledge 1.0"});
+    EXPECT_EQ(scene.readout.counters().lost_mfps, 1U);
+    EXPECT_EQ(scene.readout.counters().lost_bytes, 10);
+}
+
+TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
+    Scene scene({.builders = 2, .buffered_mfps = 9});
+    scene.generated(0, 10);
+    scene.generated(0, 10);
+    scene.granted(1, {0});
+    EXPECT_EQ(scene.close(), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
+    scene.readout.on_last_answer(0, 0);
+    EXPECT_FALSE(scene.readout.is_drained());
+    EXPECT_EQ(scene.close({1}), Outputs{});
+    EXPECT_TRUE(scene.readout.is_drained());
+    EXPECT_EQ(scene.written(1, 0), Outputs{});  // done all the same
+    EXPECT_EQ(scene.readout.writes_under_way(), 0U);
+    EXPECT_EQ(scene.end(scene.readout.next_mep()), (Outputs{"acknowledge 0.0", "acknowledge 1.0"}));
+    EXPECT_EQ(scene.readout.counters().unanswered_mfps, 1U);
+    EXPECT_EQ(scene.readout.counters().lost_mfps, 0U);
+}
+
+TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
+    Scene scene({.builders = 2, .buffered_mfps = 4, .announced_meps = 2});
+    for (int mep = 0; mep < 4; ++mep) {
+        scene.generated(0, 10);
+    }
+    scene.discarded(0);
+    scene.closing(2, 0);  // no such builder
+    scene.closing(0, 3);  // two have been announced
+    scene.closing(0, 1);
+    scene.closing(0, 1);  // twice
+    EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U);
+    scene.readout.on_last_answer(2, 0);  // no such builder
+    scene.readout.on_last_answer(0, 0);  // has answered one
+    scene.readout.on_last_answer(0, 3);  // two have been announced
+    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(0, 1);        // twice
+    EXPECT_EQ(scene.discarded(2), Outputs{});  // beyond the last answer
+    EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U + 5U);
+}
+
+TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {
+    const auto message = [](PushReadoutConfig config) {
+        return PushReadout::make(config).error().message;
+    };
+    EXPECT_EQ(message({.streams = 0}), "push readout: 0 streams; give 1 to 1024");
+    EXPECT_EQ(message({.builders = 0}), "push readout: 0 builder units; give 1 to 65536");
+    EXPECT_NE(message({.buffered_mfps = 0}).find("0 MFPs"), std::string::npos);
+    EXPECT_NE(message({.largest_mfp = 0}).find("largest MFP of 0 bytes"), std::string::npos);
+    EXPECT_NE(message({.stream_buffer = 9, .largest_mfp = 10}).find("give 10 (the largest MFP)"),
+              std::string::npos);
+    EXPECT_NE(message({.announced_meps = 0}).find("0 announced"), std::string::npos);
+    EXPECT_NE(message({.write_rate = {0}}).find("0 b/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,106 @@
+#include "protocol/machines/shift_unit.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr base::Time longest_window = base::seconds(1'000);
+constexpr std::uint64_t most_rounds = std::uint64_t{1} << 40;
+
+std::optional<std::string> problem_of_count(const ShiftUnitConfig& config,
+                                            const LinearShift& shift) {
+    if (config.meps_per_phase < 1 || config.phases_per_barrier < 1 || config.phases_under_way < 1) {
+        return fmt::format(
+            "{} MEPs per phase, {} phases per barrier, {} under way; give at least 1 of each",
+            config.meps_per_phase, config.phases_per_barrier, config.phases_under_way);
+    }
+    if (config.rounds > most_rounds) {
+        return fmt::format("{} rounds; give at most {}", config.rounds, most_rounds);
+    }
+    // In the first phase the last unit sends to the last builder: by then a round is in its
+    // buffers. A piece may leave out less than the largest one at the end of the buffer.
+    const std::uint64_t round = std::uint64_t{config.meps_per_phase} * shift.builders();
+    const auto& readout = config.readout;
+    if (readout.buffered_mfps < round ||
+        static_cast<std::uint64_t>(readout.stream_buffer / readout.largest_mfp) < round + 1) {
+        return fmt::format(
+            "buffers of {} MFPs and {} bytes; a round takes {} MFPs, and room for {} of {} bytes",
+            readout.buffered_mfps, readout.stream_buffer, round, round + 1, readout.largest_mfp);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of_time(const ShiftUnitConfig& config) {
+    if (config.window < base::nanoseconds(1) || config.window > longest_window ||
+        config.grace < base::Time::zero() || config.grace >= config.window) {
+        return fmt::format(
+            "window of {} ps with a grace period of {} ps; give 1 ns to {} s, and less than that",
+            config.window.ps, config.grace.ps, longest_window.ps / base::seconds(1).ps);
+    }
+    const base::Time needed =
+        base::WireClock(config.readout.write_rate)(config.readout.largest_mfp);
+    if (needed > config.window - config.grace) {
+        return fmt::format("window of {} ps without its grace period; the largest MFP takes {} ps",
+                           (config.window - config.grace).ps, needed.ps);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of(const ShiftUnitConfig& config, const LinearShift& shift) {
+    if (config.self >= shift.readouts()) {
+        return fmt::format("readout unit {}; the schedule has {}", config.self, shift.readouts());
+    }
+    if (config.readout.builders != shift.builders()) {
+        return fmt::format("{} builder units; the schedule has {}", config.readout.builders,
+                           shift.builders());
+    }
+    return config.change == PhaseChange::by_count ? problem_of_count(config, shift)
+                                                  : problem_of_time(config);
+}
+
+std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
+    if (config.change == PhaseChange::by_count) {
+        switch (config.barrier) {
+            case ShiftBarrier::centralised:
+                return BarrierKind::centralised;
+            case ShiftBarrier::tournament:
+                return BarrierKind::tournament;
+            case ShiftBarrier::dissemination:
+                return BarrierKind::dissemination;
+            case ShiftBarrier::none:
+            case ShiftBarrier::external:
+                break;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift shift) {
+    auto readout = PushReadout::make(config.readout);
+    if (!readout) {
+        return tl::unexpected(readout.error());
+    }
+    if (const auto problem = problem_of(config, shift)) {
+        return base::failure("linear shift: " + *problem);
+    }
+    std::optional<Barrier> barrier;
+    if (const auto kind = kind_of(config)) {
+        auto made =
+            Barrier::make({.kind = *kind, .participants = shift.readouts(), .self = config.self});
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        barrier = std::move(*made);
+    }
+    return ShiftUnit(config, std::move(shift), std::move(*readout), std::move(barrier));
+}
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,348 @@
+#include "protocol/machines/shift_unit.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Bytes;
+using base::Time;
+using Outputs = std::vector<std::string>;
+
+/// A unit and what it asked for since the last look, in words; buffers and announcements aside.
+class Scene {
+  public:
+    Scene(ShiftUnitConfig config, const LinearShift& shift)
+        : unit(*ShiftUnit::make(config, shift)) {}
+
+    void admitted(StreamIndex, MepId, Bytes) {}
+    void announce(BuilderIndex, MepId, std::span<const Bytes>) {}
+    void acknowledge(StreamIndex, MepId) {}
+    void write(const PushWrite& w) {
+        say("write {} to {}", static_cast<std::uint64_t>(w.mep), w.builder);
+    }
+    void send_barrier(Participant to, BarrierMessage m) {
+        say("barrier {}.{} to {}", m.generation, m.round, to);
+    }
+    void last_announcement(BuilderIndex builder, std::uint64_t turn) {
+        say("last announcement {} to {}", turn, builder);
+    }
+    void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
+    void phase_ready(std::uint64_t step) { say("ready {}", step); }
+    void idle_for(Time length) { say("idle for {} ns", length.ps / 1000); }
+    void set_timer(Time at) { say("timer {}", at.ps / 1'000); }
+    void stage(std::uint64_t step, ShiftStage stage) {
+        constexpr std::array names = {"entering", "sending", "idle", "in barrier", "finished"};
+        stages.push_back(fmt::format("{} {}", step, names[static_cast<std::size_t>(stage)]));
+    }
+
+    Outputs start(Time at = Time::zero()) {
+        unit.on_start(at, *this);
+        return take();
+    }
+    /// MFPs of 10 B, and the builders have room for them.
+    void granted(std::uint64_t first, std::uint64_t count) {
+        for (std::uint64_t mep = first; mep < first + count; ++mep) {
+            unit.on_generated(0, 10, *this);
+        }
+        for (std::uint64_t mep = first; mep < first + count; ++mep) {
+            unit.on_grant(MepId{mep}, std::array<Bytes, 1>{0}, now, *this);
+        }
+        EXPECT_EQ(take(), Outputs{});
+    }
+    Outputs phase() {
+        unit.on_phase(now, *this);
+        return take();
+    }
+    Outputs written(std::uint64_t mep) {
+        unit.on_write_done(MepId{mep}, 0, now, *this);
+        return take();
+    }
+    Outputs message(Participant from, BarrierMessage message) {
+        unit.on_barrier_message(from, message, *this);
+        return take();
+    }
+    Outputs idle_over() {
+        unit.on_idle_over(now, *this);
+        return take();
+    }
+    Outputs released(std::uint64_t generation) {
+        unit.on_released(generation, *this);
+        return take();
+    }
+    Outputs timer(std::int64_t at_ns) {
+        now = base::nanoseconds(at_ns);
+        unit.on_timer(now, *this);
+        return take();
+    }
+
+    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
+        unit.on_close(lost, now, *this);
+        return take();
+    }
+
+    Time now = Time::zero();
+    Outputs stages;
+    ShiftUnit unit;
+
+  private:
+    Outputs take() { return std::exchange(outputs_, {}); }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
+    }
+    Outputs outputs_;
+};
+
+ShiftUnitConfig by_count(ReadoutIndex self, std::uint32_t nodes, ShiftBarrier barrier) {
+    return {{.barrier = barrier},
+            self,
+            0,
+            {.builders = nodes, .buffered_mfps = 8, .announced_meps = 4}};
+}
+
+TEST(ShiftUnit, GoesFromPhaseToPhaseBehindABarrier) {
+    Scene scene(by_count(1, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
+    scene.granted(0, 4);
+    EXPECT_EQ(scene.start(), Outputs{"ready 0"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.written(1), Outputs{"barrier 0.0 to 0"});
+    EXPECT_EQ(scene.phase(), Outputs{});  // it is not ready
+    EXPECT_EQ(scene.message(0, {0, 1}), Outputs{"ready 1"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
+    EXPECT_EQ(scene.written(0), Outputs{"barrier 1.0 to 0"});
+    EXPECT_EQ(scene.message(0, {1, 1}), Outputs{"ready 2"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 3 to 1"});  // round 1
+    EXPECT_EQ(scene.stages, (Outputs{"0 entering", "0 sending", "0 in barrier", "1 entering",
+                                     "1 sending", "1 in barrier", "2 entering", "2 sending"}));
+    EXPECT_EQ(scene.unit.counters().steps, 2U);
+    EXPECT_EQ(scene.unit.counters().unexpected, 1U);
+}
+
+TEST(ShiftUnit, UnsynchronisedGoesOnWhenItsOwnWritesAreDone) {
+    Scene scene(by_count(0, 2, ShiftBarrier::none), *LinearShift::folded(2));
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{});  // no data yet
+    scene.unit.on_generated(0, 10, scene);
+    scene.unit.on_grant(MepId{0}, std::array<Bytes, 1>{7}, scene.now, scene);
+    EXPECT_EQ(scene.written(0), (Outputs{"write 0 to 0", "ready 1"}));
+}
+
+TEST(ShiftUnit, UnsynchronisedMayGoAheadOfItsWrites) {
+    auto config = by_count(0, 3, ShiftBarrier::none);
+    config.phases_under_way = 2;
+    config.rounds = 1;
+    Scene scene(config, *LinearShift::folded(3));
+    scene.granted(0, 3);
+    scene.start();
+    EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});  // two are under way
+    EXPECT_EQ(scene.written(0), Outputs{"ready 2"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 2 to 2"});
+    EXPECT_EQ(scene.written(2), Outputs{});
+    EXPECT_EQ(scene.written(1), Outputs{});  // the end of the last round: all are complete
+    EXPECT_TRUE(scene.unit.is_finished());
+}
+
+TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
+    auto config = by_count(0, 2, ShiftBarrier::external);
+    config.phases_under_way = 3;
+    config.phases_per_barrier = 3;
+    // Slot 2 is a dummy: the last phase before the barrier is idle.
+    const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
+    Scene scene(config, *LinearShift::make(slots, slots));
+    scene.granted(0, 2);
+    scene.start();
+    EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
+    EXPECT_EQ(scene.phase(), (Outputs{"write 1 to 1", "ready 2"}));
+    EXPECT_EQ(scene.phase(), Outputs{});
+    EXPECT_EQ(scene.written(1), Outputs{});
+    EXPECT_EQ(scene.written(0), Outputs{"barrier 0"});
+}
+
+TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
+    for (const bool keeps : {true, false}) {
+        auto config = by_count(0, 2, ShiftBarrier::none);
+        config.keeps_dummies = keeps;
+        const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
+        Scene scene(config, *LinearShift::make(slots, slots));
+        scene.granted(0, 4);
+        scene.start();
+        scene.phase();
+        scene.now = base::nanoseconds(30);
+        EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
+        scene.now = base::nanoseconds(40);
+        EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+        scene.now = base::nanoseconds(65);
+        EXPECT_EQ(scene.written(1), Outputs{"ready 2"});
+        EXPECT_EQ(scene.phase(), Outputs{keeps ? "idle for 25 ns" : "ready 3"});
+        if (keeps) {
+            EXPECT_EQ(scene.idle_over(), Outputs{"ready 3"});
+        }
+        EXPECT_EQ(scene.idle_over(), Outputs{});
+        EXPECT_EQ(scene.unit.counters().unexpected, 1U);
+        EXPECT_EQ(scene.unit.counters().idle_steps, 1U);
+        EXPECT_EQ(scene.phase(), Outputs{"write 2 to 0"});
+    }
+}
+
+TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
+    auto config = by_count(0, 3, ShiftBarrier::external);
+    config.phases_per_barrier = 2;
+    config.rounds = 2;
+    Scene scene(config, *LinearShift::folded(3));
+    scene.granted(0, 6);
+    scene.start();
+    // Six phases, a barrier after the second, the fourth and the last.
+    EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
+    EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.written(1), Outputs{"barrier 0"});
+    EXPECT_EQ(scene.released(1), Outputs{});  // not that one
+    EXPECT_EQ(scene.released(0), Outputs{"ready 2"});
+    EXPECT_EQ(scene.released(0), Outputs{});  // twice
+    scene.phase();
+    EXPECT_EQ(scene.written(2), Outputs{"ready 3"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 3 to 0"});
+    EXPECT_EQ(scene.written(3), Outputs{"barrier 1"});
+    scene.released(1);
+    scene.phase();
+    EXPECT_EQ(scene.written(4), Outputs{"ready 5"});
+    scene.phase();
+    EXPECT_EQ(scene.written(5), Outputs{"barrier 2"});
+    EXPECT_EQ(scene.released(2), Outputs{});
+    EXPECT_TRUE(scene.unit.is_finished());
+    EXPECT_EQ(scene.stages.back(), "6 finished");
+    EXPECT_EQ(scene.unit.counters().unexpected, 2U);
+}
+
+TEST(ShiftUnit, SendsAFixedNumberOfMepsInEachPhase) {
+    auto config = by_count(0, 2, ShiftBarrier::none);
+    config.meps_per_phase = 2;
+    Scene scene(config, *LinearShift::folded(2));
+    scene.granted(0, 6);
+    scene.start();
+    EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "write 2 to 0"}));  // 4 is for round 1
+    EXPECT_EQ(scene.written(2), Outputs{});
+    EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
+    EXPECT_EQ(scene.phase(), (Outputs{"write 1 to 1", "write 3 to 1"}));
+}
+
+TEST(ShiftUnit, SpendsADummysPhaseInTheBarrier) {
+    constexpr std::array<SlotIndex, 1> dummies = {1};
+    Scene scene(by_count(0, 2, ShiftBarrier::external), *LinearShift::folded(3, dummies));
+    scene.granted(0, 2);
+    scene.start();
+    scene.phase();
+    scene.written(0);
+    EXPECT_EQ(scene.released(0), Outputs{"ready 1"});
+    EXPECT_EQ(scene.phase(), Outputs{"barrier 1"});  // slot 1 is a dummy
+    EXPECT_EQ(scene.stages.back(), "1 in barrier");
+    EXPECT_EQ(scene.released(1), Outputs{"ready 2"});
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.unit.counters().idle_steps, 1U);
+}
+
+TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
+    // Windows of 100 ns, the last 25 of which are grace; 10 B take 10 ns at 8 Gb/s.
+    ShiftUnitConfig config{{.change = PhaseChange::by_time,
+                            .window = base::nanoseconds(100),
+                            .grace = base::nanoseconds(25)},
+                           0,
+                           0,
+                           {.builders = 2,
+                            .buffered_mfps = 40,
+                            .largest_mfp = 10,
+                            .announced_meps = 20,
+                            .write_rate = base::gigabits_per_second(8)}};
+    Scene scene(config, *LinearShift::folded(2));
+    scene.granted(0, 40);
+    EXPECT_EQ(scene.start(base::nanoseconds(1'000)), Outputs{"timer 1000"});
+    // From 1000 to 1075 ns seven writes of 10 ns fit.
+    const Outputs first = scene.timer(1'000);
+    EXPECT_EQ(first, (Outputs{"write 0 to 0", "write 2 to 0", "write 4 to 0", "write 6 to 0",
+                              "write 8 to 0", "write 10 to 0", "write 12 to 0", "timer 1100"}));
+    EXPECT_EQ(scene.timer(1'050), Outputs{"timer 1100"});    // too early
+    EXPECT_EQ(scene.timer(1'145).size(), 4U);                // late: three writes until 1175
+    EXPECT_EQ(scene.unit.readout().counters().overran, 7U);  // none has been completed
+    // A whole window late: phase 2, to builder 0, was missed.
+    EXPECT_EQ(scene.timer(1'365), (Outputs{"write 7 to 1", "timer 1400"}));
+    EXPECT_EQ(scene.unit.step(), 3U);
+    EXPECT_EQ(scene.unit.counters().skipped_steps, 1U);
+    EXPECT_EQ(scene.unit.counters().steps, 2U);
+}
+
+TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
+    Scene scene(by_count(1, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
+    scene.granted(0, 4);
+    scene.start();
+    EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
+    EXPECT_EQ(scene.close(), (Outputs{"write 3 to 1", "write 0 to 0", "write 2 to 0"}));
+    EXPECT_EQ(scene.stages.back(), "0 finished");
+    EXPECT_EQ(scene.written(1), Outputs{});  // neither a barrier nor a turn
+    EXPECT_EQ(scene.message(0, {0, 1}), Outputs{});
+    EXPECT_EQ(scene.phase(), Outputs{});
+    EXPECT_EQ(scene.unit.counters().late, 2U);
+    EXPECT_EQ(scene.unit.counters().unexpected, 0U);
+    scene.unit.on_last_answer(0, 2);
+    scene.unit.on_last_answer(1, 2);
+    scene.written(0);
+    EXPECT_FALSE(scene.unit.readout().is_drained());
+    EXPECT_EQ(scene.close({0}), Outputs{});
+    EXPECT_EQ(scene.stages.size(), 3U);  // finished once
+    scene.written(3);
+    EXPECT_TRUE(scene.unit.readout().is_drained());
+    EXPECT_EQ(scene.unit.readout().acknowledged(0), 2U);
+    scene.unit.on_end(4, scene);
+    EXPECT_EQ(scene.unit.readout().acknowledged(0), 4U);
+}
+
+TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
+    Scene scene({{.change = PhaseChange::by_time, .window = base::nanoseconds(100)},
+                 0,
+                 0,
+                 {.buffered_mfps = 4, .largest_mfp = 20}},
+                *LinearShift::folded(1));
+    scene.start();
+    EXPECT_EQ(scene.close(), Outputs{});
+    EXPECT_EQ(scene.timer(0), Outputs{});
+    EXPECT_EQ(scene.unit.counters().late, 1U);
+    EXPECT_EQ(scene.stages, Outputs{"0 finished"});
+}
+
+TEST(ShiftUnit, RefusesAnImpossibleConfigurationInASentence) {
+    const LinearShift shift = *LinearShift::folded(2);
+    const auto message = [&](ShiftUnitConfig config) {
+        return ShiftUnit::make(config, shift).error().message;
+    };
+    EXPECT_EQ(message(by_count(2, 2, ShiftBarrier::none)),
+              "linear shift: readout unit 2; the schedule has 2");
+    EXPECT_EQ(message(by_count(0, 3, ShiftBarrier::none)),
+              "linear shift: 3 builder units; the schedule has 2");
+    auto config = by_count(0, 2, ShiftBarrier::none);
+    config.readout.largest_mfp = config.readout.stream_buffer / 2;
+    EXPECT_NE(message(config).find("room for 3 of"), std::string::npos);
+    config = by_count(0, 2, ShiftBarrier::none);
+    config.meps_per_phase = 5;
+    EXPECT_NE(message(config).find("a round takes 10 MFPs"), std::string::npos);
+    config.phases_per_barrier = 0;
+    EXPECT_NE(message(config).find("0 phases per barrier"), std::string::npos);
+    config.change = PhaseChange::by_time;
+    config.window = config.grace = base::nanoseconds(5);
+    EXPECT_NE(message(config).find("and less than that"), std::string::npos);
+    config.grace = Time::zero();
+    EXPECT_NE(message(config).find("the largest MFP takes"), std::string::npos);
+    config.readout.streams = 0;
+    EXPECT_EQ(message(config), "push readout: 0 streams; give 1 to 1024");
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

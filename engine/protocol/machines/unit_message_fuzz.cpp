@@ -1,0 +1,25 @@
+// Any bytes: either no message, or one that is encoded to the same bytes.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "protocol/machines/unit_message.hpp"
+
+using namespace daqloom::protocol;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static std::array<daqloom::base::Bytes, most_message_values> values;
+    const auto bytes = std::as_bytes(std::span(data, size));
+    if (const auto message = decode_message(bytes, values)) {
+        std::vector<std::byte> again(encoded_bytes(*message));
+        encode_message(*message, again);
+        if (!std::ranges::equal(again, bytes)) {
+            std::abort();
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,151 @@
+#include "protocol/schedule/arrivals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+using base::Time;
+
+// Bounds within which no sum below can overflow: an interval, a dead time and an orbit are each
+// far shorter than the 53 days between the horizon and the end of the clock.
+constexpr double lowest_rate_hz = 1e-3;
+constexpr double highest_rate_hz = 1e12;
+constexpr Time horizon{std::int64_t{1} << 62};
+constexpr Time shortest_bunch_spacing = base::nanoseconds(1);
+constexpr Time longest_bunch_spacing = base::microseconds(1);
+constexpr std::size_t longest_orbit_bx = 1'000'000;
+constexpr std::size_t most_buckets = 16;
+constexpr std::uint32_t most_bucket_triggers = 1'000;
+constexpr std::uint32_t longest_bucket_window_bx = 1'000'000'000;
+
+double filled_crossings_hz(const ArrivalsConfig& config) {
+    const auto& scheme = config.filling_scheme;
+    const double crossings_hz = 1e12 / static_cast<double>(config.bunch_spacing.ps);
+    if (scheme.empty()) {
+        return crossings_hz;
+    }
+    const auto filled = std::ssize(scheme) - std::count(scheme.begin(), scheme.end(), 0);
+    return crossings_hz * static_cast<double>(filled) / static_cast<double>(scheme.size());
+}
+
+std::optional<std::string> problem_of_lhc(const ArrivalsConfig& config) {
+    if (config.bunch_spacing < shortest_bunch_spacing ||
+        config.bunch_spacing > longest_bunch_spacing) {
+        return fmt::format("bunch spacing of {} ps; give 1 ns to 1 us", config.bunch_spacing.ps);
+    }
+    const auto& scheme = config.filling_scheme;
+    if (scheme.size() > longest_orbit_bx) {
+        return fmt::format("filling scheme of {} crossings; give at most {}", scheme.size(),
+                           longest_orbit_bx);
+    }
+    const double filled_hz = filled_crossings_hz(config);
+    if (filled_hz == 0) {
+        return std::string("filling scheme with no filled crossing; fill at least one");
+    }
+    if (config.rate_hz > filled_hz) {
+        return fmt::format("rate of {} Hz, but only {} filled crossings a second; lower the rate",
+                           config.rate_hz, filled_hz);
+    }
+    if (config.complex_dead_time.size() > most_buckets) {
+        return fmt::format("complex dead time of {} buckets; give at most {}",
+                           config.complex_dead_time.size(), most_buckets);
+    }
+    for (const LeakyBucket& bucket : config.complex_dead_time) {
+        if (bucket.triggers < 1 || bucket.triggers > most_bucket_triggers || bucket.window_bx < 1 ||
+            bucket.window_bx > longest_bucket_window_bx) {
+            return fmt::format(
+                "complex dead time of {} triggers in {} crossings; give 1 to {} triggers in 1 to "
+                "{} crossings",
+                bucket.triggers, bucket.window_bx, most_bucket_triggers, longest_bucket_window_bx);
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of_trace(const std::vector<Time>& times) {
+    if (times.empty()) {
+        return std::string("trace without a single time; give at least one");
+    }
+    if (times.front() < Time::zero() || times.back() > horizon) {
+        return std::string("trace that leaves the range of 0 to 53 days; shift its times");
+    }
+    const auto disorder = std::is_sorted_until(times.begin(), times.end());
+    if (disorder != times.end()) {
+        return fmt::format("trace whose time number {} is before the one it follows; sort it",
+                           disorder - times.begin() + 1);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of(const ArrivalsConfig& config) {
+    if (config.kind == ArrivalsConfig::Kind::trace) {
+        return problem_of_trace(config.trace_times);
+    }
+    if (!(config.rate_hz >= lowest_rate_hz && config.rate_hz <= highest_rate_hz)) {
+        return fmt::format("rate of {} Hz; give {} to {} Hz", config.rate_hz, lowest_rate_hz,
+                           highest_rate_hz);
+    }
+    return config.kind == ArrivalsConfig::Kind::lhc ? problem_of_lhc(config) : std::nullopt;
+}
+
+double mean_rate_of_trace(const std::vector<Time>& times) {
+    const double span_s = times.back().seconds();
+    return span_s > 0 ? static_cast<double>(times.size()) / span_s : 0;
+}
+
+}  // namespace
+
+base::expected<Arrivals> Arrivals::make(ArrivalsConfig config, base::RandomStream random) {
+    if (const auto problem = problem_of(config)) {
+        return base::failure("event arrivals: " + *problem);
+    }
+    return Arrivals(std::move(config), std::move(random));
+}
+
+Arrivals::Arrivals(ArrivalsConfig config, base::RandomStream random)
+    : config_(std::move(config)), random_(std::move(random)), mean_rate_hz_(config_.rate_hz) {
+    if (config_.kind == ArrivalsConfig::Kind::lhc) {
+        trigger_ = LhcTrigger(config_.filling_scheme, config_.simple_dead_time_bx,
+                              config_.complex_dead_time);
+        const double filled_hz = filled_crossings_hz(config_);
+        mean_rate_hz_ = filled_hz / trigger_.set_mean_distance(filled_hz / config_.rate_hz);
+    } else if (config_.kind == ArrivalsConfig::Kind::trace) {
+        mean_rate_hz_ = mean_rate_of_trace(config_.trace_times);
+    }
+}
+
+Time Arrivals::next() {
+    if (last_ >= horizon) {
+        return Time::never();
+    }
+    ++count_;
+    switch (config_.kind) {
+        case ArrivalsConfig::Kind::poisson:
+            last_ += Time::from_seconds(random_.exponential(1.0 / config_.rate_hz));
+            break;
+        case ArrivalsConfig::Kind::deterministic:
+            last_ = Time::from_seconds(static_cast<double>(count_) / config_.rate_hz);
+            break;
+        case ArrivalsConfig::Kind::lhc:
+            last_ = config_.bunch_spacing * trigger_.next(random_);
+            break;
+        case ArrivalsConfig::Kind::trace:
+            if (count_ > std::ssize(config_.trace_times)) {
+                last_ = Time::never();
+                break;
+            }
+            last_ = config_.trace_times[static_cast<std::size_t>(count_ - 1)];
+            break;
+    }
+    return last_;
+}
+
+}  // namespace daqloom::protocol

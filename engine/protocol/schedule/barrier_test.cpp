@@ -1,0 +1,209 @@
+#include "protocol/schedule/barrier.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "protocol/schedule/barrier_check_test.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+using Outputs = std::vector<std::string>;
+
+/// One participant and what it asked for since the last look, in words.
+class Scene {
+  public:
+    explicit Scene(BarrierConfig config) : barrier(*Barrier::make(config)) {}
+
+    void send_barrier(Participant to, BarrierMessage m) {
+        outputs_.push_back(fmt::format("{}.{} to {}", m.generation, m.round, to));
+    }
+    void released(std::uint64_t generation) {
+        outputs_.push_back(fmt::format("released {}", generation));
+    }
+
+    Outputs enter(std::uint64_t generation) {
+        barrier.enter(generation, *this);
+        return std::exchange(outputs_, {});
+    }
+    Outputs message(Participant from, std::uint64_t generation, std::uint32_t round) {
+        barrier.on_message(from, {generation, round}, *this);
+        return std::exchange(outputs_, {});
+    }
+
+    Barrier barrier;
+
+  private:
+    Outputs outputs_;
+};
+
+TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
+    Scene master({.kind = BarrierKind::centralised, .participants = 4, .self = 2, .master = 2});
+    EXPECT_EQ(master.message(3, 0, 0), Outputs{});
+    EXPECT_EQ(master.message(0, 0, 0), Outputs{});
+    EXPECT_EQ(master.enter(0), Outputs{});
+    EXPECT_EQ(master.message(1, 0, 0), (Outputs{"0.1 to 0", "0.1 to 1", "0.1 to 3", "released 0"}));
+
+    Scene other({.kind = BarrierKind::centralised, .participants = 4, .self = 0, .master = 2});
+    EXPECT_EQ(other.enter(0), Outputs{"0.0 to 2"});
+    EXPECT_EQ(other.message(2, 0, 1), Outputs{"released 0"});
+    EXPECT_EQ(other.enter(1), Outputs{"1.0 to 2"});
+}
+
+TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
+    // Of six: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
+    const auto scene = [](Participant self) {
+        return Scene({.kind = BarrierKind::tournament, .participants = 6, .self = self});
+    };
+    Scene five = scene(5);
+    EXPECT_EQ(five.enter(0), Outputs{"0.0 to 4"});
+    EXPECT_EQ(five.message(4, 0, 1), Outputs{"released 0"});
+
+    Scene four = scene(4);
+    EXPECT_EQ(four.enter(0), Outputs{});
+    EXPECT_EQ(four.message(5, 0, 0), Outputs{"0.0 to 0"});
+    EXPECT_EQ(four.message(0, 0, 1), (Outputs{"0.1 to 5", "released 0"}));
+
+    Scene champion = scene(0);
+    EXPECT_EQ(champion.enter(0), Outputs{});
+    EXPECT_EQ(champion.message(4, 0, 0), Outputs{});
+    EXPECT_EQ(champion.message(1, 0, 0), Outputs{});
+    // The farthest first: its subtree is the deepest.
+    EXPECT_EQ(champion.message(2, 0, 0),
+              (Outputs{"0.1 to 4", "0.1 to 2", "0.1 to 1", "released 0"}));
+}
+
+TEST(Barrier, DisseminationDoublesItsReachInEachRound) {
+    Scene scene({.kind = BarrierKind::dissemination, .participants = 5, .self = 3});
+    EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 4"});
+    EXPECT_EQ(scene.message(1, 0, 1), Outputs{});  // round 1 before round 0
+    EXPECT_EQ(scene.message(2, 0, 0), (Outputs{"0.1 to 0", "0.2 to 2"}));
+    EXPECT_EQ(scene.message(4, 0, 2), Outputs{"released 0"});  // (3 − 4) mod 5
+}
+
+TEST(Barrier, DisseminationKeepsAMessageOfTheNextGeneration) {
+    Scene scene({.kind = BarrierKind::dissemination, .participants = 3, .self = 0});
+    EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 1"});
+    EXPECT_EQ(scene.message(2, 1, 0), Outputs{});  // overtook that of generation 0
+    EXPECT_EQ(scene.message(1, 0, 1), Outputs{});
+    EXPECT_EQ(scene.message(2, 0, 0), (Outputs{"0.1 to 2", "released 0"}));
+    EXPECT_EQ(scene.enter(1), (Outputs{"1.0 to 1", "1.1 to 2"}));
+    EXPECT_EQ(scene.message(1, 1, 1), Outputs{"released 1"});
+    EXPECT_EQ(scene.barrier.counters().unexpected, 0U);
+}
+
+TEST(Barrier, OfOneIsNone) {
+    for (const auto kind :
+         {BarrierKind::centralised, BarrierKind::tournament, BarrierKind::dissemination}) {
+        Scene scene({.kind = kind});
+        EXPECT_EQ(scene.enter(0), Outputs{"released 0"});
+        EXPECT_EQ(scene.enter(1), Outputs{"released 1"});
+        EXPECT_EQ(Barrier::messages(kind, 1), 0U);
+    }
+}
+
+TEST(Barrier, CountsAndIgnoresWhatDoesNotFit) {
+    Scene scene({.kind = BarrierKind::tournament, .participants = 4, .self = 2});
+    EXPECT_EQ(scene.enter(1), Outputs{});          // generation 0 comes first
+    EXPECT_EQ(scene.message(0, 0, 1), Outputs{});  // released before it has arrived
+    EXPECT_EQ(scene.message(1, 0, 0), Outputs{});  // not its child
+    EXPECT_EQ(scene.message(3, 1, 0), Outputs{});  // cannot be there yet
+    EXPECT_EQ(scene.message(3, 0, 2), Outputs{});  // no such round
+    EXPECT_EQ(scene.message(3, 0, 0), Outputs{});
+    EXPECT_EQ(scene.message(3, 0, 0), Outputs{});  // twice
+    EXPECT_EQ(scene.enter(0), Outputs{"0.0 to 0"});
+    EXPECT_EQ(scene.enter(0), Outputs{});  // twice
+    EXPECT_EQ(scene.barrier.counters().unexpected, 7U);
+    EXPECT_EQ(scene.barrier.counters().received, 1U);
+}
+
+TEST(Barrier, KeepsItsPromisesUnderRandomDeliveryOrders) {
+    for (std::uint64_t seed = 0; seed < 600; ++seed) {
+        base::RandomStream random(seed, "inputs");
+        std::vector<std::uint8_t> input(random.uniform_int(1200));
+        for (std::uint8_t& value : input) {
+            value = static_cast<std::uint8_t>(random.uniform_int(256));
+        }
+        ASSERT_EQ(BarrierCheck::broken_promise(input), "") << "seed " << seed;
+    }
+}
+
+/// How many message times a barrier takes if all enter at once, everyone sends and receives one
+/// message at a time, each of which takes one unit of time at either end and none on the way.
+std::uint64_t duration_with_serial_messages(BarrierKind kind, std::uint32_t n) {
+    struct Out {
+        std::vector<std::pair<Participant, BarrierMessage>> sent;
+        bool is_released = false;
+        void send_barrier(Participant to, BarrierMessage m) { sent.emplace_back(to, m); }
+        void released(std::uint64_t) { is_released = true; }
+    };
+    struct Letter {
+        std::uint64_t at;
+        Participant from;
+        Participant to;
+        BarrierMessage message;
+    };
+    std::vector<Barrier> barriers;
+    std::vector<std::uint64_t> busy_until(n, 0);
+    std::vector<Letter> letters;
+    std::uint64_t last = 0;
+    const auto take = [&](Participant self, Out& out) {
+        for (const auto& [to, message] : out.sent) {
+            letters.push_back({++busy_until[self], self, to, message});
+        }
+        last = std::max(last, busy_until[self]);
+    };
+    for (Participant self = 0; self < n; ++self) {
+        barriers.push_back(*Barrier::make({.kind = kind, .participants = n, .self = self}));
+    }
+    for (Participant self = 0; self < n; ++self) {
+        Out out;
+        barriers[self].enter(0, out);
+        take(self, out);
+    }
+    while (!letters.empty()) {
+        const auto first = std::ranges::min_element(
+            letters, [](const Letter& a, const Letter& b) { return a.at < b.at; });
+        const Letter letter = *first;
+        letters.erase(first);
+        busy_until[letter.to] = std::max(busy_until[letter.to], letter.at) + 1;
+        Out out;
+        barriers[letter.to].on_message(letter.from, letter.message, out);
+        take(letter.to, out);
+    }
+    for (const Barrier& barrier : barriers) {
+        EXPECT_EQ(barrier.counters().released, 1U);
+    }
+    return last;
+}
+
+TEST(Barrier, TakesTimeThatGrowsWithTheNumberOrWithItsLogarithm) {
+    for (const std::uint32_t log2_n : {1U, 3U, 5U, 8U}) {
+        const std::uint32_t n = 1U << log2_n;
+        // The master receives N − 1 messages, the first of which took one unit to send, then sends
+        // as many; the last of them takes one more to receive.
+        EXPECT_EQ(duration_with_serial_messages(BarrierKind::centralised, n), 2 * (n - 1) + 2);
+        // Each round is a message sent and one received.
+        EXPECT_EQ(duration_with_serial_messages(BarrierKind::dissemination, n), 2 * log2_n);
+        // Up, each round is a message sent and one received, and the champion receives in all of
+        // them. Down, the same: the farthest is released first.
+        EXPECT_EQ(duration_with_serial_messages(BarrierKind::tournament, n), 4 * log2_n);
+    }
+}
+
+TEST(Barrier, RefusesAnImpossibleConfigurationInASentence) {
+    EXPECT_EQ(Barrier::make({.participants = 0}).error().message,
+              "barrier: 0 participants; give 1 to 1000000");
+    EXPECT_EQ(Barrier::make({.participants = 3, .self = 3}).error().message,
+              "barrier: participant 3 with master 0; give 0 to 2");
+}
+
+}  // namespace
+}  // namespace daqloom::protocol

@@ -1,0 +1,119 @@
+#include "protocol/schedule/linear_shift.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr std::uint32_t nobody = LinearShift::nobody;
+
+/// Where each unit sits; the units must be 0 … n − 1, each once.
+base::expected<std::vector<SlotIndex>> slots_of(const std::vector<std::uint32_t>& unit_in_slot,
+                                                const char* kind) {
+    const auto units = static_cast<std::size_t>(
+        std::ranges::count_if(unit_in_slot, [](std::uint32_t unit) { return unit != nobody; }));
+    if (units == 0) {
+        return base::failure(fmt::format("linear shift: no {} unit; give at least one", kind));
+    }
+    std::vector<SlotIndex> slot_of(units, nobody);
+    for (SlotIndex slot = 0; slot < unit_in_slot.size(); ++slot) {
+        const std::uint32_t unit = unit_in_slot[slot];
+        if (unit == nobody) {
+            continue;
+        }
+        if (unit >= units || slot_of[unit] != nobody) {
+            return base::failure(
+                fmt::format("linear shift: {} unit {} in slot {}; number the {} units 0 to {}, "
+                            "each in one slot",
+                            kind, unit, slot, units, units - 1));
+        }
+        slot_of[unit] = slot;
+    }
+    return slot_of;
+}
+
+/// 0 … units − 1, then nobody.
+std::vector<std::uint32_t> from_slot_0_on(std::uint32_t units, std::uint32_t slots) {
+    std::vector<std::uint32_t> unit_in(slots, nobody);
+    std::iota(unit_in.begin(), unit_in.begin() + units, 0U);
+    return unit_in;
+}
+
+tl::unexpected<base::Error> wrong_number(std::uint64_t slots) {
+    return base::failure(
+        fmt::format("linear shift: {} slots; give 1 to {}", slots, LinearShift::most_slots));
+}
+
+}  // namespace
+
+base::expected<LinearShift> LinearShift::folded(std::uint32_t slots,
+                                                std::span<const SlotIndex> dummies) {
+    if (slots < 1 || slots > most_slots) {
+        return wrong_number(slots);
+    }
+    std::vector<Member> members(slots);
+    for (const SlotIndex dummy : dummies) {
+        if (dummy >= slots || !members[dummy].has_readout) {
+            return base::failure(fmt::format(
+                "linear shift: dummy in slot {}; give slots 0 to {}, each once", dummy, slots - 1));
+        }
+        members[dummy] = {.has_readout = false, .has_builder = false};
+    }
+    return of_members(members, true);
+}
+
+base::expected<LinearShift> LinearShift::of_members(std::span<const Member> slots,
+                                                    bool keeps_dummies) {
+    std::vector<ReadoutIndex> readout_in;
+    std::vector<BuilderIndex> builder_in;
+    ReadoutIndex readouts = 0;
+    BuilderIndex builders = 0;
+    for (const Member member : slots) {
+        if (keeps_dummies || member.has_readout || member.has_builder) {
+            readout_in.push_back(member.has_readout ? readouts++ : nobody);
+            builder_in.push_back(member.has_builder ? builders++ : nobody);
+        }
+    }
+    return make(std::move(readout_in), std::move(builder_in));
+}
+
+base::expected<LinearShift> LinearShift::unfolded(std::uint32_t readouts, std::uint32_t builders) {
+    const std::uint32_t slots = std::max(readouts, builders);
+    if (slots > most_slots) {
+        return wrong_number(slots);
+    }
+    return make(from_slot_0_on(readouts, slots), from_slot_0_on(builders, slots));
+}
+
+base::expected<LinearShift> LinearShift::make(std::vector<ReadoutIndex> readout_in_slot,
+                                              std::vector<BuilderIndex> builder_in_slot) {
+    if (readout_in_slot.size() > most_slots) {
+        return wrong_number(readout_in_slot.size());
+    }
+    if (readout_in_slot.size() != builder_in_slot.size()) {
+        return base::failure(
+            fmt::format("linear shift: {} slots of readout and {} of builder units; give as many",
+                        readout_in_slot.size(), builder_in_slot.size()));
+    }
+    auto slot_of_readout = slots_of(readout_in_slot, "readout");
+    if (!slot_of_readout) {
+        return tl::unexpected(slot_of_readout.error());
+    }
+    auto slot_of_builder = slots_of(builder_in_slot, "builder");
+    if (!slot_of_builder) {
+        return tl::unexpected(slot_of_builder.error());
+    }
+    LinearShift shift;
+    shift.readout_in_ = std::move(readout_in_slot);
+    shift.builder_in_ = std::move(builder_in_slot);
+    shift.slot_of_readout_ = std::move(*slot_of_readout);
+    shift.slot_of_builder_ = std::move(*slot_of_builder);
+    return shift;
+}
+
+}  // namespace daqloom::protocol

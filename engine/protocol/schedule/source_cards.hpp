@@ -1,0 +1,173 @@
+// The read-out cards of the streams, and the trigger that fills all of them at the same rate.
+//
+// A card has a small buffer. It writes its data to the host's memory as they arrive, and frees
+// their space when the write is acknowledged. The acknowledge at the end of a multi-fragment packet
+// (MFP) may be late: until it arrives, the card keeps all later data. A full card stops the trigger
+// for all streams, and the events of that time are lost.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+/// The outputs of the cards, which the driver implements.
+template <class Out>
+concept SourceCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
+    /// Call on_timer then; several may be set for a stream.
+    out.set_card_timer(stream, at);
+};
+
+/// MFP k of every stream is complete when the trigger has run for k intervals. Streams are numbered
+/// through all readout units.
+///
+/// Invariants: MFPs are handed over one by one, the next when the one before has been taken in; the
+/// trigger stands still exactly while some card is full. A card with room for τ of data is full
+/// when the trigger has run for τ since the end of the oldest MFP that is not acknowledged: an
+/// acknowledge that takes L > τ stops the trigger for L − τ.
+class SourceCards {
+  public:
+    /// For how long the trigger stood still, by what the fullest cards waited for.
+    struct Stopped {
+        base::Time acknowledge;
+        base::Time memory;  ///< that the host's buffer takes an MFP in
+    };
+
+    /// `room`: of each stream, as the time in which it fills; never: without limit. `interval`:
+    /// between two MFPs; zero: as fast as they are taken in, for rooms without limit.
+    SourceCards(base::Time interval, const std::vector<base::Time>& room) : interval_(interval) {
+        for (const base::Time each : room) {
+            cards_.push_back({.room = each});
+        }
+    }
+    SourceCards() = default;
+
+    template <SourceCardsOut Out>
+    void on_start(base::Time now, Out& out) {
+        since_ = now;
+        set_all_timers(out);
+    }
+
+    /// Whether the stream's next MFP is complete and is to be handed over now.
+    template <SourceCardsOut Out>
+    [[nodiscard]] bool on_timer(std::uint32_t stream, base::Time now, Out& out) {
+        Card& card = cards_[stream];
+        if (card.timer != now) {
+            return false;  // another one was set for an earlier time
+        }
+        card.timer = base::Time::never();
+        advance(now);
+        const bool complete = card.offered == card.taken && ran_ >= end_of(card.offered);
+        card.offered += complete ? 1 : 0;
+        if (!card.is_full && ran_ >= full_at(card)) {
+            card.is_full = true;
+            ++full_;
+            waiting_for_memory_ += card.acknowledged == card.taken ? 1 : 0;
+        }
+        set_timer(stream, out);
+        return complete;
+    }
+
+    /// The MFP handed over is in the host's buffer.
+    template <SourceCardsOut Out>
+    void on_taken(std::uint32_t stream, base::Time now, Out& out) {
+        Card& card = cards_[stream];
+        advance(now);
+        waiting_for_memory_ -= card.is_full && card.acknowledged == card.taken ? 1 : 0;
+        ++card.taken;
+        set_timer(stream, out);
+    }
+
+    /// The card of the stream knows that its oldest MFP has been taken in. Without meaning for a
+    /// room without limit.
+    template <SourceCardsOut Out>
+    void on_acknowledged(std::uint32_t stream, base::Time now, Out& out) {
+        Card& card = cards_[stream];
+        advance(now);
+        ++card.acknowledged;
+        if (std::exchange(card.is_full, false) && --full_ == 0) {
+            set_all_timers(out);
+        } else {
+            set_timer(stream, out);
+        }
+    }
+
+    [[nodiscard]] bool is_limited(std::uint32_t stream) const {
+        return cards_[stream].room != base::Time::never();
+    }
+    [[nodiscard]] Stopped stopped(base::Time now) const {
+        Stopped all = stopped_;
+        if (full_ > 0) {
+            (waiting_for_memory_ > 0 ? all.memory : all.acknowledge) += now - since_;
+        }
+        return all;
+    }
+
+  private:
+    /// Counts of MFPs: acknowledged ≤ taken ≤ offered ≤ taken + 1.
+    struct Card {
+        base::Time room = base::Time::never();
+        std::uint64_t offered = 0;
+        std::uint64_t taken = 0;
+        std::uint64_t acknowledged = 0;
+        base::Time timer = base::Time::never();
+        bool is_full = false;
+    };
+
+    /// In time of the trigger.
+    [[nodiscard]] base::Time end_of(std::uint64_t mfp) const {
+        return interval_ * static_cast<std::int64_t>(mfp);
+    }
+    [[nodiscard]] base::Time full_at(const Card& card) const {
+        return card.room == base::Time::never() ? card.room : end_of(card.acknowledged) + card.room;
+    }
+
+    void advance(base::Time now) {
+        if (full_ == 0) {
+            ran_ += now - since_;
+        } else {
+            stopped_ = stopped(now);
+        }
+        since_ = now;
+    }
+
+    /// For what comes next of the stream, if the trigger runs on.
+    template <SourceCardsOut Out>
+    void set_timer(std::uint32_t stream, Out& out) {
+        Card& card = cards_[stream];
+        base::Time next = card.is_full ? base::Time::never() : full_at(card);
+        if (card.offered == card.taken) {
+            next = std::min(next, end_of(card.offered));
+        }
+        if (next == base::Time::never() || (next > ran_ && full_ > 0)) {
+            return;
+        }
+        const base::Time at = since_ + std::max(next - ran_, base::Time::zero());
+        if (at < card.timer) {
+            card.timer = at;
+            out.set_card_timer(stream, at);
+        }
+    }
+    template <SourceCardsOut Out>
+    void set_all_timers(Out& out) {
+        for (std::uint32_t stream = 0; stream < cards_.size(); ++stream) {
+            set_timer(stream, out);
+        }
+    }
+
+    base::Time interval_;
+    std::vector<Card> cards_;
+    base::Time ran_;    ///< the trigger, up to `since_`
+    base::Time since_;  ///< the last input
+    std::uint32_t full_ = 0;
+    std::uint32_t waiting_for_memory_ = 0;  ///< of the full ones, those whose MFP is not taken in
+    Stopped stopped_;
+};
+
+}  // namespace daqloom::protocol
