@@ -26,6 +26,17 @@ def engine_folders(text: str) -> dict[str, set[str]]:
 
 ENGINE = engine_folders((ROOT / "engine" / "CMakeLists.txt").read_text())
 
+# What a subfolder may include of its own folder, besides itself.
+SUBFOLDERS: dict[str, dict[str, set[str]]] = {
+    "protocol": {"data": set(), "schedule": {"data"}, "machines": {"data", "schedule"}},
+    "live": {
+        "memory": set(),
+        "ends": {"memory"},
+        "transport": {"memory"},
+        "node": {"memory", "ends", "transport"},
+    },
+}
+
 # Outside headers that belong to one place only: pattern of the header, folders that may name it.
 RESERVED: list[tuple[str, tuple[str, ...]]] = [
     (r"(Python\.h|nanobind/.*|pybind11/.*)", ("bindings",)),
@@ -84,6 +95,10 @@ def engine_violations(path: str, text: str) -> list[str]:
             found.append(f"{path} includes {header}: name headers from engine/ on")
         elif "/" in header and target in ENGINE and target not in ENGINE[folder] | {folder}:
             found.append(f"{path} includes {header}: {folder} may not know {target}")
+        elif target == folder and folder in SUBFOLDERS and not is_test(path):
+            here, there = path.split("/")[1], header.split("/")[1]
+            if there not in SUBFOLDERS[folder].get(here, set()) | {here}:
+                found.append(f"{path} includes {header}: {folder}/{here} may not know {there}")
         elif folder == "protocol" and not is_test(path) and WORLDLY.fullmatch(header):
             found.append(f"{path} includes <{header}>: protocol is sans I/O")
         for pattern, homes in RESERVED:
@@ -238,6 +253,12 @@ def test_only_the_scenario_asks_for_classes_of_its_tables():
         ("protocol/builder.cpp", '#include "sim/clock.hpp"', "protocol may not know sim"),
         ("ethernet/tcp.cpp", "#include <nanobind/nanobind.h>", "only bindings may"),
         ("ethernet/tcp.cpp", '#include "../base/units.hpp"', "from engine/ on"),
+        (
+            "live/memory/buffer.cpp",
+            '#include "live/ends/sink.hpp"',
+            "live/memory may not know ends",
+        ),
+        ("live/new/misc.cpp", '#include "live/ends/sink.hpp"', "live/new may not know ends"),
         ("ethernet/switch.cpp", "#include <rte_ethdev.h>", "only softswitch/io may"),
         ("live/shm.cpp", "#include <rdma/fabric.h>", "only live/transport may"),
         ("utils/misc.hpp", "", "no place in the architecture"),
