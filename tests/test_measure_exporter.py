@@ -11,6 +11,7 @@ from daqloom._engine import latency_bucket
 from daqloom.measure import exporter as exporter_module
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
+from daqloom.scenario import Scenario
 
 HUNG_S = 60.0
 """Ends a test that hangs; no test waits for it."""
@@ -166,6 +167,30 @@ def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
             exporter({"measure": {"prometheus_port": port}}, 0, "r", "127.0.0.1:1", dict)
     finally:
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("event", "packing"), [({"packing": 7}, 7), ({}, Scenario().event.packing)]
+)
+def test_a_mep_has_as_many_events_as_the_scenario_packs(event: dict, packing: int) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    document = {"event": event, "measure": {"prometheus_port": port}}
+    server = exporter(document, 0, LABELS["run"], "127.0.0.1:1", lambda: COUNTERS)
+    assert server is not None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+            text = page.read().decode()
+    finally:
+        server.close()
+    (built,) = (
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "daqloom_events_total" and "built" in sample.labels.values()
+    )
+    assert built == 7 * packing  # MEPs built
 
 
 def test_a_port_that_there_is_not_is_refused() -> None:

@@ -15,13 +15,14 @@ from daqloom.topology.loaded import override
 
 LEAST_SHARE, MOST_SHARE = 0.6, 1.6
 GROWTH = """
-import resource, sys
+import sys
 from daqloom.topology.loaded import load
 from daqloom.simulate.run import simulate
 from daqloom.simulate.fabric import simulate_fabric
 
-def peak():
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # not ru_maxrss, which keeps that of the process before exec
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 def run(units):
     scenario = load(sys.argv[1], [*sys.argv[4:], *(each.format(units) for each in KEYS)])

@@ -21,6 +21,8 @@ from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
 from daqloom.measure.latencies import Buckets, split
 from daqloom.measure.tally import LEVELS
+from daqloom.scenario.document import ABSENT, look
+from daqloom.scenario.event import Event
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -263,5 +265,7 @@ def exporter(
     if not port:
         return None
     labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
-    packing = int(scenario.get("fragments", {}).get("packing", 1))
-    return Exporter(Collector(read, labels, packing), own_address(control), port + unit)
+    packing = look(scenario, "event.packing")
+    if packing is ABSENT:
+        packing = Event.model_fields["packing"].default
+    return Exporter(Collector(read, labels, int(packing)), own_address(control), port + unit)
