@@ -42,7 +42,7 @@ TcpConfig with_handshake(const RackConfig& config) {
 }  // namespace
 
 /// What the state machines of protocol/ ask for.
-struct Rack::Outlet {
+struct Rack::ProtocolSink {
     Rack& rack;
     std::uint32_t unit;  // builder or source that asks
 
@@ -69,7 +69,7 @@ struct Rack::Outlet {
 };
 
 /// Where frames go that have reached their host.
-struct Rack::FrameOutlet {
+struct Rack::FrameSink {
     Rack& rack;
 
     void receive(const Frame& frame) const { rack.hosts_.receive(frame, rack.now_, rack); }
@@ -200,7 +200,7 @@ void Rack::run(Time until) {
         ++sim_events_;
         fingerprint_.add(event);
         if (event.kind == kDelivery) [[likely]] {
-            network_.on_delivery(event.index, now_, FrameOutlet{*this});
+            network_.on_delivery(event.index, now_, FrameSink{*this});
         } else {
             handle(event);
         }
@@ -250,8 +250,8 @@ void Rack::on_arrival() {
     const std::uint64_t event = first_record_ + records_.size();
     records_.push({sizes_.next(), Time::zero(), false, false});
     ++arrived_;
-    Outlet outlet{*this, 0};
-    manager_.on_event(id_of(event), outlet);
+    ProtocolSink sink{*this, 0};
+    manager_.on_event(id_of(event), sink);
     schedule_arrival();
 }
 
@@ -259,8 +259,8 @@ void Rack::begin(std::uint64_t event, std::uint32_t builder) {
     record(event).assigned = now_;
     record(event).begun = true;
     ++begun_;
-    Outlet outlet{*this, builder};
-    builders_[builder].on_assigned(id_of(event), outlet);
+    ProtocolSink sink{*this, builder};
+    builders_[builder].on_assigned(id_of(event), sink);
 }
 
 void Rack::on_message(EndpointIndex at, const Message& message, Time /*now*/) {
@@ -282,14 +282,14 @@ void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes
             hosts_.write(endpoint, event, bytes, now_);
             return;
         case Work::take_request: {
-            Outlet outlet{*this, source};
+            ProtocolSink sink{*this, source};
             readouts_[source].on_request(id_of(event), builder,
-                                         shares_.fragment(record(event).size, source), outlet);
+                                         shares_.fragment(record(event).size, source), sink);
             return;
         }
         case Work::take_fragment: {
-            Outlet outlet{*this, builder};
-            builders_[builder].on_fragment(id_of(event), source, bytes, outlet);
+            ProtocolSink sink{*this, builder};
+            builders_[builder].on_fragment(id_of(event), source, bytes, sink);
             return;
         }
     }
@@ -297,9 +297,9 @@ void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes
 
 void Rack::on_response(std::uint32_t slot) {
     const Pending pending = take_pending(slot);
-    Outlet outlet{*this, pending.source};
+    ProtocolSink sink{*this, pending.source};
     readouts_[pending.source].on_response_due(id_of(pending.event), pending.builder, pending.bytes,
-                                              outlet);
+                                              sink);
 }
 
 /// All fragments are there: the event is built, its processing begins.
@@ -326,8 +326,8 @@ void Rack::finish(std::uint64_t event, std::uint32_t builder) {
 
 void Rack::on_processed(std::uint32_t slot) {
     const Pending pending = take_pending(slot);
-    Outlet outlet{*this, pending.builder};
-    builders_[pending.builder].on_processed(id_of(pending.event), outlet);
+    ProtocolSink sink{*this, pending.builder};
+    builders_[pending.builder].on_processed(id_of(pending.event), sink);
     record(pending.event).finished = true;
     while (!records_.empty() && records_.front().finished) {
         records_.pop();
@@ -336,7 +336,7 @@ void Rack::on_processed(std::uint32_t slot) {
     while (!done_builders_.empty()) {
         const std::uint32_t builder = done_builders_.back();
         done_builders_.pop_back();
-        manager_.on_builder_done(builder, outlet);
+        manager_.on_builder_done(builder, sink);
     }
 }
 

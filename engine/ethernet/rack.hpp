@@ -185,8 +185,8 @@ class Rack {
         base::Ring<Task> tasks;
     };
 
-    struct Outlet;
-    struct FrameOutlet;
+    struct ProtocolSink;
+    struct FrameSink;
 
     Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::EventSizes sizes,
          protocol::EventManager manager, std::vector<protocol::PullBuilder> builders);

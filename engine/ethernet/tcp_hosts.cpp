@@ -27,8 +27,8 @@ void TcpHosts::on_sender_timer(EndpointIndex index, Time now) {
     endpoint.sender_event = Time::never();
     if (endpoint.sender.timer() <= now) {
         const std::uint64_t timeouts = endpoint.sender.counters().timeouts();
-        Outlet outlet{*this, index, now};
-        endpoint.sender.on_timer(now, config_, outlet);
+        SegmentSink sink{*this, index, now};
+        endpoint.sender.on_timer(now, config_, sink);
         if (observer_ != nullptr && endpoint.sender.counters().timeouts() != timeouts) {
             observer_->on_timeout(index, now);
         }

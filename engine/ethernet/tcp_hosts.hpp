@@ -55,8 +55,8 @@ class TcpHosts {
         Endpoint& endpoint = endpoints_[from];
         endpoint.sender.write(bytes);
         endpoints_[from ^ 1].inbox.push({endpoint.sender.end(), label, bytes});
-        Outlet outlet{*this, from, now};
-        endpoint.sender.transmit(now, config_, outlet);
+        SegmentSink sink{*this, from, now};
+        endpoint.sender.transmit(now, config_, sink);
         keep_sender_timer(from);
     }
 
@@ -65,12 +65,12 @@ class TcpHosts {
     template <class App>
     void receive(const Frame& frame, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[frame.to];
-        Outlet outlet{*this, frame.to, now};
+        SegmentSink sink{*this, frame.to, now};
         TcpSender& sender = endpoint.sender;
         if (static_cast<std::uint32_t>(sender.una()) != frame.ack || frame.sack != kNoSack ||
             (frame.flags & (kEcnEcho | kDuplicate)) != 0) {
             take_ack(endpoint, frame, now);
-            sender.transmit(now, config_, outlet);
+            sender.transmit(now, config_, sink);
             keep_sender_timer(frame.to);
         }
         if (frame.payload != 0) {
@@ -131,7 +131,7 @@ class TcpHosts {
     static_assert(sizeof(TcpReceiver) == 64);  // one cache line
 
     /// Where an endpoint's segments leave.
-    struct Outlet {
+    struct SegmentSink {
         TcpHosts& hosts;
         EndpointIndex from;
         base::Time now;
