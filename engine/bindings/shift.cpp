@@ -75,7 +75,7 @@ void bind_config(nb::module_& module) {
 
 void bind_shift(nb::module_& module) {
     bind_config(module);
-    using Stage = ShiftSystem::StageRecord;
+    using Stage = ShiftSystem::UnitStage;
     bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
     bind_system_report<ShiftReport>(module, "ShiftReport");
     auto cls = nb::class_<ShiftSystem>(module, "ShiftSystem");

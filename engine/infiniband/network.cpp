@@ -419,11 +419,11 @@ void Network::on_timer(PortNumber input, VirtualLane lane, base::Time now) {
     }
 }
 
-void Network::wait_for(PortNumber output, Waiting what, LaneSet lanes, base::Time now) {
+void Network::wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Time now) {
     Output& out = outputs_[output];
-    if (out.waiting == Waiting::credits) {
+    if (out.waiting == PortWait::credits) {
         out.counters.wait_credits += now - out.waits_since;
-    } else if (out.waiting == Waiting::crossbar) {
+    } else if (out.waiting == PortWait::crossbar) {
         out.counters.wait_crossbar += now - out.waits_since;
     }
     for (; out.waiting_lanes != 0; out.waiting_lanes &= out.waiting_lanes - 1) {

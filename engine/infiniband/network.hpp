@@ -31,7 +31,7 @@ namespace daqloom::infiniband {
 using PortNumber = std::uint32_t;
 
 /// The cause for which an idle output waits; both together are what PortXmitWait counts.
-enum class Waiting : std::uint8_t { nothing, credits, crossbar };
+enum class PortWait : std::uint8_t { nothing, credits, crossbar };
 
 /// Counters of one output, as switches have them.
 struct OutputCounters {
@@ -163,7 +163,7 @@ class Network {
         VirtualLane lane = 0;        // of the packet under way
         bool sending = false;        // a packet, whose end is an event
         bool awaits_update = false;  // an event will come at free_at, when an update is over
-        Waiting waiting = Waiting::nothing;
+        PortWait waiting = PortWait::nothing;
         LaneSet due = 0;     // lanes of the input at this port that have an update to send
         LaneSet wanted = 0;  // lanes of which some first packet is for this output
         LaneSet waiting_lanes = 0;
@@ -235,7 +235,7 @@ class Network {
     void request_update(PortNumber input, VirtualLane lane, base::Time now);
     void set_timer(PortNumber input, VirtualLane lane, base::Time at);
     void on_timer(PortNumber input, VirtualLane lane, base::Time now);
-    void wait_for(PortNumber output, Waiting what, LaneSet lanes, base::Time now);
+    void wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Time now);
 
     [[nodiscard]] std::int64_t freed(PortNumber input, VirtualLane lane, base::Time now) const {
         const std::int64_t whole = accounts_[input * lanes_ + lane].freed;
@@ -398,7 +398,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
         return;
     }
     if (now < out.free_at || out.due != 0) {
-        wait_for(output, Waiting::nothing, 0, now);
+        wait_for(output, PortWait::nothing, 0, now);
         if (now >= out.free_at) {
             send_update(output, now);
         }
@@ -410,7 +410,7 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
     }
     std::array<PortNumber, 16> chosen;
     LaneSet candidates = 0;
-    Waiting waiting = Waiting::nothing;
+    PortWait waiting = PortWait::nothing;
     LaneSet waiting_lanes = 0;
     const bool host = is_host(out.node);
     const PortNumber first = first_port_[out.node];
@@ -435,9 +435,9 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
             }
             waiting_lanes |= LaneSet{1} << lane;
             if (!host && active_[first + i] == speedup_) {
-                waiting = waiting == Waiting::nothing ? Waiting::crossbar : waiting;
+                waiting = waiting == PortWait::nothing ? PortWait::crossbar : waiting;
             } else if (packet.blocks > credits) {
-                waiting = Waiting::credits;
+                waiting = PortWait::credits;
             } else {
                 candidates |= LaneSet{1} << lane;
                 chosen[lane] = first + i;
@@ -462,7 +462,7 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     const Packet packet = packets_[place];
     const std::size_t both = output * lanes_ + lane;
 
-    wait_for(output, Waiting::nothing, 0, now);
+    wait_for(output, PortWait::nothing, 0, now);
     out.sending = true;
     out.free_at = now + out.clock(packet.bytes);
     out.input = input;

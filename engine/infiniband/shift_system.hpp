@@ -131,7 +131,7 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     static constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 
     /// A stage of a unit, for timelines.
-    struct StageRecord {
+    struct UnitStage {
         base::Time begin;
         std::uint64_t step = 0;
         std::uint32_t unit = 0;
@@ -140,10 +140,10 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
         /// Calls see(name, member, meaning) for each field.
         template <class See>
         static void each(See see) {
-            see("begin", &StageRecord::begin, "Time at which each stage began.");
-            see("step", &StageRecord::step, "Phases since the start.");
-            see("unit", &StageRecord::unit, "Readout units, in the order of their slots.");
-            see("stage", &StageRecord::stage, "Values of ShiftStage.");
+            see("begin", &UnitStage::begin, "Time at which each stage began.");
+            see("step", &UnitStage::step, "Phases since the start.");
+            see("unit", &UnitStage::unit, "Readout units, in the order of their slots.");
+            see("stage", &UnitStage::stage, "Values of ShiftStage.");
         }
     };
 
@@ -157,7 +157,7 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
 
     /// Keeps the stages of all units from now on.
     void record_stages() { recording_ = true; }
-    [[nodiscard]] const std::vector<StageRecord>& stages() const { return stages_; }
+    [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
 
   private:
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
@@ -204,10 +204,10 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
         /// Calls see(name, member, meaning) for each field.
         template <class See>
         static void each(See see) {
-            see("begin", &StageRecord::begin, "Time at which each stage began.");
-            see("step", &StageRecord::step, "Phases since the start.");
-            see("unit", &StageRecord::unit, "Readout units, in the order of their slots.");
-            see("stage", &StageRecord::stage, "Values of ShiftStage.");
+            see("begin", &UnitStage::begin, "Time at which each stage began.");
+            see("step", &UnitStage::step, "Phases since the start.");
+            see("unit", &UnitStage::unit, "Readout units, in the order of their slots.");
+            see("stage", &UnitStage::stage, "Values of ShiftStage.");
         }
         base::Time since;
     };
@@ -275,7 +275,7 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     ShiftReport counted_;
     ShiftReport before_;  // what had been counted when the warm-up ended
     bool recording_ = false;
-    std::vector<StageRecord> stages_;
+    std::vector<UnitStage> stages_;
 };
 
 }  // namespace daqloom::infiniband
