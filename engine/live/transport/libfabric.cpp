@@ -1,4 +1,4 @@
-#include "live/transport/libfabric.hpp"
+#include "live/transport/libfabric_transport.hpp"
 
 #include <fmt/format.h>
 
@@ -17,168 +17,18 @@
 
 namespace daqloom::live {
 
+namespace ofi {
+
 namespace {
 
-constexpr std::size_t kCompletionsPerPoll = 32;
-constexpr std::size_t kWritesToSelf = 256;
-constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message + 63) / 64 * 64;
-/// Polling interval of an idle unit whose provider has no descriptor to wait on.
-constexpr base::Time kLook = base::milliseconds(1);
-/// A unit that was woken so often in vain polls as well: with `tcp` of 1.17 a stranger that
-/// connected and left (a port scan) wakes a unit for ever. Parts of a long write wake it in vain as
-/// well.
-constexpr int kMostInVain = 1000;
 /// Interval of greetings to a unit that has not accepted one.
 constexpr base::Time kGreetAgain = base::milliseconds(2);
 
-/// An operation under way at the provider; reused when it has completed.
-struct Operation {
-    enum class Kind : std::uint8_t { receive, send, write };
-
-    fi_context2 context{};  ///< the provider's; first, so that its address is ours
-    Kind kind = Kind::receive;
-    bool waits = false;  ///< write: has parts that the provider has not been given
-    UnitIndex peer = 0;
-    std::byte* room = nullptr;  ///< receive, send: an envelope and its message
-    Write write;
-    std::size_t given = 0;        ///< write: bytes that the provider has been given
-    std::uint32_t under_way = 0;  ///< write: parts that it has not done
-};
-
-struct Remote {
-    enum class State : std::uint8_t { absent, greeting, connected, lost };
-
-    State state = State::absent;
-    bool owes_hello = false;
-    bool owes_answer = false;
-    bool has_answered = false;    ///< our hello
-    bool has_our_answer = false;  ///< to its hello
-    std::uint32_t sends = 0;      ///< under way
-    std::uint32_t writes = 0;     ///< under way
-    ofi::Destination where;
-};
-
-/// Events that arrive while a unit still connects, kept for its first poll.
-class Earlier final : public TransportEvents {
-  public:
-    void on_message(UnitIndex from, std::span<const std::byte> bytes) override {
-        happened_.push_back({from, 0, {bytes.begin(), bytes.end()}, true});
-    }
-    void on_written(UnitIndex from, std::uint32_t immediate) override {
-        happened_.push_back({from, immediate, {}, false});
-    }
-    void on_write_done(std::uint64_t) override {}
-    void on_unreachable(UnitIndex) override {}
-
-    bool replay(TransportEvents& events) {
-        if (happened_.empty()) {
-            return false;
-        }
-        for (const auto& one : std::exchange(happened_, {})) {
-            if (one.is_message) {
-                events.on_message(one.from, one.bytes);
-            } else {
-                events.on_written(one.from, one.immediate);
-            }
-        }
-        return true;
-    }
-    [[nodiscard]] bool empty() const { return happened_.empty(); }
-
-  private:
-    struct One {
-        UnitIndex from;
-        std::uint32_t immediate;
-        std::vector<std::byte> bytes;
-        bool is_message;
-    };
-    std::vector<One> happened_;
-};
-
-class Libfabric final : public Transport {
-  public:
-    Libfabric(const TransportConfig& config, const LibfabricConfig& libfabric,
-              ofi::Endpoint endpoint)
-        : config_(config),
-          congestion_control_(libfabric.congestion_control),
-          sealer_(config.token, config.self, config.units, config.epoch, endpoint.incarnation()),
-          endpoint_(std::move(endpoint)),
-          peers_(config.units),
-          to_self_(config.self, config.arena, kWritesToSelf),
-          polling_(config.polling) {}
-
-    /// Once, before any other call.
-    base::expected<void> prepare();
-
-    [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
-    [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(
-        std::span<const Transport::Peer> peers, base::Time until) override;
-    [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
-    [[nodiscard]] bool write(const Write& write) override;
-    bool poll(TransportEvents& events) override;
-    void wait(base::Time until) override;
-    [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
-
-  private:
-    void make_operations();
-    [[nodiscard]] bool add(const Transport::Peer& peer);
-
-    void sleep(base::Time until);
-    bool work(TransportEvents& events);
-    bool catch_up();
-    bool read_completions(TransportEvents& events);
-    bool read_error();
-    void on_received(Operation& operation, std::size_t length, TransportEvents& events);
-    void on_sent(Operation& operation);
-    void settle(Remote& peer);
-    bool end_part(Operation& operation);
-    void receive_again(Operation& operation);
-    [[nodiscard]] bool can_be_written(const Write& write) const;
-    bool post_write(const Write& write);
-    bool post_message(UnitIndex to, Envelope::Kind kind, std::span<const std::byte> message);
-    void owe(UnitIndex unit, bool Remote::*what);
-    void greet(UnitIndex unit);
-    void advance(Operation& operation);
-    void release(Operation& operation);
-    void lose(UnitIndex unit);
-    [[nodiscard]] Operation* ours(void* context);
-
-    TransportConfig config_;
-    std::string congestion_control_;
-    Sealer sealer_;
-    TransportCounters counters_;
-
-    std::vector<std::byte> rooms_;  ///< of messages; outlives the endpoint
-    ofi::Endpoint endpoint_;
-    std::vector<std::byte> address_;
-
-    std::vector<Remote> peers_;
-    std::uint32_t send_share_ = 0;  ///< most under way to one unit
-    std::uint32_t write_share_ = 0;
-    std::vector<Operation> operations_;
-    std::vector<Operation*> free_sends_;
-    std::vector<Operation*> free_writes_;
-    std::vector<Operation*> waiting_writes_;
-    std::vector<Operation*> unposted_receives_;
-    std::vector<UnitIndex> greetings_;  ///< units that are owed a hello or an answer
-    std::vector<UnitIndex> lost_;       ///< not yet reported
-    ToSelf to_self_;
-    Earlier earlier_;
-    base::Time busy_at_;
-    Polling polling_;
-    int in_vain_ = 0;          ///< wake-ups in a row
-    bool is_polling_ = false;  ///< for what the caller waits for
-};
-
-Envelope::Kind kind_of(const Operation& operation) {
-    Envelope envelope;
-    std::memcpy(&envelope, operation.room, sizeof envelope);
-    return envelope.kind;
-}
+}  // namespace
 
 // ---- set-up
 
-base::expected<void> Libfabric::prepare() {
+base::expected<void> LibfabricTransport::prepare() {
     make_operations();
     auto ready = endpoint_.use(rooms_, FI_SEND | FI_RECV);
     for (const auto& source : config_.sources) {
@@ -205,7 +55,7 @@ base::expected<void> Libfabric::prepare() {
 
 /// Makes all operations. Each unit has a share of them, so that a stuck one does not block the
 /// others.
-void Libfabric::make_operations() {
+void LibfabricTransport::make_operations() {
     const std::size_t at_once = endpoint_.info().tx_attr->size;
     const auto others = std::max<std::size_t>(config_.units, 2) - 1;
     const std::size_t receives =
@@ -241,7 +91,7 @@ void Libfabric::make_operations() {
 // ---- connecting
 
 /// False: its address is invalid.
-bool Libfabric::add(const Transport::Peer& peer) {
+bool LibfabricTransport::add(const Transport::Peer& peer) {
     if (peer.unit >= config_.units) {
         return false;
     }
@@ -255,8 +105,8 @@ bool Libfabric::add(const Transport::Peer& peer) {
     return true;
 }
 
-base::expected<std::vector<UnitIndex>> Libfabric::connect(std::span<const Transport::Peer> peers,
-                                                          base::Time until) {
+base::expected<std::vector<UnitIndex>> LibfabricTransport::connect(
+    std::span<const Transport::Peer> peers, base::Time until) {
     std::vector<UnitIndex> silent;
     for (const auto& peer : peers) {
         if (peer.unit == config_.self) {
@@ -273,7 +123,7 @@ base::expected<std::vector<UnitIndex>> Libfabric::connect(std::span<const Transp
         }
     }
     if (!congestion_control_.empty()) {
-        ofi::set_congestion_control(endpoint_.queue(), congestion_control_);
+        set_congestion_control(endpoint_.queue(), congestion_control_);
     }
     for (UnitIndex unit = 0; unit < peers_.size(); ++unit) {
         if (peers_[unit].state == Remote::State::greeting) {
@@ -288,7 +138,7 @@ base::expected<std::vector<UnitIndex>> Libfabric::connect(std::span<const Transp
     return silent;
 }
 
-void Libfabric::owe(UnitIndex unit, bool Remote::*what) {
+void LibfabricTransport::owe(UnitIndex unit, bool Remote::*what) {
     Remote& peer = peers_[unit];
     if (!peer.owes_hello && !peer.owes_answer) {
         greetings_.push_back(unit);
@@ -296,7 +146,7 @@ void Libfabric::owe(UnitIndex unit, bool Remote::*what) {
     peer.*what = true;
 }
 
-void Libfabric::greet(UnitIndex unit) {
+void LibfabricTransport::greet(UnitIndex unit) {
     Remote& peer = peers_[unit];
     if (peer.owes_hello && post_message(unit, Envelope::Kind::hello, {})) {
         peer.owes_hello = false;
@@ -308,7 +158,7 @@ void Libfabric::greet(UnitIndex unit) {
 
 // ---- sending
 
-bool Libfabric::send(UnitIndex to, std::span<const std::byte> bytes) {
+bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (to >= peers_.size() || bytes.size() > most_message) {
         return false;
     }
@@ -325,8 +175,8 @@ bool Libfabric::send(UnitIndex to, std::span<const std::byte> bytes) {
 }
 
 /// False: no room now.
-bool Libfabric::post_message(UnitIndex to, Envelope::Kind kind,
-                             std::span<const std::byte> message) {
+bool LibfabricTransport::post_message(UnitIndex to, Envelope::Kind kind,
+                                      std::span<const std::byte> message) {
     Remote& peer = peers_[to];
     if (free_sends_.empty() || peer.sends >= send_share_) {
         return false;
@@ -353,7 +203,7 @@ bool Libfabric::post_message(UnitIndex to, Envelope::Kind kind,
     return true;
 }
 
-bool Libfabric::write(const Write& write) {
+bool LibfabricTransport::write(const Write& write) {
     if (write.to >= peers_.size()) {
         return false;
     }
@@ -370,7 +220,7 @@ bool Libfabric::write(const Write& write) {
     return true;
 }
 
-bool Libfabric::can_be_written(const Write& write) const {
+bool LibfabricTransport::can_be_written(const Write& write) const {
     if (write.to == config_.self) {
         return to_self_.is_inside(write);
     }
@@ -382,7 +232,7 @@ bool Libfabric::can_be_written(const Write& write) const {
 }
 
 /// False: no room now.
-bool Libfabric::post_write(const Write& write) {
+bool LibfabricTransport::post_write(const Write& write) {
     Remote& peer = peers_[write.to];
     if (free_writes_.empty() || peer.writes >= write_share_) {
         return false;
@@ -409,7 +259,7 @@ bool Libfabric::post_write(const Write& write) {
 
 /// Gives the provider as many parts as it takes now. The last part carries the immediate and is
 /// given when the others are done; its own completion only means that the source is free again.
-void Libfabric::advance(Operation& operation) {
+void LibfabricTransport::advance(Operation& operation) {
     const Write& write = operation.write;
     const Remote& peer = peers_[operation.peer];
     while (operation.waits) {
@@ -453,7 +303,7 @@ void Libfabric::advance(Operation& operation) {
     }
 }
 
-void Libfabric::release(Operation& operation) {
+void LibfabricTransport::release(Operation& operation) {
     Remote& peer = peers_[operation.peer];
     if (operation.kind == Operation::Kind::send) {
         --peer.sends;
@@ -464,7 +314,7 @@ void Libfabric::release(Operation& operation) {
     }
 }
 
-void Libfabric::lose(UnitIndex unit) {
+void LibfabricTransport::lose(UnitIndex unit) {
     if (peers_[unit].state != Remote::State::lost) {
         peers_[unit].state = Remote::State::lost;
         peers_[unit].owes_hello = peers_[unit].owes_answer = false;
@@ -472,7 +322,7 @@ void Libfabric::lose(UnitIndex unit) {
     }
 }
 
-void Libfabric::receive_again(Operation& operation) {
+void LibfabricTransport::receive_again(Operation& operation) {
     const auto code =
         ::fi_recv(endpoint_.get(), operation.room, kMessageRoom,
                   endpoint_.descriptor_of(operation.room), FI_ADDR_UNSPEC, &operation.context);
@@ -481,255 +331,7 @@ void Libfabric::receive_again(Operation& operation) {
     }
 }
 
-// ---- completions
-
-bool Libfabric::poll(TransportEvents& events) {
-    bool happened = earlier_.replay(events);
-    while (!lost_.empty()) {
-        const UnitIndex unit = lost_.back();
-        lost_.pop_back();
-        events.on_unreachable(unit);
-        happened = true;
-    }
-    happened |= to_self_.poll(events, counters_);
-    happened |= work(events);
-    in_vain_ = happened ? 0 : in_vain_;
-    if (happened && config_.waiting == Waiting::adaptive) {
-        busy_at_ = now();
-        if (std::exchange(is_polling_, false)) {
-            polling_.on_found();
-        }
-    }
-    return happened;
-}
-
-bool Libfabric::work(TransportEvents& events) {
-    const bool moved = catch_up();
-    return read_completions(events) || moved;
-}
-
-/// Retries what the provider did not take earlier.
-bool Libfabric::catch_up() {
-    bool moved = false;
-    if (!unposted_receives_.empty()) {
-        Operation& operation = *unposted_receives_.back();
-        unposted_receives_.pop_back();
-        receive_again(operation);
-    }
-    if (!greetings_.empty()) {
-        std::erase_if(greetings_, [this](UnitIndex unit) {
-            greet(unit);
-            return !peers_[unit].owes_hello && !peers_[unit].owes_answer;
-        });
-    }
-    for (std::size_t i = 0; i < waiting_writes_.size();) {
-        Operation& operation = *waiting_writes_[i];
-        const std::size_t given = operation.given;
-        advance(operation);
-        moved |= operation.given != given;
-        if (operation.waits) {
-            ++i;
-            continue;
-        }
-        waiting_writes_[i] = waiting_writes_.back();
-        waiting_writes_.pop_back();
-        if (operation.under_way == 0) {
-            release(operation);
-        }
-    }
-    return moved;
-}
-
-bool Libfabric::read_completions(TransportEvents& events) {
-    std::array<fi_cq_data_entry, kCompletionsPerPoll> done;
-    const auto count = ::fi_cq_read(endpoint_.queue().cq.get(), done.data(), done.size());
-    if (count == -FI_EAVAIL) {
-        return read_error();
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-        const fi_cq_data_entry& entry = done[static_cast<std::size_t>(i)];
-        const bool is_written =
-            (entry.flags & FI_REMOTE_WRITE) ||
-            ((entry.flags & FI_REMOTE_CQ_DATA) && !(entry.flags & (FI_SEND | FI_WRITE | FI_RECV)));
-        if (is_written) {
-            if (entry.flags & FI_REMOTE_CQ_DATA) {
-                ++counters_.writes_received;
-                events.on_written(unknown_unit, static_cast<std::uint32_t>(entry.data));
-            }
-            if (endpoint_.info().mode & FI_RX_CQ_DATA) {  // it has used one of our receives
-                if (Operation* operation = ours(entry.op_context)) {
-                    receive_again(*operation);
-                }
-            }
-            continue;
-        }
-        Operation& operation = *reinterpret_cast<Operation*>(entry.op_context);
-        switch (operation.kind) {
-            case Operation::Kind::receive:
-                on_received(operation, entry.len, events);
-                break;
-            case Operation::Kind::send:
-                on_sent(operation);
-                break;
-            case Operation::Kind::write:
-                if (end_part(operation)) {
-                    events.on_write_done(operation.write.context);
-                }
-                break;
-        }
-    }
-    return count > 0;
-}
-
-void Libfabric::on_received(Operation& operation, std::size_t length, TransportEvents& events) {
-    const auto opened = sealer_.open({operation.room, std::min(length, kMessageRoom)});
-    switch (opened.verdict) {
-        case Sealer::Verdict::stranger:
-            ++counters_.refused_strangers;
-            break;
-        case Sealer::Verdict::other_epoch:
-            ++counters_.refused_epoch;
-            break;
-        case Sealer::Verdict::malformed:
-            ++counters_.refused_malformed;
-            break;
-        case Sealer::Verdict::ours:
-            Remote& peer = peers_[opened.from];
-            if (peer.state == Remote::State::lost) {
-                break;
-            }
-            // It has a member's number, and another address than we were given.
-            if (peer.state == Remote::State::absent ||
-                opened.incarnation != peer.where.incarnation) {
-                ++counters_.refused_strangers;
-                break;
-            }
-            switch (opened.kind) {
-                case Envelope::Kind::hello:
-                    owe(opened.from, &Remote::owes_answer);
-                    break;
-                case Envelope::Kind::answer:
-                    peer.has_answered = true;
-                    settle(peer);
-                    break;
-                case Envelope::Kind::message:
-                    ++counters_.messages_received;
-                    events.on_message(opened.from, opened.message);
-                    break;
-                default:
-                    ++counters_.refused_malformed;
-            }
-    }
-    receive_again(operation);
-}
-
-void Libfabric::on_sent(Operation& operation) {
-    Remote& peer = peers_[operation.peer];
-    if (peer.state == Remote::State::greeting && kind_of(operation) == Envelope::Kind::answer) {
-        peer.has_our_answer = true;
-        settle(peer);
-    }
-    release(operation);
-}
-
-/// Both directions have been used: a unit that leaves `connect` owes no answer to those still in
-/// it.
-void Libfabric::settle(Remote& peer) {
-    if (peer.state == Remote::State::greeting && peer.has_answered && peer.has_our_answer) {
-        peer.state = Remote::State::connected;
-    }
-}
-
-/// One of a write's parts is not under way any more; true: the write is done.
-bool Libfabric::end_part(Operation& operation) {
-    --operation.under_way;
-    if (operation.waits || operation.under_way > 0) {
-        return false;
-    }
-    release(operation);
-    return peers_[operation.peer].state != Remote::State::lost;
-}
-
-/// If the provider tells whose operation failed, that unit is lost.
-bool Libfabric::read_error() {
-    fi_cq_err_entry error{};
-    if (::fi_cq_readerr(endpoint_.queue().cq.get(), &error, 0) != 1) {
-        return false;
-    }
-    Operation* operation = ours(error.op_context);
-    if (operation == nullptr) {
-        ++counters_.refused_malformed;
-        return true;
-    }
-    switch (operation->kind) {
-        case Operation::Kind::receive:
-            if (error.err == FI_ETRUNC) {
-                ++counters_.refused_malformed;
-            }
-            receive_again(*operation);
-            break;
-        case Operation::Kind::send: {
-            Remote& peer = peers_[operation->peer];
-            release(*operation);
-            if (peer.state != Remote::State::greeting) {
-                lose(operation->peer);
-                break;
-            }
-            // It may not listen yet.
-            owe(operation->peer, kind_of(*operation) == Envelope::Kind::hello
-                                     ? &Remote::owes_hello
-                                     : &Remote::owes_answer);
-            return false;
-        }
-        case Operation::Kind::write:
-            lose(operation->peer);
-            end_part(*operation);
-            break;
-    }
-    return true;
-}
-
-Operation* Libfabric::ours(void* context) {
-    const auto at = reinterpret_cast<std::uintptr_t>(context);
-    const auto first = reinterpret_cast<std::uintptr_t>(operations_.data());
-    if (at < first || at >= first + operations_.size() * sizeof(Operation) ||
-        (at - first) % sizeof(Operation) != 0) {
-        return nullptr;
-    }
-    return reinterpret_cast<Operation*>(context);
-}
-
-// ---- waiting
-
-void Libfabric::wait(base::Time until) {
-    if (config_.waiting == Waiting::spinning || !earlier_.empty() || !lost_.empty() ||
-        !to_self_.empty()) {
-        return;
-    }
-    if (config_.waiting == Waiting::adaptive && now() - busy_at_ < polling_.length()) {
-        is_polling_ = true;
-        return;  // the caller polls for a while, and has other inputs to look at
-    }
-    is_polling_ = false;
-    polling_.on_slept();
-    ++counters_.sleeps;
-    sleep(until);
-}
-
-void Libfabric::sleep(base::Time until) {
-    const ofi::Queue& queue = endpoint_.queue();
-    if (queue.fd < 0 || in_vain_ >= kMostInVain) {
-        config_.doorbell->sleep(std::min(until, now() + kLook), [] { return true; });
-        return;
-    }
-    const bool is_woken = config_.doorbell->sleep_with(queue.fd, until, [&queue] {
-        fid* watched = &queue.cq->fid;
-        return ::fi_trywait(queue.fabric.get(), &watched, 1) == FI_SUCCESS;
-    });
-    in_vain_ = is_woken ? in_vain_ + 1 : 0;  // not by the clock: it may have waited for a processor
-}
-
-}  // namespace
+}  // namespace ofi
 
 base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
                                                           const LibfabricConfig& libfabric) {
@@ -751,7 +353,8 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
     if (!endpoint) {
         return tl::unexpected(endpoint.error());
     }
-    auto made = std::make_unique<Libfabric>(transport, libfabric, std::move(*endpoint));
+    auto made =
+        std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(*endpoint));
     if (auto ready = made->prepare(); !ready) {
         return tl::unexpected(ready.error());
     }
