@@ -15,11 +15,11 @@ from daqloom.measure import MeasureError
 from daqloom.measure.run_folder import LIVE, remove_abandoned, run_folder
 
 HOLDS_ONE = (
-    "import time; from daqloom.measure.run_folder import run_folder\n"
+    "import signal; from daqloom.measure.run_folder import run_folder\n"
     "with run_folder(None) as folder:\n"
     "    (folder / 'unit-0.log').write_text('hello')\n"
     "    print(folder, flush=True)\n"
-    "    time.sleep(1e6)\n"
+    "    signal.pause()\n"
 )
 
 

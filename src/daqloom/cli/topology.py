@@ -42,9 +42,9 @@ def list_(json: JsonList = False) -> None:
     with plain_failures():
         from daqloom.cli.fabric_console import counts, headline
         from daqloom.scenario.dumps import shipped_fabrics
-        from daqloom.topology.load import load_fabric
+        from daqloom.topology.load import load_cabling
 
-        fabrics = {name: load_fabric(path)[0] for name, path in shipped_fabrics().items()}
+        fabrics = {name: load_cabling(path)[0] for name, path in shipped_fabrics().items()}
         if json:
             present_list("fabrics", {n: counts(each) for n, each in fabrics.items()}, json=True)
         else:

@@ -7,13 +7,16 @@ import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.network import Network
 from daqloom.study.changes import number, value
+
+if TYPE_CHECKING:
+    from daqloom.topology.fabric import Fabric
 
 HOPS_PER_S = 2.5e6
 """Packet hops of event building that one core simulates per second, see
@@ -94,7 +97,7 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     if value(base, changes, "network.shape") == "imported":
         hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
     if value(base, changes, "network.shape") == "cables":
-        hosts = _hosts_of_cables(base.network)
+        hosts, rate_bps = _listed(base.network)
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 
 
@@ -111,11 +114,15 @@ def _units(base: Scenario, changes: Mapping[str, Any]) -> float:
     return readouts + (of("builders.units") or readouts)
 
 
-def _hosts_of_cables(network: Network) -> float:
-    """Ends of cables at hosts."""
-    switches = network.switches
-    ends = [end for cable in network.cables for end in cable.ends]
-    return sum(end not in switches and end.rpartition(" port ")[0] not in switches for end in ends)
+def _listed(network: Network) -> tuple[float, float]:
+    """Hosts and mean rate of a list of cables, as `_imported`."""
+    from daqloom.topology.cabled import cables
+    from daqloom.topology.errors import TopologyError
+
+    try:
+        return _counted(cables(network)[0])
+    except TopologyError:
+        return 0, 0.0
 
 
 @functools.lru_cache(maxsize=1000)
@@ -129,5 +136,9 @@ def _imported(dumps: str) -> tuple[float, float]:
         fabric, _ = load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
     except TopologyError:
         return 0, 0.0
+    return _counted(fabric)
+
+
+def _counted(fabric: Fabric) -> tuple[float, float]:
     rates = [cable.rate_bps for cable in fabric.cables]
     return len(fabric.hosts), statistics.fmean(rates or [0.0])
