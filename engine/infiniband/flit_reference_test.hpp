@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "infiniband/fabric_config.hpp"
+#include "infiniband/flit_state_test.hpp"
 
 namespace daqloom::infiniband::reference {
 
@@ -35,17 +34,6 @@ struct Delivery {
     base::Time at;  ///< when its last flit arrived at the destination
 };
 
-/// What went out at one end of a cable, and how long it stood idle with packets waiting for it.
-struct OutputCounters {
-    std::uint64_t packets = 0;
-    std::int64_t bytes = 0;  ///< of packets; credit updates do not count
-    base::Time wait_credits;
-    base::Time wait_crossbar;
-    std::uint64_t discards = 0;  ///< packets that were first of their queue for too long
-    std::map<VirtualLane, std::int64_t> lane_bytes;
-    std::map<VirtualLane, base::Time> lane_wait;  ///< while the end stands idle
-};
-
 struct Outcome {
     std::vector<Delivery> packets;  ///< in the order of the injections
     std::map<std::pair<NodeIndex, PortIndex>, OutputCounters> outputs;  ///< of all cabled ports
@@ -55,140 +43,6 @@ struct Outcome {
 };
 
 namespace detail {
-
-inline void require(bool holds, const char* what) {
-    if (!holds) {
-        std::fprintf(stderr, "flit reference: %s\n", what);
-        std::abort();
-    }
-}
-
-using Lanes = std::set<VirtualLane>;
-
-/// One table of lane arbitration: the entry whose turn it is and the blocks it may still send.
-struct LaneTable {
-    explicit LaneTable(const std::vector<LaneWeight>& table)
-        : entries(table), current(table.empty() ? 0 : table.size() - 1) {}
-
-    [[nodiscard]] bool open(const Lanes& candidates) const {
-        return std::any_of(entries.begin(), entries.end(), [&](const LaneWeight& entry) {
-            return entry.weight > 0 && candidates.contains(entry.lane);
-        });
-    }
-
-    /// Gives the turn to one of the candidates; the table is open for them.
-    VirtualLane choose(const Lanes& candidates) {
-        if (rest > 0 && candidates.contains(entries[current].lane)) {
-            return entries[current].lane;
-        }
-        do {
-            current = (current + 1) % entries.size();
-        } while (entries[current].weight == 0 || !candidates.contains(entries[current].lane));
-        rest = entries[current].weight;
-        return entries[current].lane;
-    }
-
-    std::vector<LaneWeight> entries;
-    std::size_t current;
-    std::int64_t rest = 0;
-};
-
-struct LaneArbiter {
-    explicit LaneArbiter(const LaneArbitration& tables)
-        : high(tables.high), low(tables.low), limit(tables.high_limit) {}
-
-    [[nodiscard]] bool open(const Lanes& candidates) const {
-        return high.open(candidates) || low.open(candidates);
-    }
-
-    /// Is open for the candidates.
-    VirtualLane choose(const Lanes& candidates) {
-        const bool within_limit =
-            limit == 255 || sent_high < std::max<base::Bytes>(1, limit * base::Bytes{4096});
-        turn = high.open(candidates) && (!low.open(candidates) || within_limit) ? &high : &low;
-        return turn->choose(candidates);
-    }
-
-    /// The chosen lane has sent a packet.
-    void sent(std::int64_t blocks, base::Bytes bytes) {
-        turn->rest -= blocks;
-        sent_high = turn == &high ? sent_high + bytes : 0;
-    }
-
-    LaneTable high;
-    LaneTable low;
-    std::int64_t limit;
-    base::Bytes sent_high = 0;
-    LaneTable* turn = nullptr;
-};
-
-/// One packet: its way over one cable and through the node at the end of it.
-struct Passage {
-    std::size_t packet = 0;
-    PortIndex output = 0;
-    base::Time ready;
-    std::vector<base::Time> arrival;  ///< of each flit; empty at the source
-    std::int64_t arrived = 0;         ///< flits so far
-};
-using PassagePointer = std::shared_ptr<Passage>;
-
-/// Where the blocks of one input buffer and virtual lane are; they never get lost.
-struct Blocks {
-    std::int64_t credits = 0;                     ///< the sender may use them
-    std::int64_t on_wire = 0;                     ///< taken for flits that have not arrived
-    std::int64_t held = 0;                        ///< occupied by flits
-    std::int64_t unannounced = 0;                 ///< free, the sender does not know
-    std::int64_t announced = 0;                   ///< in updates on the way to the sender
-    base::Time next_update = base::Time::zero();  ///< may not start earlier
-};
-
-enum class Wait { nothing, credits, crossbar };
-
-/// One direction of a cable: the output at its beginning, the input buffers at its end.
-struct Link {
-    Link(End begin, End end, const Cable& cable, const FabricConfig& config)
-        : from(begin),
-          to(end),
-          clock(cable.rate),
-          delay(cable.delay),
-          blocks(config.lanes, Blocks{.credits = config.buffer_blocks}),
-          arbiter(config.arbitration),
-          last_input(config.lanes, 0) {}
-
-    End from;
-    End to;
-    base::WireClock clock;
-    base::Time delay;
-    Link* reverse = nullptr;
-    std::vector<Blocks> blocks;  ///< by lane
-
-    base::Time busy_until;
-    LaneArbiter arbiter;
-    std::vector<PortIndex> last_input;  ///< served, by lane
-    Wait wait = Wait::nothing;
-    OutputCounters counters;
-};
-
-/// What waits at a port of a switch; at a host's port, what it has to send.
-struct Input {
-    std::uint32_t sending = 0;  ///< packets at the moment
-    /// By lane, then by output port (virtual_output) or at 0 (fifo).
-    std::vector<std::vector<std::deque<PassagePointer>>> queues;
-};
-
-struct Node {
-    explicit Node(std::size_t ports, std::uint32_t lanes) : outputs(ports + 1), inputs(ports + 1) {
-        for (Input& input : inputs) {
-            input.queues.assign(lanes, std::vector<std::deque<PassagePointer>>(ports + 1));
-        }
-    }
-
-    [[nodiscard]] PortIndex ports() const { return static_cast<PortIndex>(outputs.size() - 1); }
-
-    std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
-    std::vector<Input> inputs;   ///< by port, from 1
-    std::uint64_t sent = 0;      ///< packets
-};
 
 class Simulation {
   public:
