@@ -241,7 +241,7 @@ def test_check_names_what_is_wrong_with_an_mfp():
     packet[-1 - 50] ^= 1
     wrong = _engine.check_mfp(source, 100, packet)
     assert wrong.offset == len(packet) - 51
-    assert wrong.source == 0
+    assert wrong.source_id == 0
     assert _engine.check_mfp(source, 150, source.generate(100)).fault == "event number"
 
 
@@ -254,7 +254,7 @@ def test_a_mep_of_generated_mfps_is_checked():
     check = _engine.check_mep(sources, Mep(2, 100, 50, built).encode())
     assert (check.fault, check.mfps, check.absent) == (None, 7, 1)
     built[3] = (3, MepState.COMPLETE, sources[4].generate(100))
-    assert _engine.check_mep(sources, Mep(2, 100, 50, built).encode()).fault == "source"
+    assert _engine.check_mep(sources, Mep(2, 100, 50, built).encode()).fault == "source id"
 
 
 def test_a_file_gives_back_its_packets(tmp_path):

@@ -20,7 +20,7 @@ void bind_constants(nanobind::module_& module) {
     module.attr("MFP_HEADER_BYTES") = protocol::mfp_header_bytes;
     module.attr("MOST_MFP_FRAGMENTS") = protocol::most_mfp_fragments;
     module.attr("LARGEST_MEAN_FRAGMENT_BYTES") = protocol::PatternSizes::largest_mean;
-    module.attr("MOST_MEP_SOURCES") = protocol::largest_mep_sources;
+    module.attr("MOST_MEP_STREAMS") = protocol::largest_mep_streams;
     module.attr("MOST_SIMULATED_STREAMS") = infiniband::ShiftSystem::kMostStreams;
     module.attr("MOST_LIVE_STREAMS") = live::most_streams;
     module.attr("TOKEN_BYTES") = live::Token{}.size();

@@ -128,9 +128,9 @@ MepFront decode_mep_of(const Buffer& data) {
     const BytesOf bytes(data);
     const MepView view = value_of(MepView::decode(bytes()));
     MepFront front{.header = view.header(), .entries = {}};
-    front.entries.reserve(view.sources());
-    for (std::uint32_t source = 0; source < view.sources(); ++source) {
-        front.entries.push_back(view.entry(source));
+    front.entries.reserve(view.streams());
+    for (std::uint32_t stream = 0; stream < view.streams(); ++stream) {
+        front.entries.push_back(view.entry(stream));
     }
     return front;
 }
@@ -172,7 +172,7 @@ void bind_mfp(nb::module_& module) {
             "Number of the event of the first fragment.")
         .def_prop_ro(
             "source_id", [](const MfpFront& self) { return self.header.source_id; },
-            "Number of the source of all fragments.")
+            "Source id: number of the stream of all fragments.")
         .def_prop_ro(
             "align", [](const MfpFront& self) { return self.header.align; },
             "Base-2 logarithm of what each fragment is padded to.")
@@ -189,15 +189,15 @@ void bind_mfp(nb::module_& module) {
 }
 
 void bind_mep(nb::module_& module) {
-    nb::enum_<MepState>(module, "MepState", nb::is_arithmetic(), "What a MEP has of a source.")
+    nb::enum_<MepState>(module, "MepState", nb::is_arithmetic(), "What a MEP has of a stream.")
         .value("COMPLETE", MepState::complete, "The MFP.")
         .value("MISSING", MepState::missing,
                "Nothing: its readout unit was lost before it had written the MFP.")
-        .value("EMPTY", MepState::empty, "Nothing: the source had no MFP for these events.");
-    nb::class_<MepEntry>(module, "MepEntry", "A source's line in the table of a MEP.")
+        .value("EMPTY", MepState::empty, "Nothing: the stream had no MFP for these events.");
+    nb::class_<MepEntry>(module, "MepEntry", "A stream's line in the table of a MEP.")
         .def_ro("offset", &MepEntry::offset, "Of the MFP, from the MEP's first byte (B).")
         .def_ro("nbytes", &MepEntry::bytes, "Size of the MFP (B).")
-        .def_ro("source_id", &MepEntry::source_id, "Number of the source.")
+        .def_ro("source_id", &MepEntry::source_id, "Source id: number of the stream.")
         .def_ro("state", &MepEntry::state, "Whether the MFP is there.");
     nb::class_<MepFront>(module, "MepHeader", "What the front of a MEP says.")
         .def_prop_ro(
@@ -210,7 +210,7 @@ void bind_mep(nb::module_& module) {
         .def_prop_ro(
             "events", [](const MepFront& self) { return self.header.events; },
             "How many events it has.")
-        .def_ro("entries", &MepFront::entries, "Its table: a line for each source.");
+        .def_ro("entries", &MepFront::entries, "Its table: a line for each stream.");
     module.def("decode_mep", &decode_mep_of, nb::arg("data"),
                "Header and table of the MEP that `data` is. Raises ValueError unless every MFP "
                "lies within it, apart from the others.");
@@ -280,7 +280,7 @@ void bind_check(nb::module_& module) {
         .def_prop_ro(
             "fault", [](const DataCheck& self) { return in_words(self.fault); },
             "The first fault, in words; what follows was not looked at.")
-        .def_ro("source", &DataCheck::source, "Number of the source with the fault.")
+        .def_ro("source_id", &DataCheck::source_id, "Number of the stream with the fault.")
         .def_ro("event", &DataCheck::event,
                 "Number of the event with the fault, or of the first event of its MFP.")
         .def_ro("offset", &DataCheck::offset,
@@ -293,16 +293,16 @@ void bind_check(nb::module_& module) {
                 "Bytes of these, without headers and padding.");
     module.def(
         "check_mfp",
-        [](const MfpGenerator& source, std::uint64_t event, const Buffer& data) {
-            return check_mfp(source, event, BytesOf(data)());
+        [](const MfpGenerator& stream, std::uint64_t event, const Buffer& data) {
+            return check_mfp(stream, event, BytesOf(data)());
         },
-        nb::arg("source"), nb::arg("event"), nb::arg("data"));
+        nb::arg("stream"), nb::arg("event"), nb::arg("data"));
     module.def(
         "check_mep",
-        [](const std::vector<MfpGenerator>& sources, const Buffer& data) {
-            return check_mep(sources, BytesOf(data)());
+        [](const std::vector<MfpGenerator>& streams, const Buffer& data) {
+            return check_mep(streams, BytesOf(data)());
         },
-        nb::arg("sources"), nb::arg("data"));
+        nb::arg("streams"), nb::arg("data"));
     nb::class_<PatternScan>(module, "PatternScan",
                             "What there is of generated data in an MFP of unknown origin.")
         .def_prop_ro(

@@ -175,7 +175,7 @@ void bind_rack_config(nb::module_& module) {
     bind_tcp(module);
     auto rack = nb::class_<RackConfig>(module, "RackConfig");
     rack.def(nb::init<>())
-        .def_rw("sources", &RackConfig::sources)
+        .def_rw("readouts", &RackConfig::readouts)
         .def_rw("builders", &RackConfig::builders)
         .def_rw("arrivals", &RackConfig::arrivals)
         .def_rw("event_size", &RackConfig::event_size)
@@ -186,7 +186,7 @@ void bind_rack_config(nb::module_& module) {
         .def_rw("request_bytes", &RackConfig::request_size)
         .def_rw("response", &RackConfig::response)
         .def_rw("processing", &RackConfig::processing)
-        .def_rw("source_link", &RackConfig::source_link)
+        .def_rw("readout_link", &RackConfig::readout_link)
         .def_rw("uplink", &RackConfig::uplink)
         .def_rw("uplinks", &RackConfig::uplinks)
         .def_rw("access_link", &RackConfig::access_link)
@@ -198,7 +198,7 @@ void bind_rack_config(nb::module_& module) {
         .def_rw("occupancy_bins", &RackConfig::occupancy_bins);
     seconds(rack, "duration_s", &RackConfig::duration);
     seconds(rack, "warmup_s", &RackConfig::warmup);
-    seconds(rack, "source_cost_per_message_s", &RackConfig::source_cost_per_message);
+    seconds(rack, "readout_cost_per_message_s", &RackConfig::readout_cost_per_message);
     seconds(rack, "builder_cost_per_message_s", &RackConfig::builder_cost_per_message);
 }
 

@@ -10,7 +10,7 @@ using base::Bytes;
 using base::Time;
 using protocol::BuilderIndex;
 using protocol::EventId;
-using protocol::SourceIndex;
+using protocol::ReadoutIndex;
 
 namespace {
 
@@ -31,7 +31,7 @@ TcpSenderCounters difference(const TcpSenderCounters& now, const TcpSenderCounte
 TcpConfig with_handshake(const RackConfig& config) {
     TcpConfig tcp = config.tcp;
     if (tcp.handshake_rtt == Time::zero()) {
-        for (const LinkConfig* link : {&config.source_link, &config.uplink, &config.access_link}) {
+        for (const LinkConfig* link : {&config.readout_link, &config.uplink, &config.access_link}) {
             const Time frame = base::WireClock(link->rate)(kMinimumFrame + kWireOverhead);
             tcp.handshake_rtt += (link->delay + frame) * 2;
         }
@@ -44,16 +44,16 @@ TcpConfig with_handshake(const RackConfig& config) {
 /// What the state machines of protocol/ ask for.
 struct Rack::ProtocolSink {
     Rack& rack;
-    std::uint32_t unit;  // builder or source that asks
+    std::uint32_t unit;  // builder or readout unit that asks
 
     void assign(EventId event, BuilderIndex builder) const {
         rack.begin(number_of(event), builder);
     }
-    void request(EventId event, SourceIndex source) const {
-        rack.submit(rack.builder_host(unit), Work::send_request, rack.endpoint(unit, source),
+    void request(EventId event, ReadoutIndex readout) const {
+        rack.submit(rack.builder_host(unit), Work::send_request, rack.endpoint(unit, readout),
                     number_of(event), rack.config_.request_size);
         const EndpointIndex soon =
-            rack.endpoint(unit, std::min(source + 4, rack.config_.sources - 1));
+            rack.endpoint(unit, std::min(readout + 4, rack.config_.readouts - 1));
         rack.hosts_.prefetch(soon);      // the next to write
         rack.hosts_.prefetch(soon + 1);  // and its peer, whose inbox learns of the message
     }
@@ -63,7 +63,7 @@ struct Rack::ProtocolSink {
         rack.schedule(delay, kResponse, {number_of(event), bytes, builder, unit});
     }
     void send_fragment(EventId event, BuilderIndex builder, Bytes bytes) const {
-        rack.submit(rack.source_host(unit), Work::send_fragment, rack.endpoint(builder, unit) + 1,
+        rack.submit(rack.readout_host(unit), Work::send_fragment, rack.endpoint(builder, unit) + 1,
                     number_of(event), bytes);
     }
 };
@@ -99,7 +99,7 @@ base::expected<std::unique_ptr<Rack>> Rack::make(const RackConfig& config) {
     std::vector<protocol::PullBuilder> builders;
     for (std::uint32_t i = 0; i < config.builders; ++i) {
         auto builder = protocol::PullBuilder::make(
-            {config.sources, config.outstanding_fragments, config.concurrent_events});
+            {config.readouts, config.outstanding_fragments, config.concurrent_events});
         if (!builder) {
             return tl::unexpected(builder.error());
         }
@@ -119,11 +119,12 @@ Rack::Rack(const RackConfig& config, protocol::Arrivals arrivals, protocol::Even
       manager_(std::move(manager)),
       builders_(std::move(builders)),
       processing_random_(config.seed, "processing"),
-      shares_(config.sources, config.share) {
-    for (std::uint32_t source = 0; source < config_.sources; ++source) {
+      shares_(config.readouts, config.share) {
+    for (std::uint32_t readout = 0; readout < config_.readouts; ++readout) {
         readouts_.emplace_back(
-            config_.response, base::RandomStream(config_.seed, fmt::format("response.{}", source)));
-        processors_.push_back({config_.source_cost_per_message, Time::zero(), {}});
+            config_.response,
+            base::RandomStream(config_.seed, fmt::format("response.{}", readout)));
+        processors_.push_back({config_.readout_cost_per_message, Time::zero(), {}});
     }
     for (std::uint32_t builder = 0; builder < config_.builders; ++builder) {
         processors_.push_back({config_.builder_cost_per_message, Time::zero(), {}});
@@ -140,22 +141,22 @@ void Rack::wire() {
     network_.add_switch(config_.tor, tor_ports(config_));
     constexpr std::uint16_t host = Wiring::kHost;
 
-    for (std::uint32_t s = 0; s < config_.sources; ++s) {
-        const auto port = narrow(s);
-        network_.add_link(config_.source_link, {host, 0, kCore, port},
-                          fmt::format("source.{}.up", s));
-        const LinkIndex down = network_.add_link(config_.source_link, {kCore, port, host, 0},
-                                                 fmt::format("source.{}.down", s));
-        network_.route(kCore, narrow(source_host(s)), down);
+    for (std::uint32_t r = 0; r < config_.readouts; ++r) {
+        const auto port = narrow(r);
+        network_.add_link(config_.readout_link, {host, 0, kCore, port},
+                          fmt::format("source.{}.up", r));
+        const LinkIndex down = network_.add_link(config_.readout_link, {kCore, port, host, 0},
+                                                 fmt::format("source.{}.down", r));
+        network_.route(kCore, narrow(readout_host(r)), down);
     }
     // Each direction of the uplinks lies together, so that a route is a run of links.
     for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
-        network_.add_link(config_.uplink, {kCore, narrow(config_.sources + i), kTor, narrow(i)},
+        network_.add_link(config_.uplink, {kCore, narrow(config_.readouts + i), kTor, narrow(i)},
                           fmt::format("uplink.{}.down", i));
     }
-    const LinkIndex uplink_up = 2 * config_.sources + config_.uplinks;
+    const LinkIndex uplink_up = 2 * config_.readouts + config_.uplinks;
     for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
-        network_.add_link(config_.uplink, {kTor, narrow(i), kCore, narrow(config_.sources + i)},
+        network_.add_link(config_.uplink, {kTor, narrow(i), kCore, narrow(config_.readouts + i)},
                           fmt::format("uplink.{}.up", i));
     }
     LinkConfig access_up = config_.access_link;
@@ -172,13 +173,13 @@ void Rack::wire() {
                                  base::RandomStream(config_.seed, fmt::format("loss.{}", b)));
         }
     }
-    for (std::uint32_t s = 0; s < config_.sources; ++s) {
-        network_.route(kTor, narrow(source_host(s)), uplink_up, config_.uplinks);
+    for (std::uint32_t r = 0; r < config_.readouts; ++r) {
+        network_.route(kTor, narrow(readout_host(r)), uplink_up, config_.uplinks);
     }
     for (std::uint32_t b = 0; b < config_.builders; ++b) {
-        for (std::uint32_t s = 0; s < config_.sources; ++s) {
-            hosts_.connect(narrow(builder_host(b)), access_down(b) + 1, narrow(source_host(s)),
-                           source_up(s));
+        for (std::uint32_t r = 0; r < config_.readouts; ++r) {
+            hosts_.connect(narrow(builder_host(b)), access_down(b) + 1, narrow(readout_host(r)),
+                           readout_up(r));
         }
     }
 }
@@ -264,32 +265,32 @@ void Rack::begin(std::uint64_t event, std::uint32_t builder) {
 }
 
 void Rack::on_message(EndpointIndex at, const Message& message, Time /*now*/) {
-    const bool at_source = (at & 1) != 0;
+    const bool at_readout = (at & 1) != 0;
     const std::uint32_t connection = at / 2;
-    const std::uint32_t host = at_source ? source_host(connection % config_.sources)
-                                         : builder_host(connection / config_.sources);
-    submit(host, at_source ? Work::take_request : Work::take_fragment, at, message.label,
+    const std::uint32_t host = at_readout ? readout_host(connection % config_.readouts)
+                                          : builder_host(connection / config_.readouts);
+    submit(host, at_readout ? Work::take_request : Work::take_fragment, at, message.label,
            message.bytes);
 }
 
 void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes bytes) {
     const std::uint32_t connection = endpoint / 2;
-    const std::uint32_t builder = connection / config_.sources;
-    const std::uint32_t source = connection % config_.sources;
+    const std::uint32_t builder = connection / config_.readouts;
+    const std::uint32_t readout = connection % config_.readouts;
     switch (work) {
         case Work::send_request:
         case Work::send_fragment:
             hosts_.write(endpoint, event, bytes, now_);
             return;
         case Work::take_request: {
-            ProtocolSink sink{*this, source};
-            readouts_[source].on_request(id_of(event), builder,
-                                         shares_.fragment(record(event).size, source), sink);
+            ProtocolSink sink{*this, readout};
+            readouts_[readout].on_request(id_of(event), builder,
+                                          shares_.fragment(record(event).size, readout), sink);
             return;
         }
         case Work::take_fragment: {
             ProtocolSink sink{*this, builder};
-            builders_[builder].on_fragment(id_of(event), source, bytes, sink);
+            builders_[builder].on_fragment(id_of(event), readout, bytes, sink);
             return;
         }
     }
@@ -297,9 +298,9 @@ void Rack::perform(Work work, EndpointIndex endpoint, std::uint64_t event, Bytes
 
 void Rack::on_response(std::uint32_t slot) {
     const Pending pending = take_pending(slot);
-    ProtocolSink sink{*this, pending.source};
-    readouts_[pending.source].on_response_due(id_of(pending.event), pending.builder, pending.bytes,
-                                              sink);
+    ProtocolSink sink{*this, pending.readout};
+    readouts_[pending.readout].on_response_due(id_of(pending.event), pending.builder, pending.bytes,
+                                               sink);
 }
 
 /// All fragments are there: the event is built, its processing begins.

@@ -127,15 +127,15 @@ class Rack {
     static constexpr std::uint16_t kCore = 0;
     static constexpr std::uint16_t kTor = 1;
 
-    [[nodiscard]] LinkIndex source_up(std::uint32_t source) const { return 2 * source; }
-    [[nodiscard]] LinkIndex uplink_down(std::uint32_t i) const { return 2 * config_.sources + i; }
+    [[nodiscard]] LinkIndex readout_up(std::uint32_t readout) const { return 2 * readout; }
+    [[nodiscard]] LinkIndex uplink_down(std::uint32_t i) const { return 2 * config_.readouts + i; }
     [[nodiscard]] LinkIndex access_down(std::uint32_t builder) const {
-        return 2 * (config_.sources + config_.uplinks + builder);
+        return 2 * (config_.readouts + config_.uplinks + builder);
     }
 
-    /// Endpoint of `builder` on its connection to `source`; that of the source is one more.
-    [[nodiscard]] EndpointIndex endpoint(std::uint32_t builder, std::uint32_t source) const {
-        return 2 * (builder * config_.sources + source);
+    /// Endpoint of `builder` on its connection to `readout`; that of the readout unit is one more.
+    [[nodiscard]] EndpointIndex endpoint(std::uint32_t builder, std::uint32_t readout) const {
+        return 2 * (builder * config_.readouts + readout);
     }
 
     /// A message is complete at an endpoint (TcpHosts calls it).
@@ -167,7 +167,7 @@ class Rack {
         std::uint64_t event;
         base::Bytes bytes;
         std::uint32_t builder;
-        std::uint32_t source;
+        std::uint32_t readout;
     };
 
     /// Work in front of a host's processor; done in order, one message at a time.
@@ -211,9 +211,9 @@ class Rack {
     EventRecord& record(std::uint64_t event) {
         return records_[static_cast<std::uint32_t>(event - first_record_)];
     }
-    [[nodiscard]] std::uint32_t source_host(std::uint32_t source) const { return source; }
+    [[nodiscard]] std::uint32_t readout_host(std::uint32_t readout) const { return readout; }
     [[nodiscard]] std::uint32_t builder_host(std::uint32_t builder) const {
-        return config_.sources + builder;
+        return config_.readouts + builder;
     }
 
     RackConfig config_;

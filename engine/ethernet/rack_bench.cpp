@@ -14,14 +14,14 @@ namespace daqloom::ethernet {
 namespace {
 
 /// 32 builders, 5 MB events at 12 kHz: 60 % of what 25 Gb/s each can carry.
-RackConfig atlas(std::uint32_t sources, base::Bytes mss) {
+RackConfig atlas(std::uint32_t readouts, base::Bytes mss) {
     RackConfig config;
-    config.sources = sources;
+    config.readouts = readouts;
     config.builders = 32;
     config.arrivals.rate_hz = 12e3;
     config.event_size.mean = 5'000'000;
     const base::Time delay = base::microseconds(1);
-    config.source_link = {base::gigabits_per_second(100), delay, {}};
+    config.readout_link = {base::gigabits_per_second(100), delay, {}};
     config.uplink = {base::gigabits_per_second(800), delay, {}};
     config.access_link = {base::gigabits_per_second(25), delay, {}};
     config.tcp.mss = mss;
@@ -42,7 +42,7 @@ struct Hops {
     }
 };
 
-/// Arguments: sources and MTU.
+/// Arguments: readout units and MTU.
 void BM_Rack(benchmark::State& state) {
     const RackConfig config =
         atlas(static_cast<std::uint32_t>(state.range(0)), state.range(1) - 52);
@@ -70,10 +70,10 @@ void BM_Rack(benchmark::State& state) {
     state.counters["packet_hops"] = rate(hops);
     state.counters["ack_hops"] = rate(ack_hops);
     state.counters["pending_peak"] = static_cast<double>(pending_peak);
-    state.counters["connections"] = config.sources * config.builders;
+    state.counters["connections"] = config.readouts * config.builders;
 }
 BENCHMARK(BM_Rack)
-    ->ArgNames({"sources", "mtu"})
+    ->ArgNames({"readouts", "mtu"})
     ->Args({48, 1500})
     ->Args({48, 9000})
     ->Args({600, 1500})

@@ -73,7 +73,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
                      base::microseconds(from.number(0, 50))};
     };
     RackConfig config;
-    config.sources = static_cast<std::uint32_t>(from.number(1, 6));
+    config.readouts = static_cast<std::uint32_t>(from.number(1, 6));
     config.builders = static_cast<std::uint32_t>(from.number(1, 4));
     config.duration = base::milliseconds(from.one_of({5, 20, 60}));
     config.warmup = from.coin() ? config.duration / 4 : base::Time::zero();
@@ -88,7 +88,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     config.event_size.spread_bytes = 0.25 * static_cast<double>(config.event_size.mean);
     config.event_size.quantum = 1 + config.event_size.mean / 20;
     if (from.coin()) {
-        for (std::uint32_t source = 0; source < config.sources; ++source) {
+        for (std::uint32_t readout = 0; readout < config.readouts; ++readout) {
             config.share.push_back(1 + from.byte() % 5);
         }
     }
@@ -101,7 +101,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     for (int stage = from.byte() % 3; stage > 0; --stage) {
         config.processing.push_back(any_delay());
     }
-    config.source_cost_per_message = base::microseconds(from.one_of({0, 0, 1, 30}));
+    config.readout_cost_per_message = base::microseconds(from.one_of({0, 0, 1, 30}));
     config.builder_cost_per_message = base::microseconds(from.one_of({0, 0, 1, 30}));
 
     const auto any_link = [&from](std::int64_t lowest, std::int64_t highest) {
@@ -109,7 +109,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
                           base::microseconds(from.number(0, 30)),
                           {}};
     };
-    config.source_link = any_link(500, 10'000);
+    config.readout_link = any_link(500, 10'000);
     config.uplink = any_link(500, 40'000);
     config.uplinks = static_cast<std::uint32_t>(from.number(1, 3));
     config.access_link = any_link(100, 3'000);

@@ -23,15 +23,15 @@ bool within(Time value, Time highest) { return value >= Time::zero() && value <=
 Problem problem_of_hosts(const RackConfig& config) {
     const std::uint64_t builders = config.builders;
     const std::uint64_t uplinks = config.uplinks;
-    if (config.sources < 1 || builders < 1 || uplinks < 1 ||
-        config.sources + builders >= Wiring::kHost || config.sources + uplinks >= Wiring::kHost ||
+    if (config.readouts < 1 || builders < 1 || uplinks < 1 ||
+        config.readouts + builders >= Wiring::kHost || config.readouts + uplinks >= Wiring::kHost ||
         builders + uplinks >= Wiring::kHost) {
         return "a rack has 1 to 65534 hosts, at least one of each kind, and uplinks";
     }
     if (config.request_size < 1 || config.request_size > largest_message) {
         return "a request has 1 B to 1 TiB";
     }
-    if (!within(config.source_cost_per_message, base::seconds(100)) ||
+    if (!within(config.readout_cost_per_message, base::seconds(100)) ||
         !within(config.builder_cost_per_message, base::seconds(100))) {
         return "a message costs its host 0 to 100 s";
     }
@@ -42,7 +42,7 @@ Problem problem_of_share(const RackConfig& config) {
     if (config.share.empty()) {
         return {};
     }
-    bool positive = config.share.size() == config.sources;
+    bool positive = config.share.size() == config.readouts;
     double sum = 0;
     for (const double share : config.share) {
         positive = positive && share > 0;
@@ -50,7 +50,7 @@ Problem problem_of_share(const RackConfig& config) {
     }
     return positive && std::isfinite(sum)
                ? Problem{}
-               : "shares of the event are given for each source or for none, above zero";
+               : "shares of the event are given for each readout unit or for none, above zero";
 }
 
 Problem problem_of_link(const LinkConfig& link) {
@@ -116,7 +116,7 @@ Problem problem_of_run(const RackConfig& config) {
 
 base::expected<void> validate(const RackConfig& config) {
     for (const Problem& problem :
-         {problem_of_hosts(config), problem_of_share(config), problem_of_link(config.source_link),
+         {problem_of_hosts(config), problem_of_share(config), problem_of_link(config.readout_link),
           problem_of_link(config.uplink), problem_of_link(config.access_link),
           problem_of_switch(config.core), problem_of_switch(config.tor), problem_of_tcp(config.tcp),
           problem_of_run(config)}) {

@@ -1,8 +1,8 @@
-// One rack of builder units that pull events from all sources.
+// One rack of builder units that pull events from all readout units.
 //
-//   source 0 ──┐                                     ┌── builder 0
-//   source 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
-//      …     ──┘                                     └──    …
+//   readout unit 0 ──┐                                     ┌── builder 0
+//   readout unit 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
+//         …        ──┘                                     └──    …
 //
 // Racks are independent of one another, so that one rack represents the farm.
 #pragma once
@@ -24,12 +24,12 @@
 namespace daqloom::ethernet {
 
 struct RackConfig {
-    std::uint32_t sources = 1;
+    std::uint32_t readouts = 1;
     std::uint32_t builders = 1;
 
     protocol::ArrivalsConfig arrivals;
     protocol::EventSizeConfig event_size;
-    std::vector<double> share;  // of an event, by source; empty: equal
+    std::vector<double> share;  // of an event, by readout unit; empty: equal
 
     protocol::Assignment assignment = protocol::Assignment::round_robin;
     std::uint32_t concurrent_events = 32;
@@ -37,10 +37,10 @@ struct RackConfig {
     base::Bytes request_size = 100;
     base::DelayDistribution response;
     std::vector<base::DelayDistribution> processing;  // one after the other
-    base::Time source_cost_per_message;  // of the host's processor, one message at a time
+    base::Time readout_cost_per_message;  // of the host's processor, one message at a time
     base::Time builder_cost_per_message;
 
-    LinkConfig source_link;
+    LinkConfig readout_link;
     LinkConfig uplink;
     std::uint32_t uplinks = 1;
     LinkConfig access_link;  // its rate_limit paces the top of rack only
@@ -57,7 +57,7 @@ struct RackConfig {
 
 /// One port for each host and uplink, in this order.
 inline std::uint32_t core_ports(const RackConfig& config) {
-    return config.sources + config.uplinks;
+    return config.readouts + config.uplinks;
 }
 inline std::uint32_t tor_ports(const RackConfig& config) {
     return config.uplinks + config.builders;

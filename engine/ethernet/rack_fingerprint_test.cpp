@@ -25,7 +25,7 @@ RackConfig like_the_lab() {
 /// A small shared memory, loss on the access links, everything random that can be.
 RackConfig lossy() {
     RackConfig config = like_the_lab();
-    config.sources = 12;
+    config.readouts = 12;
     config.builders = 4;
     config.uplinks = 2;
     config.event_size = {
@@ -50,7 +50,7 @@ RackConfig lossy() {
 /// Virtual output queues with marks, DCTCP, TSO bursts, a limit on outstanding fragments.
 RackConfig marked() {
     RackConfig config = like_the_lab();
-    config.sources = 24;
+    config.readouts = 24;
     config.builders = 8;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::lhc;
     config.assignment = protocol::Assignment::least_busy;

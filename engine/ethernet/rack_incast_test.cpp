@@ -14,9 +14,9 @@ using base::Time;
 
 // --- the all-to-one test of the lossless software switch -----------------------------------------
 //
-// 110 sources on eleven 10 Gb/s ports answer one collector at once, 89 packets each: 9790 packets
-// into a ring that the switch serves at 0.78 Gb/s. The pace counts wires' bits here, so that 1500 B
-// packets in 1538 B of wire leave at 0.78 Gb/s · 1538 / 1500.
+// 110 readout units on eleven 10 Gb/s ports answer one collector at once, 89 packets each: 9790
+// packets into a ring that the switch serves at 0.78 Gb/s. The pace counts wires' bits here, so
+// that 1500 B packets in 1538 B of wire leave at 0.78 Gb/s · 1538 / 1500.
 
 constexpr std::int64_t kFlows = 110;
 constexpr std::int64_t kPacketsPerFlow = 89;
@@ -25,12 +25,12 @@ constexpr double kPacketSeconds = 1500 * 8 / 0.78e9;
 
 RackConfig all_to_one(std::uint32_t ring) {
     RackConfig config;
-    config.sources = kFlows;
+    config.readouts = kFlows;
     config.builders = 1;
     config.concurrent_events = 1;
     config.arrivals.rate_hz = 5;
     config.event_size.mean = kPackets * 1448;
-    config.source_link = {gigabits_per_second(1), microseconds(1), {}};  // ten share a port
+    config.readout_link = {gigabits_per_second(1), microseconds(1), {}};  // ten share a port
     config.uplink = {gigabits_per_second(110), microseconds(1), {}};
     config.access_link = {gigabits_per_second(10), microseconds(1), {780'000'000LL * 1538 / 1500}};
     config.tor.model = BufferModel::drop_tail;
@@ -80,15 +80,15 @@ TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
 
 // --- a shallow and a deep buffer -----------------------------------------------------------------
 
-/// Events a tenth of those of the laboratory: 16 sources, 4 builders at 10 Gb/s, 500 kB at 2 kHz.
-/// With a load of 20 % it is the bursts that matter, not the rate.
+/// Events a tenth of those of the laboratory: 16 readout units, 4 builders at 10 Gb/s, 500 kB at 2
+/// kHz. With a load of 20 % it is the bursts that matter, not the rate.
 RackConfig tenth_of_the_lab() {
     RackConfig config;
-    config.sources = 16;
+    config.readouts = 16;
     config.builders = 4;
     config.arrivals.rate_hz = 2e3;
     config.event_size.mean = 500'000;
-    config.source_link = {gigabits_per_second(25), microseconds(1), {}};
+    config.readout_link = {gigabits_per_second(25), microseconds(1), {}};
     config.uplink = {gigabits_per_second(200), microseconds(1), {}};
     config.access_link = {gigabits_per_second(10), microseconds(1), {}};
     config.tcp.initial_window = 40;
@@ -155,8 +155,8 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferKeepsUpWithEventsWithinItsReach) {
 
 // --- marks in a shallow buffer -------------------------------------------------------------------
 //
-// 48 sources answer one builder with 72 segments each, through 0.5 MB of buffer, 329 packets, of
-// which those beyond 130 are marked. The first windows of six, 288 packets, fit; what slow start
+// 48 readout units answer one builder with 72 segments each, through 0.5 MB of buffer, 329 packets,
+// of which those beyond 130 are marked. The first windows of six, 288 packets, fit; what slow start
 // adds before the marks are echoed does not, and only SACK repairs it, without RACK and probes. A
 // window that falls over the round trip lets segments follow the lost ones, whose SACKs tell of
 // them; one that falls at once lets none follow, and some connections wait for the time-out.
@@ -164,14 +164,14 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferKeepsUpWithEventsWithinItsReach) {
 using MarkedIncast = RackTest;
 
 TEST_F(MarkedIncast, IsRepairedWithoutATimeout) {
-    constexpr Bytes kSources = 48;
+    constexpr Bytes kReadoutUnits = 48;
     constexpr Bytes kFragment = 104'167;
     constexpr Bytes kSegments = (kFragment + 1447) / 1448;
     RackConfig config = atlas_lab();
     config.builders = 1;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
     config.arrivals.trace_times = {microseconds(1)};
-    config.event_size.mean = kSources * kFragment;
+    config.event_size.mean = kReadoutUnits * kFragment;
     config.tor.model = BufferModel::drop_tail;
     config.tor.queue_packets = 329;
     config.tor.ecn_threshold = 130 * 1518;
@@ -188,9 +188,9 @@ TEST_F(MarkedIncast, IsRepairedWithoutATimeout) {
     EXPECT_EQ(report.tcp.timeouts(), 0U);
     EXPECT_EQ(report.tcp.fast_retransmissions, report.drops);
     EXPECT_EQ(report.events_built, 1U);
-    // The builder's link is never idle for long: 72 segments of each source with 90 B of headers
-    // and wire, 1.70 ms.
-    const double least_s = kSources * (kFragment + kSegments * 90) * 8 / 25e9;
+    // The builder's link is never idle for long: 72 segments of each readout unit with 90 B of
+    // headers and wire, 1.70 ms.
+    const double least_s = kReadoutUnits * (kFragment + kSegments * 90) * 8 / 25e9;
     EXPECT_GT(rack.latency().max().seconds(), least_s);
     EXPECT_LT(rack.latency().max().seconds(), 1.05 * least_s);
 }

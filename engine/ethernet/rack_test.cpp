@@ -19,15 +19,15 @@ using base::Time;
 using Arrivals = protocol::ArrivalsConfig::Kind;
 using protocol::Assignment;
 
-/// Few hosts, slow enough for arithmetic: access 10 Gb/s, uplink 100 Gb/s, sources 25 Gb/s, 1 us
-/// of delay each; an event every millisecond, nothing random.
-RackConfig small(std::uint32_t sources, std::uint32_t builders, Bytes event) {
+/// Few hosts, slow enough for arithmetic: access 10 Gb/s, uplink 100 Gb/s, readout units 25 Gb/s, 1
+/// us of delay each; an event every millisecond, nothing random.
+RackConfig small(std::uint32_t readouts, std::uint32_t builders, Bytes event) {
     RackConfig config;
-    config.sources = sources;
+    config.readouts = readouts;
     config.builders = builders;
     config.arrivals.rate_hz = 1e3;
     config.event_size.mean = event;
-    config.source_link = {gigabits_per_second(25), microseconds(1), {}};
+    config.readout_link = {gigabits_per_second(25), microseconds(1), {}};
     config.uplink = {gigabits_per_second(100), microseconds(1), {}};
     config.access_link = {gigabits_per_second(10), microseconds(1), {}};
     config.tcp.quick_acks = false;  // the first request's acknowledgement would delay its reply
@@ -40,10 +40,10 @@ Time on_wire(Bytes bytes, const LinkConfig& link) {
     return {(bytes + kWireOverhead) * (8'000'000'000'000 / link.rate.bps)};
 }
 
-/// A frame's way between a builder and a source, either direction.
+/// A frame's way between a builder and a readout unit, either direction.
 Time way(Bytes frame, const RackConfig& config) {
-    return on_wire(frame, config.source_link) + on_wire(frame, config.uplink) +
-           on_wire(frame, config.access_link) + config.source_link.delay + config.uplink.delay +
+    return on_wire(frame, config.readout_link) + on_wire(frame, config.uplink) +
+           on_wire(frame, config.access_link) + config.readout_link.delay + config.uplink.delay +
            config.access_link.delay;
 }
 
@@ -70,14 +70,14 @@ TEST_F(RackLatency, OfASmallEventIsRequestAndReplyOverEveryWire) {
     EXPECT_EQ(rack.report().events_built, 49U);  // at 1, 2, … 49 ms; the one at 50 ms is too late
 }
 
-// A source acknowledges the first request before it answers: the reply waits on the first wire. It
-// then expects to answer the others as soon, and its replies acknowledge them.
+// A readout unit acknowledges the first request before it answers: the reply waits on the first
+// wire. It then expects to answer the others as soon, and its replies acknowledge them.
 TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
     RackConfig config = small(1, 1, 1'000);
     config.tcp.quick_acks = true;
     Rack& rack = run(config);
     const Time others = way(100 + kHeaders, config) + way(1'000 + kHeaders, config);
-    EXPECT_EQ(rack.latency().max(), others + on_wire(kHeaders, config.source_link));
+    EXPECT_EQ(rack.latency().max(), others + on_wire(kHeaders, config.readout_link));
     EXPECT_EQ(rack.latency().min(), others);
 }
 
@@ -90,9 +90,9 @@ TEST_F(RackLatency, OfALargeEventIsSetByTheSlowestWire) {
                                         on_wire(frame, config.access_link) * 19);
 }
 
-// Replies of eight sources reach the rack together and leave it one after the other; requests leave
-// one after the other, so that the last reply to come is the last to leave.
-TEST_F(RackLatency, OfManySourcesIsThatOfOneQueueInTheTopOfRack) {
+// Replies of eight readout units reach the rack together and leave it one after the other; requests
+// leave one after the other, so that the last reply to come is the last to leave.
+TEST_F(RackLatency, OfManyReadoutUnitsIsThatOfOneQueueInTheTopOfRack) {
     const RackConfig config = small(8, 1, 8'000);
     Rack& rack = run(config);
     const Bytes frame = 1'000 + kHeaders;
@@ -101,7 +101,7 @@ TEST_F(RackLatency, OfManySourcesIsThatOfOneQueueInTheTopOfRack) {
                                         on_wire(frame, config.access_link) * 7);
 }
 
-TEST_F(RackLatency, GrowsByTheResponseTimeOfTheSources) {
+TEST_F(RackLatency, GrowsByTheResponseTimeOfTheReadoutUnits) {
     RackConfig config = small(1, 1, 1'000);
     const Time without = run(config).latency().max();
     config.response.mean = microseconds(123);
@@ -112,7 +112,7 @@ TEST_F(RackLatency, GrowsByTheResponseTimeOfTheSources) {
 TEST_F(RackLatency, GrowsByTheHostsCostOfEveryMessage) {
     RackConfig config = small(1, 1, 1'000);
     const Time without = run(config).latency().max();
-    config.source_cost_per_message = microseconds(3);
+    config.readout_cost_per_message = microseconds(3);
     config.builder_cost_per_message = microseconds(10);
     EXPECT_EQ(run(config).latency().max(), without + microseconds(2 * 3 + 2 * 10));
 }
@@ -124,8 +124,8 @@ TEST_F(RackLatency, DoesNotCountTheProcessingThatFollows) {
     EXPECT_EQ(run(config).latency().max(), without);
 }
 
-// One fragment at a time: each source in turn, all its way there and back.
-TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllSources) {
+// One fragment at a time: each readout unit in turn, all its way there and back.
+TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllReadoutUnits) {
     RackConfig config = small(7, 1, 7'000);
     config.outstanding_fragments = 1;
     EXPECT_EQ(run(config).latency().max(),
@@ -137,7 +137,7 @@ using RackLimits = RackTest;
 // No more than the fragments asked for can be in the switch; without a limit there is more.
 TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
     RackConfig config = small(40, 2, 40 * 14'480);
-    config.source_link.rate = gigabits_per_second(100);
+    config.readout_link.rate = gigabits_per_second(100);
     config.arrivals.rate_hz = 2e3;
     const Bytes fragment = frame_bytes(14'480, config.tcp);
     for (const std::uint32_t limit : {1U, 4U, 16U}) {
@@ -162,7 +162,8 @@ TEST_F(RackLimits, ConcurrentEventsAndProcessingBoundTheRate) {
     EXPECT_GT(rack.report().events_waiting, 300U);
 }
 
-// A builder sends a request and takes a fragment for each of 12 sources: 24 messages an event.
+// A builder sends a request and takes a fragment for each of 12 readout units: 24 messages an
+// event.
 TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheBuilders) {
     RackConfig config = small(12, 4, 12'000);
     config.builder_cost_per_message = microseconds(10);
@@ -174,10 +175,10 @@ TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheBuilders) {
                 0.01 * expected_hz);
 }
 
-// A source takes a request and sends a fragment for every event.
-TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheSources) {
+// A readout unit takes a request and sends a fragment for every event.
+TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheReadoutUnits) {
     RackConfig config = small(3, 8, 3'000);
-    config.source_cost_per_message = microseconds(20);
+    config.readout_cost_per_message = microseconds(20);
     config.arrivals.rate_hz = 40e3;
     config.warmup = milliseconds(20);
     config.duration = milliseconds(120);
@@ -290,7 +291,7 @@ TEST_F(RackAssignment, EveryPolicyKeepsUpNearCapacity) {
 
 using RackFragments = RackTest;
 
-TEST_F(RackFragments, FollowTheSharesOfTheSources) {
+TEST_F(RackFragments, FollowTheSharesOfTheReadoutUnits) {
     RackConfig config = small(3, 1, 8'000);
     config.share = {1, 2, 5};
     config.duration = milliseconds(10) + milliseconds(1) / 2;  // ten events
@@ -405,18 +406,19 @@ struct Refused {
 };
 
 const Refused kRefused[] = {
-    {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.sources = 0; }},
+    {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.readouts = 0; }},
     {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.builders = 0; }},
     {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.uplinks = 0; }},
-    {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.sources = 65'535; }},
+    {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.readouts = 65'535; }},
     {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.builders = 0xffff'ffff; }},
     {"a rack has 1 to 65534 hosts", [](RackConfig& c) { c.uplinks = 65'535; }},
-    {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.source_link.rate = {999'999}; }},
+    {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.readout_link.rate = {999'999}; }},
     {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.uplink.rate = {0}; }},
     {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.access_link.rate = {-1}; }},
     {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.access_link.rate_limit = {1}; }},
     {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.uplink.delay = Time{-1}; }},
-    {"a link's rate is 1 Mb/s to", [](RackConfig& c) { c.source_link.delay = base::seconds(101); }},
+    {"a link's rate is 1 Mb/s to",
+     [](RackConfig& c) { c.readout_link.delay = base::seconds(101); }},
     {"a frame has at least one byte", [](RackConfig& c) { c.tcp.mss = 0; }},
     {"a frame has at least one byte", [](RackConfig& c) { c.tcp.mss = 65'535 - 52 - 18 + 1; }},
     {"a window of TCP holds", [](RackConfig& c) { c.tcp.receive_window = c.tcp.mss - 1; }},

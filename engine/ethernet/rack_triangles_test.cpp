@@ -21,13 +21,13 @@ struct Superposition {
     double period;  // 1/f, seconds
 
     explicit Superposition(const RackConfig& config) {
-        const Bytes fragment = config.event_size.mean / config.sources;
+        const Bytes fragment = config.event_size.mean / config.readouts;
         const auto frames = static_cast<double>(frame_count(fragment, config.tcp));
         const auto bytes = static_cast<double>(frame_bytes(fragment, config.tcp));
         const double buffered = bytes / (bytes + frames * kWireOverhead);
-        size = bytes * config.sources;
-        const auto sources = static_cast<double>(config.source_link.rate.bps) * config.sources;
-        input = std::min(sources, static_cast<double>(config.uplink.rate.bps)) / 8 * buffered;
+        size = bytes * config.readouts;
+        const auto readouts = static_cast<double>(config.readout_link.rate.bps) * config.readouts;
+        input = std::min(readouts, static_cast<double>(config.uplink.rate.bps)) / 8 * buffered;
         output = static_cast<double>(config.access_link.rate.bps) / 8 * buffered;
         period = 1 / config.arrivals.rate_hz;
     }

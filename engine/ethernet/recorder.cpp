@@ -14,9 +14,10 @@ using base::Time;
 
 namespace {
 
-constexpr std::uint16_t kSourcePort = 9000;
-constexpr std::uint32_t kBuilderPorts = 50'000;  // a connection to source i from port 50 000 + i
-constexpr std::uint32_t kFirstByte = 1;          // the SYN took number 0
+constexpr std::uint16_t kReadoutPort = 9000;
+constexpr std::uint32_t kBuilderPorts =
+    50'000;                              // a connection to readout unit i from port 50 000 + i
+constexpr std::uint32_t kFirstByte = 1;  // the SYN took number 0
 
 std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
     for (LinkIndex i = 0; i < network.links(); ++i) {
@@ -31,7 +32,7 @@ std::string no_such_link(const std::string& name, const RackConfig& config) {
     return fmt::format(
         "there is no link \"{}\" to record; links are source.0 to source.{}, uplink.0 to uplink.{} "
         "and access.0 to access.{}, with .up towards the core or .down away from it",
-        name, config.sources - 1, config.uplinks - 1, config.builders - 1);
+        name, config.readouts - 1, config.uplinks - 1, config.builders - 1);
 }
 
 std::uint32_t milliseconds(Time now) { return static_cast<std::uint32_t>(now.ps / 1'000'000'000); }
@@ -147,9 +148,9 @@ void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder,
 
 void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const {
     const EndpointIndex from = frame.to ^ 1;
-    const std::uint32_t source = frame.to / 2 % rack_.config().sources;
-    const auto builder_port = static_cast<std::uint16_t>(kBuilderPorts + source % 10'000);
-    const bool to_source = frame.to % 2 == 1;
+    const std::uint32_t readout = frame.to / 2 % rack_.config().readouts;
+    const auto builder_port = static_cast<std::uint16_t>(kBuilderPorts + readout % 10'000);
+    const bool to_readout = frame.to % 2 == 1;
 
     std::array<CapturedFrame::SackBlock, 4> blocks;
     std::uint32_t count = 0;
@@ -164,8 +165,8 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
     writer.frame({.at = now,
                   .source_host = rack_.hosts().peer_host(frame.to),
                   .destination_host = frame.destination,
-                  .source_port = to_source ? builder_port : kSourcePort,
-                  .destination_port = to_source ? kSourcePort : builder_port,
+                  .source_port = to_readout ? builder_port : kReadoutPort,
+                  .destination_port = to_readout ? kReadoutPort : builder_port,
                   .seq = frame.seq + kFirstByte,
                   .ack = frame.ack + kFirstByte,
                   .flags = tcp_flags(frame),

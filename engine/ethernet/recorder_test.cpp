@@ -21,10 +21,10 @@ namespace {
 using base::Time;
 namespace fs = std::filesystem;
 
-/// Four sources, two builders; no frame is lost.
+/// Four readout units, two builders; no frame is lost.
 RackConfig small() {
     RackConfig config = without_chance(atlas_lab());
-    config.sources = 4;
+    config.readouts = 4;
     config.builders = 2;
     config.arrivals.rate_hz = 2e3;
     config.event_size.mean = 200'000;
@@ -130,7 +130,7 @@ TEST_F(RecorderTest, CapturesEveryFrameThatALinkDelivers) {
     }
     const Rack& rack = record(small(), captures, "");
     const std::array<LinkIndex, 3> indices{rack.access_down(1), rack.uplink_down(0) + 1,
-                                           rack.source_up(3)};
+                                           rack.readout_up(3)};
     for (std::size_t i = 0; i < links.size(); ++i) {
         ASSERT_EQ(rack.network().link_name(indices[i]), links[i]);
         const LinkCounters& counters = rack.network().link(indices[i]).counters();

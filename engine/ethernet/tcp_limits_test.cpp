@@ -1,8 +1,8 @@
 // TCP over a whole rack in limits whose answer is known.
 //
-// One builder pulls one huge event (backlogged flows) or a few small ones from N sources:
+// One builder pulls one huge event (backlogged flows) or a few small ones from N readout units:
 //
-//   N sources ── core ── uplink ── top of rack ── access link, the bottleneck ── builder
+//   N readout units ── core ── uplink ── top of rack ── access link, the bottleneck ── builder
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,14 +24,14 @@ using base::Time;
 constexpr Bytes kBacklog = Bytes{1} << 38;
 
 /// One event at 1 µs.
-RackConfig one_event(std::uint32_t sources, Bytes size) {
+RackConfig one_event(std::uint32_t readouts, Bytes size) {
     RackConfig config;
-    config.sources = sources;
+    config.readouts = readouts;
     config.builders = 1;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
     config.arrivals.trace_times = {microseconds(1)};
     config.event_size.mean = size;
-    config.source_link = {gigabits_per_second(100), microseconds(1)};
+    config.readout_link = {gigabits_per_second(100), microseconds(1)};
     config.uplink = {gigabits_per_second(100), microseconds(1)};
     config.access_link = {gigabits_per_second(10), microseconds(1)};
     config.tcp.receive_window = Bytes{64} << 20;
@@ -54,7 +54,7 @@ RackReport run(const RackConfig& config) {
     return rack->report();
 }
 
-/// Payload that arrived in order at the builder from the one source, between two instants.
+/// Payload that arrived in order at the builder from the one readout unit, between two instants.
 Bytes received(const RackConfig& config, Time from, Time to) {
     const auto rack = make(config);
     const auto next = [&] { return rack->hosts().receiver(rack->endpoint(0, 0)).next(); };
@@ -91,7 +91,7 @@ TEST(TcpLimits, AConnectionCarriesMoreThanSequenceNumbersCount) {
     // 4.5 GB over one connection: offsets wrap at 2^32 B. Huge segments, so that it is cheap.
     constexpr Bytes kSize = 4'500'000'000;
     RackConfig config = one_event(1, kSize);
-    config.source_link.rate = config.uplink.rate = config.access_link.rate =
+    config.readout_link.rate = config.uplink.rate = config.access_link.rate =
         gigabits_per_second(800);
     config.tcp.mss = 65'000;
     config.access_loss = {.probability = 0, .period = 1000};  // losses across the border as well
@@ -205,15 +205,15 @@ TEST(TcpLimits, TimersOfARealKernelStrikeOnTicks) {
 struct StaticWindows {
     std::uint32_t flows;
     Bytes window;  // packets
-    Time delay;    // of the sources' links
+    Time delay;    // of the readout units' links
     std::uint32_t ack_every;
 };
 
 RackConfig static_windows(const StaticWindows& s, std::uint32_t buffer_packets) {
     RackConfig config = one_event(s.flows, kBacklog);
-    // Together the sources offer 12 Gb/s to the 10 Gb/s of the bottleneck, so that the first
+    // Together the readout units offer 12 Gb/s to the 10 Gb/s of the bottleneck, so that the first
     // windows queue up no more than Σ W / 6 before the first acknowledgements come.
-    config.source_link = {BitRate{12'000'000'000 / s.flows}, s.delay};
+    config.readout_link = {BitRate{12'000'000'000 / s.flows}, s.delay};
     config.tor.model = BufferModel::drop_tail;
     config.tor.queue_packets = buffer_packets;
     config.tcp.congestion = CongestionControl::static_window;
@@ -228,10 +228,10 @@ RackConfig static_windows(const StaticWindows& s, std::uint32_t buffer_packets) 
 double packets_elsewhere(const StaticWindows& s) {
     constexpr double kPacketBits = 1538 * 8;
     constexpr double kAckBits = (52 + 18 + 20) * 8;
-    const double source_bps = 12e9 / s.flows;
-    const double seconds = kPacketBits / source_bps + kPacketBits / 100e9 +
+    const double readout_bps = 12e9 / s.flows;
+    const double seconds = kPacketBits / readout_bps + kPacketBits / 100e9 +
                            2 * (s.delay.seconds() + 2e-6) + kAckBits / 10e9 + kAckBits / 100e9 +
-                           kAckBits / source_bps;
+                           kAckBits / readout_bps;
     return seconds / (kPacketBits / 10e9);
 }
 
@@ -275,7 +275,7 @@ TEST(TcpLimits, DctcpKeepsTheQueueOfEightLongFlowsAtItsThreshold) {
     constexpr std::uint32_t kFlows = 8;
     constexpr Bytes kThreshold = 65;  // packets at 10 Gb/s
     RackConfig config = one_event(kFlows, kBacklog);
-    config.source_link.delay = microseconds(20);
+    config.readout_link.delay = microseconds(20);
     config.tcp.congestion = CongestionControl::dctcp;
     config.tor.ecn_threshold = kThreshold * 1518;
     config.warmup = milliseconds(50);

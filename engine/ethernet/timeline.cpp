@@ -46,10 +46,10 @@ void Timeline::on_drop(LinkIndex link, const Frame& frame, Time now) {
 
 void Timeline::on_timeout(EndpointIndex endpoint, Time now) {
     const std::uint32_t connection = endpoint / 2;
-    const std::uint32_t source = connection % rack_->config().sources;
-    const auto row = writer_.track(builder_name(connection / rack_->config().sources), "timeouts");
+    const std::uint32_t readout = connection % rack_->config().readouts;
+    const auto row = writer_.track(builder_name(connection / rack_->config().readouts), "timeouts");
     writer_.instant(row, endpoint % 2 == 0 ? "timeout of a request" : "timeout of a fragment", now,
-                    {{"source", source}});
+                    {{"readout", readout}});
 }
 
 base::expected<void> Timeline::close() {

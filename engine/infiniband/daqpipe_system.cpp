@@ -18,7 +18,7 @@ using protocol::DaqpipeReadout;
 using protocol::EventId;
 using protocol::EventManager;
 using protocol::FragmentSizes;
-using protocol::SourceIndex;
+using protocol::ReadoutIndex;
 
 namespace {
 
@@ -53,7 +53,7 @@ struct DaqpipeSystem::BuilderOut {
     BuilderIndex self;
     Time now;
 
-    void request(EventId event, SourceIndex source, Bytes place) {
+    void request(EventId event, ReadoutIndex source, Bytes place) {
         system.send(system.builder_node_[self], system.readout_node_[source],
                     {Say::request, self, source, event, place},
                     system.config_.control_bytes + kOffsetBytes, now);
@@ -81,7 +81,7 @@ struct DaqpipeSystem::BuilderOut {
 
 struct DaqpipeSystem::ReadoutOut {
     DaqpipeSystem& system;
-    SourceIndex self;
+    ReadoutIndex self;
     Time now;
 
     void write(const protocol::DaqpipeWrite& write) {
@@ -158,15 +158,15 @@ base::expected<void> DaqpipeSystem::make_units() {
         return base::failure(fmt::format("DAQPIPE: {} parallel sends; give 1 to {}",
                                          config_.parallel_sends, most_parallel_sends));
     }
-    const auto sources = static_cast<std::uint32_t>(readout_node_.size());
+    const auto readouts = static_cast<std::uint32_t>(readout_node_.size());
     const auto builders = static_cast<std::uint32_t>(builder_node_.size());
     const std::uint64_t together = std::uint64_t{config_.credits} * config_.parallel_sends;
 
-    if (std::uint64_t{config_.credits} * sources * builders > most_fragments) {
+    if (std::uint64_t{config_.credits} * readouts * builders > most_fragments) {
         return base::failure(
-            fmt::format("DAQPIPE: {} credits for each of {} builder units with {} sources; give "
-                        "fewer, {} fragments under way at most",
-                        config_.credits, builders, sources, most_fragments));
+            fmt::format("DAQPIPE: {} credits for each of {} builder units with {} readout units; "
+                        "give fewer, {} fragments under way at most",
+                        config_.credits, builders, readouts, most_fragments));
     }
     auto manager = EventManager::make({.builders = builders, .concurrent_events = config_.credits},
                                       base::RandomStream(config_.seed, "assignment"));
@@ -181,7 +181,7 @@ base::expected<void> DaqpipeSystem::make_units() {
     for (BuilderIndex self = 0; self < builders; ++self) {
         auto builder =
             DaqpipeBuilder::make({.self = self,
-                                  .sources = sources,
+                                  .readouts = readouts,
                                   .credits = config_.credits,
                                   .parallel_sends = config_.is_push ? 0 : config_.parallel_sends,
                                   .largest_fragment = largest,
@@ -191,7 +191,7 @@ base::expected<void> DaqpipeSystem::make_units() {
         }
         builders_.push_back(std::move(*builder));
     }
-    for (SourceIndex self = 0; self < sources; ++self) {
+    for (ReadoutIndex self = 0; self < readouts; ++self) {
         auto readout = DaqpipeReadout::make(
             {.self = self,
              .builders = builders,

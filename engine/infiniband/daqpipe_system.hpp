@@ -134,7 +134,7 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
     struct Note {
         Say what = Say::assign;
         protocol::BuilderIndex builder = 0;
-        protocol::SourceIndex source = 0;
+        protocol::ReadoutIndex source = 0;
         protocol::EventId event{};
         base::Bytes place = 0;
     };

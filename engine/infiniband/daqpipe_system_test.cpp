@@ -335,9 +335,10 @@ TEST(DaqpipeSystem, RefusesWhatIsNoSystemInASentence) {
     EXPECT_NE(refusal(config).find("0 concurrent events"), std::string::npos);
     config = folded(star(200));
     config.credits = 100'000;
-    EXPECT_EQ(refusal(config),
-              "DAQPIPE: 100000 credits for each of 200 builder units with 200 sources; give fewer, "
-              "268435456 fragments under way at most");
+    EXPECT_EQ(
+        refusal(config),
+        "DAQPIPE: 100000 credits for each of 200 builder units with 200 readout units; give fewer, "
+        "268435456 fragments under way at most");
 }
 
 }  // namespace

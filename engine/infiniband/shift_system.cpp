@@ -275,7 +275,7 @@ base::expected<void> ShiftSystem::place_cards() {
     for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
         card_delays_.emplace_back(config_.seed, fmt::format("card acknowledge {}", unit));
     }
-    cards_ = protocol::SourceCards(config_.mfp_interval, room);
+    cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
     Out out{*this, 0, Time::zero()};
     cards_.on_start(Time::zero(), out);
     return {};

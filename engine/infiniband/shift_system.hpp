@@ -20,7 +20,7 @@
 #include "protocol/data/mfp_sizes.hpp"
 #include "protocol/machines/push_builder.hpp"
 #include "protocol/machines/shift_unit.hpp"
-#include "protocol/schedule/source_cards.hpp"
+#include "protocol/schedule/readout_cards.hpp"
 #include "protocol/schedule/spiky_delay.hpp"
 
 namespace daqloom::infiniband {
@@ -265,7 +265,7 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     std::vector<protocol::PushBuilder> builders_;
     std::vector<Doing> doing_;  // by readout unit
     std::vector<Stream> streams_;
-    protocol::SourceCards cards_;
+    protocol::ReadoutCards cards_;
     std::vector<base::RandomStream> card_delays_;  // by readout unit
     base::Pool<Built> built_;
     std::array<Gathering, 4> gatherings_{};

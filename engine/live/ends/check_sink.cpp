@@ -15,11 +15,11 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
 
 class Check final : public MepConsumer {
   public:
-    Check(std::vector<protocol::MfpGenerator> sources, CheckCounters& counters)
-        : sources_(std::move(sources)), counters_(&counters) {}
+    Check(std::vector<protocol::MfpGenerator> streams, CheckCounters& counters)
+        : streams_(std::move(streams)), counters_(&counters) {}
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
-        const protocol::DataCheck check = protocol::check_mep(sources_, bytes);
+        const protocol::DataCheck check = protocol::check_mep(streams_, bytes);
         add(counters_->mfps, check.mfps);
         add(counters_->fragments, check.fragments);
         add(counters_->fragment_bytes, static_cast<std::uint64_t>(check.fragment_bytes));
@@ -42,15 +42,15 @@ class Check final : public MepConsumer {
                view->header().event_id == mep * view->header().events;
     }
 
-    std::vector<protocol::MfpGenerator> sources_;
+    std::vector<protocol::MfpGenerator> streams_;
     CheckCounters* counters_;
 };
 
 }  // namespace
 
-std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> sources,
+std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters) {
-    return std::make_unique<Check>(std::move(sources), counters);
+    return std::make_unique<Check>(std::move(streams), counters);
 }
 
 }  // namespace daqloom::live

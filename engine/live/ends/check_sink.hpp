@@ -29,8 +29,8 @@ struct CheckCounters {
     std::array<std::atomic<std::uint64_t>, data_faults> wrong{};
 };
 
-/// `sources`: those of the run, by ascending source id. `counters` outlive the consumer.
-std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> sources,
+/// `streams`: those of the run, by ascending source id. `counters` outlive the consumer.
+std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters);
 
 }  // namespace daqloom::live

@@ -157,14 +157,14 @@ class WriteFiles final : public MepConsumer {
         if (!(config_.format == FileFormat::mep ? series_of(0).append(bytes, held)
                                                 : write_each(*view, held))) {
             count(held);
-            for (auto& [source, series] : series_) {
+            for (auto& [source_id, series] : series_) {
                 series.forget_last(held);
             }
         }
         count_unfinished();
     }
     void finish() override {
-        for (auto& [source, series] : series_) {
+        for (auto& [source_id, series] : series_) {
             series.finish();
         }
         count_unfinished();
@@ -173,24 +173,24 @@ class WriteFiles final : public MepConsumer {
   private:
     bool write_each(const protocol::MepView& mep, const Held& held) {
         bool is_written = true;
-        for (std::uint32_t source = 0; source < mep.sources(); ++source) {
-            if (const auto mfp = mep.mfp(source); !mfp.empty()) {
-                is_written &= series_of(mep.entry(source).source_id).append(mfp, held);
+        for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {
+            if (const auto mfp = mep.mfp(stream); !mfp.empty()) {
+                is_written &= series_of(mep.entry(stream).source_id).append(mfp, held);
             }
         }
         return is_written;
     }
-    /// In the format `mep` there is one series for all sources.
-    FileSeries& series_of(std::uint16_t source) {
-        const auto found = series_.find(source);
+    /// In the format `mep` there is one series for all streams.
+    FileSeries& series_of(std::uint16_t source_id) {
+        const auto found = series_.find(source_id);
         if (found != series_.end()) {
             return found->second;
         }
         const bool is_whole = config_.format == FileFormat::mep;
         return series_
-            .emplace(source,
+            .emplace(source_id,
                      FileSeries(is_whole ? config_.prefix
-                                         : fmt::format("{}-source-{}", config_.prefix, source),
+                                         : fmt::format("{}-source-{}", config_.prefix, source_id),
                                 is_whole ? "mep" : "mfp", config_.bytes_per_file, *counters_))
             .first->second;
     }
@@ -199,10 +199,10 @@ class WriteFiles final : public MepConsumer {
         unit_->meps_not_written.add(1);
         unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
     }
-    /// Each MEP once: its packets are in the files of several sources.
+    /// Each MEP once: its packets are in the files of several streams.
     void count_unfinished() {
         std::unordered_set<std::uint64_t> meps;
-        for (auto& [source, series] : series_) {
+        for (auto& [source_id, series] : series_) {
             for (const Held& each : series.take_lost()) {
                 if (meps.insert(each.mep).second) {
                     count(each);
@@ -210,7 +210,7 @@ class WriteFiles final : public MepConsumer {
             }
         }
         if (!meps.empty()) {
-            for (auto& [source, series] : series_) {
+            for (auto& [source_id, series] : series_) {
                 series.forget(meps);
             }
         }

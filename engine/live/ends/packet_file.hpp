@@ -1,4 +1,4 @@
-// Files of recorded data: multi-fragment packets (.mfp, of one source) or multi-event packets
+// Files of recorded data: multi-fragment packets (.mfp, of one stream) or multi-event packets
 // (.mep), one right after the other and nothing else. Each says itself how long it is, at most 8
 // GiB.
 #pragma once

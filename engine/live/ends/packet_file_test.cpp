@@ -43,17 +43,17 @@ class PacketFiles : public testing::Test {
     std::filesystem::path folder_;
 };
 
-/// Successive MFPs of one source.
+/// Successive MFPs of one stream.
 std::vector<Packet> mfps(std::uint32_t count, std::uint32_t packing, Bytes fragment) {
-    const auto source =
+    const auto stream =
         *protocol::MfpGenerator::make({.source_id = 5,
                                        .packing = packing,
                                        .sizes = std::make_shared<protocol::PatternSizes>(
                                            protocol::FragmentSizes::poisson, fragment, 1)});
-    std::vector<Packet> packets(count, Packet(static_cast<std::size_t>(source.largest())));
+    std::vector<Packet> packets(count, Packet(static_cast<std::size_t>(stream.largest())));
     for (std::uint32_t i = 0; i < count; ++i) {
         packets[i].resize(
-            static_cast<std::size_t>(*source.generate(std::uint64_t{i} * packing, packets[i])));
+            static_cast<std::size_t>(*stream.generate(std::uint64_t{i} * packing, packets[i])));
     }
     return packets;
 }

@@ -54,7 +54,7 @@ class Walk {
     base::expected<void> take(RecordedFile& found, bool is_first) {
         const auto size = static_cast<Bytes>(number_at<std::uint32_t>(header_, 4));
         const auto event = number_at<std::uint64_t>(header_, 8);
-        const auto source = number_at<std::uint16_t>(header_, 16);
+        const auto source_id = number_at<std::uint16_t>(header_, 16);
         if (number_at<std::uint16_t>(header_, 0) != protocol::mfp_magic ||
             size < protocol::mfp_header_bytes || size > bytes_ - offset_) {
             return wrong("is none, or cut off");
@@ -67,10 +67,10 @@ class Walk {
         if (event % packing_ != 0 || (!is_first && number <= found.last)) {
             return wrong("is out of order; expected ascending multiples of the packing factor");
         }
-        if (!is_first && source != found.source_id) {
-            return wrong("is of another source than the one before");
+        if (!is_first && source_id != found.source_id) {
+            return wrong("is of another stream than the one before");
         }
-        found.source_id = source;
+        found.source_id = source_id;
         found.first = is_first ? number : found.first;
         found.last = number;
         found.largest = std::max(found.largest, size);

@@ -10,7 +10,7 @@
 
 namespace daqloom::live {
 
-/// MFPs of one source, by ascending number: that of its first event over the packing factor.
+/// MFPs of one stream, by ascending number: that of its first event over the packing factor.
 struct RecordedFile {
     std::string path;
     std::uint16_t source_id = 0;
@@ -19,16 +19,16 @@ struct RecordedFile {
     base::Bytes largest = 0;  ///< MFP
 };
 
-/// Every builder unit of a run writes files of every source, and begins new ones now and then: a
-/// source's MFPs are in any number of files, here and there.
+/// Every builder unit of a run writes files of every stream, and begins new ones now and then: a
+/// stream's MFPs are in any number of files, here and there.
 struct Recording {
     std::vector<RecordedFile> files;  ///< by path
-    std::uint64_t first = 0;          ///< number, of all sources together
+    std::uint64_t first = 0;          ///< number, of all streams together
     std::uint64_t count = 0;          ///< from the first to the last
 
     /// All files that end in .mfp; or `path` itself, if that is such a file. Reads headers only.
     /// Fails for none, and for what is no file of MFPs of this packing factor, ascending, of one
-    /// source.
+    /// stream.
     static base::expected<Recording> open(const std::string& path, std::uint32_t packing);
 };
 

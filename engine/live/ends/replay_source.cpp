@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kEventIdAt = 8;  ///< in an MFP
 
-/// One file of a source, open while numbers of its range are asked for.
+/// One file of a stream, open while numbers of its range are asked for.
 class Part {
   public:
     Part(RecordedFile file, std::uint16_t packing) : file_(std::move(file)), packing_(packing) {}
@@ -125,7 +125,7 @@ base::expected<std::unique_ptr<MfpFeed>> replay_mfps(const Recording& recording,
     if (parts.empty()) {
         return base::failure(
             fmt::format("no file of source {} among the {} of the recording; expected at least one "
-                        "for each source",
+                        "for each stream",
                         config.source_id, recording.files.size()));
     }
     return std::make_unique<RecordedMfps>(std::move(parts), recording.first, recording.count,

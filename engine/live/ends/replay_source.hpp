@@ -18,7 +18,7 @@ struct ReplayConfig {
 
 /// MFP 0 is the one that has the recording's first number: sources stay in step, even if one of
 /// them lacks its first or last MFP. MFPs keep everything but their event id, which follows from
-/// their number now. Fails if the recording has none of the source, or one that is larger than the
+/// their number now. Fails if the recording has none of the stream, or one that is larger than the
 /// buffer. Of a number that is there twice, either is replayed.
 base::expected<std::unique_ptr<MfpFeed>> replay_mfps(const Recording& recording,
                                                      const ReplayConfig& config, Buffer& buffer);

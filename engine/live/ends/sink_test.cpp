@@ -36,17 +36,17 @@ namespace {
 constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
 constexpr std::uint32_t kPacking = 10;
 
-std::vector<protocol::MfpGenerator> sources_of(std::uint16_t count) {
+std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
     const auto sizes =
         std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
-    std::vector<protocol::MfpGenerator> sources;
-    for (std::uint16_t source = 0; source < count; ++source) {
+    std::vector<protocol::MfpGenerator> streams;
+    for (std::uint16_t stream = 0; stream < count; ++stream) {
         auto made = protocol::MfpGenerator::make(
-            {.source_id = source, .packing = kPacking, .sizes = sizes});
+            {.source_id = stream, .packing = kPacking, .sizes = sizes});
         EXPECT_TRUE(made);
-        sources.push_back(*made);
+        streams.push_back(*made);
     }
-    return sources;
+    return streams;
 }
 
 std::uint64_t lost_packets(const FileCounters& counters) {
@@ -57,26 +57,26 @@ std::uint64_t lost_packets(const FileCounters& counters) {
     return lost;
 }
 
-/// A MEP of all sources but those that are missing.
-std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& sources,
+/// A MEP of all streams but those that are missing.
+std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& streams,
                                  std::uint64_t number, std::size_t missing = ~std::size_t{0}) {
     const std::uint64_t event = number * kPacking;
-    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(sources.size()));
+    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(streams.size()));
     std::vector<protocol::MepEntry> entries;
-    for (std::size_t source = 0; source < sources.size(); ++source) {
-        const base::Bytes bytes = source == missing ? 0 : sources[source].bytes_of(event);
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+        const base::Bytes bytes = stream == missing ? 0 : streams[stream].bytes_of(event);
         entries.push_back({.offset = at,
                            .bytes = bytes,
-                           .source_id = sources[source].source_id(),
-                           .state = source == missing ? protocol::MepState::missing
+                           .source_id = streams[stream].source_id(),
+                           .state = stream == missing ? protocol::MepState::missing
                                                       : protocol::MepState::complete});
         at += (bytes + 63) / 64 * 64;
     }
     std::vector<std::uint8_t> mep(static_cast<std::size_t>(at));
-    for (std::size_t source = 0; source < sources.size(); ++source) {
-        if (source != missing) {
-            const auto place = static_cast<std::size_t>(entries[source].offset);
-            EXPECT_TRUE(sources[source].generate(event, std::span(mep).subspan(place)));
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+        if (stream != missing) {
+            const auto place = static_cast<std::size_t>(entries[stream].offset);
+            EXPECT_TRUE(streams[stream].generate(event, std::span(mep).subspan(place)));
         }
     }
     const auto encoded = protocol::encode_mep(
@@ -131,11 +131,11 @@ class SinkTest : public testing::Test {
 };
 
 TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
-    const auto sources = sources_of(2);
+    const auto streams = streams_of(2);
     Sink sink(*buffer_, discard_meps(), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 500; ++mep) {
-        give(mep, mep_of(sources, mep, mep % 10 == 0 ? 1 : 99));
+        give(mep, mep_of(streams, mep, mep % 10 == 0 ? 1 : 99));
     }
     sink.stop();
     EXPECT_EQ(unit_.meps_processed, 500U);
@@ -143,9 +143,9 @@ TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
     EXPECT_EQ(unit_.meps_repeated, 0U);
     EXPECT_EQ(writer_->acknowledged(), 500U);
     sink.start();
-    give(700, mep_of(sources, 700));
-    give(700, mep_of(sources, 700));
-    give(699, mep_of(sources, 699));
+    give(700, mep_of(streams, 700));
+    give(700, mep_of(streams, 700));
+    give(699, mep_of(streams, 699));
     sink.stop();
     EXPECT_EQ(unit_.meps_processed, 503U);
     EXPECT_EQ(unit_.meps_repeated, 1U);
@@ -200,9 +200,9 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
         const auto server = CountersServer::serve(run, 0, *page);
         Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
         sink.start();
-        const auto sources = sources_of(2);
+        const auto streams = streams_of(2);
         for (std::uint64_t mep = 0; server && mep < 10; ++mep) {
-            give(mep, mep_of(sources, mep, mep % 2 == 0 ? 1 : 99));
+            give(mep, mep_of(streams, mep, mep % 2 == 0 ? 1 : 99));
         }
         ::pause();
         ::_exit(1);
@@ -220,16 +220,16 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
 }
 
 TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
-    const auto sources = sources_of(3);
+    const auto streams = streams_of(3);
     CheckCounters counters;
-    Sink sink(*buffer_, check_meps(sources, counters), seen_, unit_);
+    Sink sink(*buffer_, check_meps(streams, counters), seen_, unit_);
     sink.start();
     std::uint64_t fragment_bytes = 0;
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
-        give(mep, mep_of(sources, mep, mep == 20 ? 1 : 99));
+        give(mep, mep_of(streams, mep, mep == 20 ? 1 : 99));
         for (std::uint64_t event = mep * kPacking; event < (mep + 1) * kPacking; ++event) {
-            for (std::size_t source = 0; source < 3; ++source) {
-                fragment_bytes += mep == 20 && source == 1 ? 0 : sources[source].size(event);
+            for (std::size_t stream = 0; stream < 3; ++stream) {
+                fragment_bytes += mep == 20 && stream == 1 ? 0 : streams[stream].size(event);
             }
         }
     }
@@ -242,15 +242,15 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     EXPECT_EQ(counters.fragment_bytes, fragment_bytes);
 
     sink.start();
-    auto damaged = mep_of(sources, 50);
+    auto damaged = mep_of(streams, 50);
     const auto view = protocol::MepView::decode(damaged);
     ASSERT_TRUE(view);
-    // The first byte of the first fragment of the second source.
+    // The first byte of the first fragment of the second stream.
     damaged[static_cast<std::size_t>(view->entry(1).offset +
                                      protocol::mfp_overhead(std::uint16_t{kPacking}))] ^= 1;
     give(50, damaged);
     give(51, {1, 2, 3});
-    give(52, mep_of(sources, 53));  // says another number than its builder
+    give(52, mep_of(streams, 53));  // says another number than its builder
     sink.stop();
     EXPECT_EQ(counters.right, 50U);
     EXPECT_EQ(counters.wrong[static_cast<std::size_t>(protocol::DataFault::pattern)], 1U);
@@ -259,14 +259,14 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
 }
 
 TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
-    const auto sources = sources_of(2);
+    const auto streams = streams_of(2);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run"), .bytes_per_file = 20'000}, counters, unit_);
     ASSERT_TRUE(consumer) << consumer.error().message;
     Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
-        give(mep, mep_of(sources, mep));
+        give(mep, mep_of(streams, mep));
     }
     sink.stop();
     EXPECT_EQ(counters.packets, 50U);
@@ -285,27 +285,27 @@ TEST_F(SinkTest, WritesMepsToFilesOfALimitedSize) {
             if (!*mep) {
                 break;
             }
-            const auto expected = mep_of(sources, next++);
+            const auto expected = mep_of(streams, next++);
             EXPECT_TRUE(std::ranges::equal(file->packet(), expected));
         }
     }
     EXPECT_EQ(next, 50U);
     // A second run with the same prefix leaves the files of the first.
     sink.start();
-    give(50, mep_of(sources, 50));
+    give(50, mep_of(streams, 50));
     sink.stop();
     EXPECT_EQ(files().size(), names.size() + 1);
 }
 
 TEST_F(SinkTest, WritesWhatAReplayReads) {
-    const auto sources = sources_of(2);
+    const auto streams = streams_of(2);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
     Sink sink(*buffer_, std::move(*consumer), seen_, unit_);
     sink.start();
     for (std::uint64_t mep = 0; mep < 20; ++mep) {
-        give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+        give(mep, mep_of(streams, mep, mep == 7 ? 1 : 99));
     }
     sink.stop();
     EXPECT_EQ(counters.packets, 39U);
@@ -335,7 +335,7 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
         EXPECT_EQ(piece->tag, mfp);
         const std::span octets(reinterpret_cast<const std::uint8_t*>(piece->bytes.data()),
                                piece->bytes.size());
-        EXPECT_EQ(protocol::check_mfp(sources[1], mfp * kPacking, octets).fault,
+        EXPECT_EQ(protocol::check_mfp(streams[1], mfp * kPacking, octets).fault,
                   protocol::DataFault::none);
         reader.acknowledge();
     }
@@ -363,10 +363,10 @@ class FileSizeLimit {
 };
 
 TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
-    const auto sources = sources_of(2);
+    const auto streams = streams_of(2);
     std::size_t fit = 0;  // MEPs in 20 kB
-    for (std::size_t bytes = mep_of(sources, 0).size(); bytes <= 20'000;
-         bytes += mep_of(sources, ++fit).size()) {
+    for (std::size_t bytes = mep_of(streams, 0).size(); bytes <= 20'000;
+         bytes += mep_of(streams, ++fit).size()) {
     }
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
@@ -378,7 +378,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
         const FileSizeLimit limit(20'000);
         sink.start();
         for (std::uint64_t mep = 0; mep <= fit; ++mep) {
-            give(mep, mep_of(sources, mep));
+            give(mep, mep_of(streams, mep));
         }
         sink.stop();
     }
@@ -402,7 +402,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
 }
 
 TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
-    const auto sources = sources_of(3);
+    const auto streams = streams_of(3);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
@@ -411,7 +411,7 @@ TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
         const FileSizeLimit limit(0);
         sink.start();
         for (std::uint64_t mep = 0; mep < 10; ++mep) {
-            give(mep, mep_of(sources, mep, mep == 7 ? 1 : 99));
+            give(mep, mep_of(streams, mep, mep == 7 ? 1 : 99));
         }
         sink.stop();
     }
@@ -424,15 +424,15 @@ TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
 
 TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     // Two of three files cannot get their names: folders have them.
-    const auto sources = sources_of(3);
+    const auto streams = streams_of(3);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run"), .format = FileFormat::mfp}, counters, unit_);
     ASSERT_TRUE(consumer);
-    (*consumer)->consume(0, mep_of(sources, 0));
-    for (const char* source : {"0", "2"}) {
-        std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", source)));
+    (*consumer)->consume(0, mep_of(streams, 0));
+    for (const char* stream : {"0", "2"}) {
+        std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", stream)));
     }
-    (*consumer)->consume(1, mep_of(sources, 1, 2));
+    (*consumer)->consume(1, mep_of(streams, 1, 2));
     (*consumer)->finish();
     EXPECT_EQ(counters.files, 1U);
     EXPECT_EQ(counters.failed_files, 2U);
@@ -446,11 +446,11 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
 
 TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
     std::ofstream(path("run-0001.mep.part")) << "half a file";
-    const auto sources = sources_of(2);
+    const auto streams = streams_of(2);
     FileCounters counters;
     auto consumer = write_meps({.prefix = path("run")}, counters, unit_);
     ASSERT_TRUE(consumer);
-    (*consumer)->consume(0, mep_of(sources, 0));
+    (*consumer)->consume(0, mep_of(streams, 0));
     (*consumer)->finish();
     EXPECT_EQ(files(), (std::vector<std::string>{"run-0001.mep.part", "run-0002.mep"}));
     EXPECT_EQ(std::filesystem::file_size(path("run-0001.mep.part")), 11U);

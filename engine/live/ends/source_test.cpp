@@ -31,17 +31,18 @@ Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
     return std::move(*buffer);
 }
 
-protocol::MfpGenerator generator_of(std::uint16_t source) {
+protocol::MfpGenerator generator_of(std::uint16_t source_id) {
     static const auto sizes =
         std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
     auto made =
-        protocol::MfpGenerator::make({.source_id = source, .packing = kPacking, .sizes = sizes});
+        protocol::MfpGenerator::make({.source_id = source_id, .packing = kPacking, .sizes = sizes});
     EXPECT_TRUE(made) << made.error().message;
     return *made;
 }
 
-std::unique_ptr<MfpFeed> generated(std::uint16_t source, GeneratorContent content, Buffer& buffer) {
-    auto feed = generate_mfps(generator_of(source), content, buffer);
+std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, GeneratorContent content,
+                                   Buffer& buffer) {
+    auto feed = generate_mfps(generator_of(source_id), content, buffer);
     EXPECT_TRUE(feed) << feed.error().message;
     return std::move(*feed);
 }
@@ -63,9 +64,9 @@ std::optional<Piece> take(BufferReader& reader) {
 }
 
 /// Takes so many MFPs of a generator and checks every byte of them.
-void expect_generated(BufferReader& reader, std::uint16_t source, std::uint64_t from,
+void expect_generated(BufferReader& reader, std::uint16_t source_id, std::uint64_t from,
                       std::uint64_t to) {
-    const auto generator = generator_of(source);
+    const auto generator = generator_of(source_id);
     for (std::uint64_t mfp = from; mfp < to; ++mfp) {
         const auto piece = take(reader);
         ASSERT_TRUE(piece);
@@ -209,7 +210,7 @@ TEST(Source, NeedsABufferForAnMfp) {
     EXPECT_FALSE(generate_mfps(generator_of(3), GeneratorContent::once, used));
 }
 
-/// A folder of files of MFPs of source 3.
+/// A folder of files of MFPs of the stream with source id 3.
 class Replay : public testing::Test {
   protected:
     void SetUp() override {
@@ -221,10 +222,10 @@ class Replay : public testing::Test {
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
     void record(const std::string& name, const std::vector<std::uint64_t>& numbers,
-                std::uint16_t source = 3) const {
+                std::uint16_t source_id = 3) const {
         auto file = PacketFileWriter::create(folder_ / name);
         ASSERT_TRUE(file);
-        const auto generator = generator_of(source);
+        const auto generator = generator_of(source_id);
         std::vector<std::uint8_t> mfp(static_cast<std::size_t>(generator.largest()));
         for (const std::uint64_t number : numbers) {
             const auto bytes = generator.generate(number * kPacking, mfp);
@@ -345,7 +346,7 @@ TEST_F(Replay, RefusesWhatItCannotReplay) {
     record("a.mfp", {5, 4});
     expect_refused("out of order");
     record("a.mfp", {4, 5}, 4);
-    EXPECT_FALSE(replay()) << "of another source only";
+    EXPECT_FALSE(replay()) << "of another stream only";
     record("a.mfp", {4, 5});
     EXPECT_TRUE(replay());
     EXPECT_FALSE(Recording::open(folder_, kPacking + 1));

@@ -39,7 +39,7 @@ struct NodeCounters {
     Counter meps_granted;
     Counter meps_delivered;   ///< to the consumer, whole or not
     Counter meps_built;       ///< whole
-    Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's sources
+    Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's streams
     Counter meps_dropped;     ///< not whole, and dropped
     Counter meps_discarded;   ///< because the output buffer was full
     Counter mfps_received;

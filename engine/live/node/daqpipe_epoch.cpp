@@ -33,7 +33,7 @@ using protocol::DaqpipeWrite;
 using protocol::EventId;
 using protocol::EventManager;
 using protocol::Immediate;
-using protocol::SourceIndex;
+using protocol::ReadoutIndex;
 using protocol::UnitMessage;
 using Kind = UnitMessage::Kind;
 
@@ -82,12 +82,12 @@ class DaqpipeEpoch final : public UnitEpoch {
     void serve(std::uint64_t mfp, const RequestBook::Request& request);
     [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
 
-    void clear_place(std::uint32_t slot, SourceIndex source);
-    [[nodiscard]] Bytes size_in_place(std::uint32_t slot, SourceIndex source);
+    void clear_place(std::uint32_t slot, ReadoutIndex readout);
+    [[nodiscard]] Bytes size_in_place(std::uint32_t slot, ReadoutIndex readout);
     void deliver(EventId event);
-    [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, SourceIndex source) {
+    [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, ReadoutIndex readout) {
         return parts_.output->area().bytes().subspan(
-            static_cast<std::size_t>(memory_.mfp_at(slot, source)),
+            static_cast<std::size_t>(memory_.mfp_at(slot, readout)),
             static_cast<std::size_t>(memory_.place));
     }
 
@@ -106,7 +106,7 @@ class DaqpipeEpoch final : public UnitEpoch {
 
     std::optional<DaqpipeBuilder> builder_;
     std::vector<std::optional<EventId>> event_in_;  ///< by slot
-    std::vector<Bytes> sizes_;                      ///< of MFPs that are here, by slot and source
+    std::vector<Bytes> sizes_;  ///< of MFPs that are here, by slot and readout unit
 
     std::optional<SlotClock> clock_;
     std::uint64_t next_slot_ = 0;
@@ -128,25 +128,25 @@ struct DaqpipeEpoch::ManagerOut {
 struct DaqpipeEpoch::BuilderOut {
     DaqpipeEpoch& epoch;
 
-    void request(EventId event, SourceIndex source, Bytes place) {
+    void request(EventId event, ReadoutIndex readout, Bytes place) {
         const std::uint32_t slot = epoch.memory_.slot_of_place(place);
         epoch.event_in_[slot] = event;
         epoch.begin_building(slot);
-        epoch.clear_place(slot, source);
-        const Bytes offset = epoch.memory_.mfp_at(slot, source);
-        send(source, {Kind::request, 0, number(event), {&offset, 1}});
+        epoch.clear_place(slot, readout);
+        const Bytes offset = epoch.memory_.mfp_at(slot, readout);
+        send(readout, {Kind::request, 0, number(event), {&offset, 1}});
     }
     void built(EventId event) { epoch.deliver(event); }
     void incomplete(EventId event) { epoch.deliver(event); }
     void done(EventId event) {
         epoch.send(epoch.members_.readouts[0], {Kind::done, 0, number(event), {}});
     }
-    void last_request(SourceIndex source, std::uint64_t requests) {
-        send(source, {Kind::last_answer, 0, requests, {}});
+    void last_request(ReadoutIndex readout, std::uint64_t requests) {
+        send(readout, {Kind::last_answer, 0, requests, {}});
     }
 
-    void send(SourceIndex source, const UnitMessage& message) {
-        epoch.send(epoch.members_.readouts[source], message);
+    void send(ReadoutIndex readout, const UnitMessage& message) {
+        epoch.send(epoch.members_.readouts[readout], message);
     }
 };
 
@@ -157,7 +157,7 @@ struct DaqpipeEpoch::ReadoutOut {
     void write(const DaqpipeWrite& write) {
         const Immediate immediate{.epoch = epoch.parts_.epoch,
                                   .slot = epoch.memory_.slot_at(write.place) % Immediate::slots,
-                                  .source = epoch.self_readout()};
+                                  .stream = epoch.self_readout()};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.mfp(number(write.event)),
                            .offset = write.place,
@@ -223,7 +223,7 @@ base::expected<void> DaqpipeEpoch::make_readout() {
 base::expected<void> DaqpipeEpoch::make_builder() {
     auto made = DaqpipeBuilder::make(
         {.self = self_builder(),
-         .sources = readouts(),
+         .readouts = readouts(),
          .credits = config().credits,
          .parallel_sends = config().is_push ? 0 : config().parallel_sends,
          .largest_fragment = memory_.place,
@@ -410,9 +410,9 @@ void DaqpipeEpoch::on_written(UnitIndex from, std::uint32_t bits) {
         return;
     }
     counters_.mfps_received.add(1);
-    const Bytes bytes = size_in_place(immediate->slot, immediate->source);
+    const Bytes bytes = size_in_place(immediate->slot, immediate->stream);
     BuilderOut out{*this};
-    builder_->on_fragment(*event_in_[immediate->slot], immediate->source, std::max<Bytes>(bytes, 0),
+    builder_->on_fragment(*event_in_[immediate->slot], immediate->stream, std::max<Bytes>(bytes, 0),
                           out);
 }
 
@@ -430,15 +430,15 @@ void DaqpipeEpoch::on_write_done(std::uint64_t context) {
 // ---- MEPs ---------------------------------------------------------------------------------------
 
 /// Clears what an earlier event left there, so that it is not mistaken for its MFP.
-void DaqpipeEpoch::clear_place(std::uint32_t slot, SourceIndex source) {
-    std::memset(place(slot, source).data(), 0, kMark);
+void DaqpipeEpoch::clear_place(std::uint32_t slot, ReadoutIndex readout) {
+    std::memset(place(slot, readout).data(), 0, kMark);
 }
 
 /// From the MFP's header, which another unit wrote. `kUnusable`: it is no valid MFP.
-Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, SourceIndex source) {
-    const auto front = place(slot, source);
+Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, ReadoutIndex readout) {
+    const auto front = place(slot, readout);
     const auto mark = front.first(kMark);
-    Bytes& size = sizes_[std::size_t{slot} * memory_.sources + source];
+    Bytes& size = sizes_[std::size_t{slot} * memory_.readouts + readout];
     if (std::ranges::all_of(mark, [](std::byte byte) { return byte == std::byte{0}; })) {
         size = 0;
         return size;
@@ -456,10 +456,10 @@ Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, SourceIndex source) {
 void DaqpipeEpoch::deliver(EventId event) {
     const std::uint32_t slot = memory_.slot_of_place(builder_->place_of(event, 0));
     clear_table();
-    for (SourceIndex source = 0; source < memory_.sources; ++source) {
-        const Bytes size = sizes_[std::size_t{slot} * memory_.sources + source];
-        if (builder_->is_here(event, source) && size != kUnusable) {
-            put_in_table(source, 0, memory_.mfp_at(slot, source) - memory_.event_at(slot), size);
+    for (ReadoutIndex readout = 0; readout < memory_.readouts; ++readout) {
+        const Bytes size = sizes_[std::size_t{slot} * memory_.readouts + readout];
+        if (builder_->is_here(event, readout) && size != kUnusable) {
+            put_in_table(readout, 0, memory_.mfp_at(slot, readout) - memory_.event_at(slot), size);
         }
     }
     hand_over({.slot = slot,

@@ -38,16 +38,16 @@ base::expected<DaqpipeMemory> DaqpipeMemory::of(const NodeConfig& config, const 
                         "to that",
                         config.credits, Immediate::slots));
     }
-    if (units.readouts > Immediate::sources) {
+    if (units.readouts > Immediate::streams) {
         return base::failure(
             fmt::format("{} readout units; the 32 bits that come with a write can tell {} apart, "
                         "give fewer",
-                        units.readouts, Immediate::sources));
+                        units.readouts, Immediate::streams));
     }
     const DaqpipeMemory memory{
         .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kLine),
         .place = protocol::aligned(largest_mfp(config), kLine),
-        .sources = units.readouts,
+        .readouts = units.readouts,
         .credits = config.credits};
     if (memory.bytes() > config.output_buffer) {
         return base::failure(fmt::format(

@@ -1,6 +1,7 @@
 // The layout of MFPs and MEPs in the memory of a DAQPIPE builder unit.
 //
-//     | header | place of source 0 | … | place of source n − 1 |   an event, for each credit
+//     | header | place of readout unit 0 | … | place of readout unit n − 1 |   an event, for each
+//     credit
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace daqloom::live {
 struct DaqpipeMemory {
     base::Bytes header = 0;  ///< of a MEP
     base::Bytes place = 0;   ///< room of an MFP
-    std::uint32_t sources = 1;
+    std::uint32_t readouts = 1;
     std::uint32_t credits = 1;
 
     struct Units {
@@ -27,12 +28,12 @@ struct DaqpipeMemory {
     /// buffers are too small for as many events as there are credits, or these too many to number.
     static base::expected<DaqpipeMemory> of(const NodeConfig& config, const Units& units);
 
-    [[nodiscard]] base::Bytes event_bytes() const { return header + place * sources; }
+    [[nodiscard]] base::Bytes event_bytes() const { return header + place * readouts; }
     [[nodiscard]] base::Bytes bytes() const { return event_bytes() * credits; }
 
     [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return event_bytes() * slot; }
-    [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, std::uint32_t source) const {
-        return event_at(slot) + header + place * source;
+    [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, std::uint32_t readout) const {
+        return event_at(slot) + header + place * readout;
     }
     /// Of any byte of an event.
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
@@ -40,7 +41,7 @@ struct DaqpipeMemory {
     }
     /// What the protocol calls a place knows of no headers.
     [[nodiscard]] std::uint32_t slot_of_place(base::Bytes of_protocol) const {
-        return static_cast<std::uint32_t>(of_protocol / (place * sources));
+        return static_cast<std::uint32_t>(of_protocol / (place * readouts));
     }
 };
 

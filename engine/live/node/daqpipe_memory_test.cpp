@@ -6,7 +6,7 @@ namespace daqloom::live {
 namespace {
 
 TEST(DaqpipeMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
-    const DaqpipeMemory memory{.header = 128, .place = 1'024, .sources = 3, .credits = 2};
+    const DaqpipeMemory memory{.header = 128, .place = 1'024, .readouts = 3, .credits = 2};
     EXPECT_EQ(memory.event_bytes(), 128 + 3 * 1'024);
     EXPECT_EQ(memory.event_at(1), 3'200);
     EXPECT_EQ(memory.mfp_at(1, 2), 3'200 + 128 + 2 * 1'024);
@@ -26,7 +26,7 @@ NodeConfig ten_fragments() {
     return config;
 }
 
-TEST(DaqpipeMemory, HasRoomForTheLargestMfpOfTheLargestSource) {
+TEST(DaqpipeMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
     const auto memory = DaqpipeMemory::of(ten_fragments(), {2, 2, 4});
     ASSERT_TRUE(memory);
     EXPECT_EQ(memory->place, 1'088) << "20 + 12 + 20 + 10 × (100 + 3) = 1082, on cache lines";

@@ -37,16 +37,16 @@ std::string served_name(const NodeConfig& config, const std::string& what) {
     return fmt::format("daqloom/{}/{}/{}", config.run, config.self, what);
 }
 
-base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t source) {
+base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t stream) {
     auto sizes = std::make_shared<protocol::PatternSizes>(
-        config.sizes, config.fragment_bytes[source], config.seed);
-    return protocol::MfpGenerator::make({.source_id = static_cast<std::uint16_t>(source),
+        config.sizes, config.fragment_bytes[stream], config.seed);
+    return protocol::MfpGenerator::make({.source_id = static_cast<std::uint16_t>(stream),
                                          .packing = config.packing,
                                          .align = config.align,
                                          .sizes = std::move(sizes)});
 }
 
-base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t source,
+base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t stream,
                                                  Buffer& buffer) {
     if (config.source == SourceKind::replay) {
         const auto recording = Recording::open(config.replay, config.packing);
@@ -54,12 +54,12 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
             return tl::unexpected(recording.error());
         }
         return replay_mfps(*recording,
-                           {.source_id = static_cast<std::uint16_t>(source),
+                           {.source_id = static_cast<std::uint16_t>(stream),
                             .packing = static_cast<std::uint16_t>(config.packing),
                             .loop = config.replay_loops},
                            buffer);
     }
-    auto mfps = generator(config, source);
+    auto mfps = generator(config, stream);
     if (!mfps) {
         return tl::unexpected(mfps.error());
     }
@@ -179,8 +179,8 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
                           written, counters);
     }
     std::vector<protocol::MfpGenerator> expected;
-    for (std::uint32_t source = 0; source < config.fragment_bytes.size(); ++source) {
-        auto mfps = generator(config, source);
+    for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
+        auto mfps = generator(config, stream);
         if (!mfps) {
             return tl::unexpected(mfps.error());
         }

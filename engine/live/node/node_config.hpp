@@ -70,7 +70,7 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
     std::uint32_t packing = 1;  ///< fragments of an MFP
     std::uint8_t align = 2;     ///< log2, of fragments in an MFP
     protocol::FragmentSizes sizes = protocol::FragmentSizes::poisson;
-    /// Mean, by source of the whole run: readout units in the order of their slots, then streams.
+    /// Mean, by stream of the whole run: readout units in the order of their slots, then streams.
     std::vector<base::Bytes> fragment_bytes = {100};
     double event_rate_hz = 0;  ///< 0: as fast as there is room
     std::uint64_t seed = 1;

@@ -20,13 +20,13 @@ class Consumer {
   public:
     Consumer(const NodeConfig& config, UnitIndex unit)
         : name_(buffer_name(config.run, unit, "output")) {
-        for (std::uint32_t source = 0; source < config.fragment_bytes.size(); ++source) {
+        for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
             auto made = protocol::MfpGenerator::make(
-                {.source_id = static_cast<std::uint16_t>(source),
+                {.source_id = static_cast<std::uint16_t>(stream),
                  .packing = config.packing,
                  .align = config.align,
                  .sizes = std::make_shared<protocol::PatternSizes>(
-                     config.sizes, config.fragment_bytes[source], config.seed)});
+                     config.sizes, config.fragment_bytes[stream], config.seed)});
             expected_.push_back(std::move(*made));
         }
         thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -38,7 +38,7 @@ class Consumer {
     std::atomic<std::uint64_t> wrong = 0;
     std::atomic<std::uint64_t> repeated = 0;
 
-    /// By MEP number, the sources whose MFPs are missing, and those that are empty.
+    /// By MEP number, the streams whose MFPs are missing, and those that are empty.
     struct Lacks {
         std::set<std::uint32_t> missing;
         std::set<std::uint32_t> empty;
@@ -77,10 +77,10 @@ class Consumer {
                               mep->header().mep == protocol::MepId{piece.tag};
         wrong += is_right ? 0 : 1;
         Lacks lacks;
-        for (std::uint32_t source = 0; is_right && source < mep->sources(); ++source) {
-            const auto state = mep->entry(source).state;
+        for (std::uint32_t stream = 0; is_right && stream < mep->streams(); ++stream) {
+            const auto state = mep->entry(stream).state;
             if (state != protocol::MepState::complete) {
-                (state == protocol::MepState::missing ? lacks.missing : lacks.empty).insert(source);
+                (state == protocol::MepState::missing ? lacks.missing : lacks.empty).insert(stream);
             }
         }
         const std::lock_guard lock(mutex_);
@@ -247,9 +247,9 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     for (auto* consumer : {&one, &other}) {
         for (const auto& [mep, lacks] : consumer->seen()) {
             std::set<std::uint32_t> left_out;
-            for (std::uint32_t source = 0; source < 2; ++source) {
-                if (mep % (3 + source) == 1) {
-                    left_out.insert(source);
+            for (std::uint32_t stream = 0; stream < 2; ++stream) {
+                if (mep % (3 + stream) == 1) {
+                    left_out.insert(stream);
                 }
             }
             EXPECT_EQ(lacks.empty, left_out) << "MEP " << mep;

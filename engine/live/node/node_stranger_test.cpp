@@ -125,11 +125,11 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
     })) << run.count(0, "refused_messages")
         << " of " << messages;
 
-    const auto immediate = [](std::uint32_t epoch, std::uint32_t slot, std::uint32_t source) {
-        return protocol::Immediate{.epoch = epoch, .slot = slot, .source = source}.encode();
+    const auto immediate = [](std::uint32_t epoch, std::uint32_t slot, std::uint32_t stream) {
+        return protocol::Immediate{.epoch = epoch, .slot = slot, .stream = stream}.encode();
     };
     bad.write(immediate(1, 0, 1));       // of another epoch
-    bad.write(immediate(0, 0, 2));       // of a source that nobody has
+    bad.write(immediate(0, 0, 2));       // of a stream that nobody has
     bad.write(immediate(0, 0, 65'535));  //
     bad.write(immediate(0, 0, 1));       // not granted
     bad.write(immediate(0, 1'023, 1));   //

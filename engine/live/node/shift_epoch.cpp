@@ -79,7 +79,7 @@ class ShiftEpoch final : public UnitEpoch {
     std::optional<ShiftUnit> readout_;
     std::optional<PushBuilder> builder_;
     std::vector<StreamIntake> streams_;
-    std::vector<Bytes> offsets_;  ///< of the epoch's sources, in a MEP
+    std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
 
     // Requests of the readout unit that must not be answered from within its call.
     bool is_phase_ready_ = false;
@@ -106,7 +106,7 @@ struct ShiftEpoch::ReadoutOut {
         const auto& config = epoch.config();
         const Immediate immediate{.epoch = epoch.parts_.epoch,
                                   .slot = epoch.slot_of(write.mep),
-                                  .source = epoch.self_readout() * config.streams + write.stream};
+                                  .stream = epoch.self_readout() * config.streams + write.stream};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
                            .offset = write.to,
@@ -193,9 +193,9 @@ base::expected<void> ShiftEpoch::make_units() {
                                                              : protocol::WhenIncomplete::drop;
         builder.layout = layout();
         if (builder.concurrent_meps + builder.announced_meps > Immediate::slots ||
-            readouts() * config.streams > Immediate::sources) {
+            readouts() * config.streams > Immediate::streams) {
             return base::failure(
-                "more MEPs per phase, or more sources, than the 32 bits that come "
+                "more MEPs per phase, or more streams, than the 32 bits that come "
                 "with a write can tell apart; give at most 341 and 65 536");
         }
         auto made = PushBuilder::make(std::move(builder));
@@ -423,7 +423,7 @@ void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
     const std::uint64_t turn = protocol::turn_in_slot(immediate->slot, builder_->oldest_turn());
     BuilderOut out{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(immediate->source / streams, immediate->source % streams,
+    builder_->on_written(immediate->stream / streams, immediate->stream % streams,
                          protocol::mep_of(self_builder(), turn, builders()), out);
 }
 
@@ -443,10 +443,10 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
     const auto sizes = builder_->sizes_of(mep);
     protocol::lay_out(layout(), sizes, offsets_);
     clear_table();
-    for (std::uint32_t source = 0; source < sizes.size(); ++source) {
-        if (builder_->is_written(mep, source)) {
-            const auto [readout, stream] = builder_->stream_of(source);
-            put_in_table(readout, stream, offsets_[source], sizes[source]);
+    for (std::uint32_t number = 0; number < sizes.size(); ++number) {
+        if (builder_->is_written(mep, number)) {
+            const auto [readout, stream] = builder_->stream_of(number);
+            put_in_table(readout, stream, offsets_[number], sizes[number]);
         }
     }
     hand_over({.slot = slot_of(mep),

@@ -50,7 +50,7 @@ std::optional<protocol::UnitMessage> UnitEpoch::message_of(UnitIndex from,
 
 std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t bits) {
     const Immediate immediate = Immediate::decode(bits);
-    const std::uint32_t readout = immediate.source / streams_;
+    const std::uint32_t readout = immediate.stream / streams_;
     if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs || readout >= readouts() ||
         (from != unknown_unit && from != members_.readouts[readout])) {
         refuse_write();
@@ -90,10 +90,10 @@ void UnitEpoch::begin_building(std::uint32_t slot) {
 
 void UnitEpoch::clear_table() {
     table_bytes_ = 0;
-    for (std::uint32_t source = 0; source < table_.size(); ++source) {
-        table_[source] = {.offset = 0,
+    for (std::uint32_t stream = 0; stream < table_.size(); ++stream) {
+        table_[stream] = {.offset = 0,
                           .bytes = 0,
-                          .source_id = static_cast<std::uint16_t>(source),
+                          .source_id = static_cast<std::uint16_t>(stream),
                           .state = MepState::missing};
     }
 }

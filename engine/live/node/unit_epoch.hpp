@@ -112,7 +112,7 @@ class UnitEpoch : public Epoch {
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, parts_.first_mep);
     }
-    /// Of a MEP's header, which has the sources of the whole run.
+    /// Of a MEP's header, which has the streams of the whole run.
     [[nodiscard]] base::Bytes header_bytes() const {
         return protocol::mep_overhead(members_.readouts_in_run * streams_);
     }
@@ -126,7 +126,7 @@ class UnitEpoch : public Epoch {
     std::uint32_t streams_;
     std::optional<Outlet> outlet_;
     std::array<base::Bytes, most_streams> values_{};  ///< of the message that is being read
-    std::vector<protocol::MepEntry> table_;           ///< of the run's sources
+    std::vector<protocol::MepEntry> table_;           ///< of the run's streams
     std::uint64_t table_bytes_ = 0;                   ///< of the MFPs in it
     std::vector<base::Time> granted_at_;              ///< by slot
     std::vector<UnitIndex> unreachable_;

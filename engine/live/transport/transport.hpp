@@ -79,7 +79,7 @@ struct TransportCounters {
     Counter writes_received;
     Counter refused_strangers;  ///< connections or messages without the token
     Counter refused_epoch;      ///< of another epoch
-    Counter refused_malformed;  ///< of an impossible length, source or kind
+    Counter refused_malformed;  ///< of an impossible length, sender or kind
     Counter sleeps;
 
     template <class See>

@@ -42,24 +42,24 @@ MfpGenerator generator(const benchmark::State& state) {
 
 /// Bytes per second of whole MFPs.
 void BM_GenerateMfp(benchmark::State& state) {
-    const MfpGenerator source = generator(state);
-    std::vector<std::uint8_t> memory(static_cast<std::size_t>(source.largest()));
+    const MfpGenerator stream = generator(state);
+    std::vector<std::uint8_t> memory(static_cast<std::size_t>(stream.largest()));
     std::int64_t bytes = 0;
     std::uint64_t event = 0;
     for (auto _ : state) {
-        bytes += *source.generate(event, memory);
-        event += source.packing();
+        bytes += *stream.generate(event, memory);
+        event += stream.packing();
     }
     state.SetBytesProcessed(bytes);
 }
 BENCHMARK(BM_GenerateMfp)->Args({133, 30'000})->Args({133, 1'000})->Args({1'000, 1'000});
 
 void BM_CheckMfp(benchmark::State& state) {
-    const MfpGenerator source = generator(state);
-    std::vector<std::uint8_t> memory(static_cast<std::size_t>(source.largest()));
-    memory.resize(static_cast<std::size_t>(*source.generate(7, memory)));
+    const MfpGenerator stream = generator(state);
+    std::vector<std::uint8_t> memory(static_cast<std::size_t>(stream.largest()));
+    memory.resize(static_cast<std::size_t>(*stream.generate(7, memory)));
     for (auto _ : state) {
-        if (check_mfp(source, 7, memory).fault != DataFault::none) {
+        if (check_mfp(stream, 7, memory).fault != DataFault::none) {
             state.SkipWithError("damaged");
         }
     }

@@ -149,8 +149,8 @@ Bytes EventSizes::draw_from_histogram() {
     return bin.lower + static_cast<Bytes>(random_.uniform_int(sizes));
 }
 
-FragmentShares::FragmentShares(std::uint32_t sources, const std::vector<double>& weights)
-    : sources_(sources) {
+FragmentShares::FragmentShares(std::uint32_t readouts, const std::vector<double>& weights)
+    : readouts_(readouts) {
     if (weights.empty()) {
         return;
     }

@@ -57,35 +57,37 @@ class EventSizes {
     double mean_bytes_;
 };
 
-/// The part of an event that one source holds. The parts of all sources add up to the event and
-/// differ by at most one byte; those of an event with fewer bytes than sources may be empty.
-constexpr base::Bytes fragment_size(base::Bytes event_size, SourceIndex source,
-                                    std::uint32_t sources) {
-    return event_size / sources + (source < event_size % sources ? 1 : 0);
+/// The part of an event that one readout unit holds. The parts of all readout units add up to the
+/// event and differ by at most one byte; those of an event with fewer bytes than readout units may
+/// be empty.
+constexpr base::Bytes fragment_size(base::Bytes event_size, ReadoutIndex readout,
+                                    std::uint32_t readouts) {
+    return event_size / readouts + (readout < event_size % readouts ? 1 : 0);
 }
 
-/// The size of each source's fragment: its part of the event, by weight. The parts add up to the
-/// event; an empty part is raised to one byte, so that every source answers.
+/// The size of each readout unit's fragment: its part of the event, by weight. The parts add up to
+/// the event; an empty part is raised to one byte, so that every readout unit answers.
 class FragmentShares {
   public:
-    /// One weight above zero for each source; none at all: equal parts.
-    FragmentShares(std::uint32_t sources, const std::vector<double>& weights);
+    /// One weight above zero for each readout unit; none at all: equal parts.
+    FragmentShares(std::uint32_t readouts, const std::vector<double>& weights);
 
-    [[nodiscard]] base::Bytes fragment(base::Bytes event_size, SourceIndex source) const {
-        const base::Bytes part = cumulative_.empty()
-                                     ? fragment_size(event_size, source, sources_)
-                                     : before(source + 1, event_size) - before(source, event_size);
+    [[nodiscard]] base::Bytes fragment(base::Bytes event_size, ReadoutIndex readout) const {
+        const base::Bytes part =
+            cumulative_.empty() ? fragment_size(event_size, readout, readouts_)
+                                : before(readout + 1, event_size) - before(readout, event_size);
         return std::max<base::Bytes>(part, 1);
     }
 
   private:
-    /// What the sources before `source` hold together.
-    [[nodiscard]] base::Bytes before(std::size_t source, base::Bytes event_size) const {
-        return static_cast<base::Bytes>(cumulative_[source] * static_cast<double>(event_size));
+    /// What the readout units before `readout` hold together.
+    [[nodiscard]] base::Bytes before(std::size_t readout, base::Bytes event_size) const {
+        return static_cast<base::Bytes>(cumulative_[readout] * static_cast<double>(event_size));
     }
 
-    std::uint32_t sources_;
-    std::vector<double> cumulative_;  // from 0 to 1, one more than there are sources; or empty
+    std::uint32_t readouts_;
+    std::vector<double>
+        cumulative_;  // from 0 to 1, one more than there are readout units; or empty
 };
 
 }  // namespace daqloom::protocol

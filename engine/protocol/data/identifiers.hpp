@@ -1,4 +1,4 @@
-// Identifiers of events, units and sources.
+// Identifiers of events, units and streams.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,13 @@ namespace daqloom::protocol {
 /// A collision whose fragments belong together.
 enum class EventId : std::uint64_t {};
 
-/// 0 … builders − 1.
+/// A builder unit, 0 … builders − 1.
 using BuilderIndex = std::uint32_t;
 
-/// A readout unit, 0 … sources − 1.
-using SourceIndex = std::uint32_t;
-
-/// Where events travel in packets: a readout unit, 0 … readouts − 1, holds several streams, and
-/// each of these is a source of multi-fragment packets (MFPs), numbered 0, 1, … in the unit.
+/// A readout unit, 0 … readouts − 1. It sends the fragments of one or more streams.
 using ReadoutIndex = std::uint32_t;
+
+/// A stream of a readout unit, 0, 1, …
 using StreamIndex = std::uint32_t;
 
 /// A multi-event packet: the MFPs of all streams of all readout units with this number.

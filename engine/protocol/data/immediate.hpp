@@ -3,7 +3,7 @@
 //
 //     31 … 26  epoch mod 64
 //     25 … 16  slot: the MEP's turn at its builder, mod 1024
-//     15 … 0   source: number of the stream among those of all readout units
+//     15 … 0   stream: number of the stream among those of all readout units
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace daqloom::protocol {
 struct Immediate {
     static constexpr std::uint32_t epochs = 64;
     static constexpr std::uint32_t slots = 1024;
-    static constexpr std::uint32_t sources = 65'536;
+    static constexpr std::uint32_t streams = 65'536;
 
     std::uint32_t epoch = 0;   ///< mod `epochs`
     std::uint32_t slot = 0;    ///< mod `slots`
-    std::uint32_t source = 0;  ///< below `sources`
+    std::uint32_t stream = 0;  ///< below `streams`
 
     [[nodiscard]] constexpr std::uint32_t encode() const {
-        return epoch % epochs << 26 | slot % slots << 16 | source % sources;
+        return epoch % epochs << 26 | slot % slots << 16 | stream % streams;
     }
     static constexpr Immediate decode(std::uint32_t bits) {
         return {
-            .epoch = bits >> 26, .slot = bits >> 16 & (slots - 1), .source = bits & (sources - 1)};
+            .epoch = bits >> 26, .slot = bits >> 16 & (slots - 1), .stream = bits & (streams - 1)};
     }
 
     friend constexpr bool operator==(const Immediate&, const Immediate&) = default;

@@ -7,16 +7,16 @@
 namespace daqloom::protocol {
 namespace {
 
-TEST(Immediate, HasEpochSlotAndSourceAtTheirBits) {
+TEST(Immediate, HasEpochSlotAndStreamAtTheirBits) {
     // 5 << 26 = 0x14000000, 3 << 16 = 0x30000.
-    EXPECT_EQ((Immediate{.epoch = 5, .slot = 3, .source = 0x1234}).encode(), 0x14031234);
-    EXPECT_EQ(Immediate::decode(0x14031234), (Immediate{.epoch = 5, .slot = 3, .source = 0x1234}));
-    EXPECT_EQ((Immediate{.epoch = 63, .slot = 1023, .source = 65'535}).encode(), 0xffffffff);
+    EXPECT_EQ((Immediate{.epoch = 5, .slot = 3, .stream = 0x1234}).encode(), 0x14031234);
+    EXPECT_EQ(Immediate::decode(0x14031234), (Immediate{.epoch = 5, .slot = 3, .stream = 0x1234}));
+    EXPECT_EQ((Immediate{.epoch = 63, .slot = 1023, .stream = 65'535}).encode(), 0xffffffff);
 }
 
 TEST(Immediate, TakesNumbersBeyondItsBitsByTheirRest) {
-    EXPECT_EQ((Immediate{.epoch = 64 + 5, .slot = 2048 + 3, .source = 7}).encode(),
-              (Immediate{.epoch = 5, .slot = 3, .source = 7}).encode());
+    EXPECT_EQ((Immediate{.epoch = 64 + 5, .slot = 2048 + 3, .stream = 7}).encode(),
+              (Immediate{.epoch = 5, .slot = 3, .stream = 7}).encode());
 }
 
 TEST(Immediate, ComesBackFromAnyBits) {

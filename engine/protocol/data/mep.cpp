@@ -19,16 +19,16 @@ constexpr std::size_t entries_at = 40;
 constexpr std::size_t entry_bytes = 16;
 constexpr std::uint32_t incomplete_flag = 1;
 
-MepEntry entry_at(Memory memory, std::uint32_t source) {
-    const std::size_t at = entries_at + entry_bytes * source;
+MepEntry entry_at(Memory memory, std::uint32_t stream) {
+    const std::size_t at = entries_at + entry_bytes * stream;
     return {.offset = static_cast<Bytes>(number_at<std::uint64_t>(memory, at)),
             .bytes = number_at<std::uint32_t>(memory, at + 8),
             .source_id = number_at<std::uint16_t>(memory, at + 12),
             .state = static_cast<MepState>(number_at<std::uint16_t>(memory, at + 14))};
 }
 
-void put_entry(const MepEntry& entry, std::uint32_t source, std::span<std::uint8_t> memory) {
-    const std::size_t at = entries_at + entry_bytes * source;
+void put_entry(const MepEntry& entry, std::uint32_t stream, std::span<std::uint8_t> memory) {
+    const std::size_t at = entries_at + entry_bytes * stream;
     put_number<std::uint64_t>(memory, at, static_cast<std::uint64_t>(entry.offset));
     put_number<std::uint32_t>(memory, at + 8, static_cast<std::uint32_t>(entry.bytes));
     put_number<std::uint16_t>(memory, at + 12, entry.source_id);
@@ -38,7 +38,7 @@ void put_entry(const MepEntry& entry, std::uint32_t source, std::span<std::uint8
 /// The entries of a table, one after the other: each within the MEP, behind the one before.
 class Places {
   public:
-    Places(std::uint32_t sources, Bytes mep) : end_(mep_overhead(sources)), mep_(mep) {}
+    Places(std::uint32_t streams, Bytes mep) : end_(mep_overhead(streams)), mep_(mep) {}
 
     base::expected<void> take(const MepEntry& entry) {
         if (entry.state > MepState::empty) {
@@ -79,25 +79,25 @@ class Places {
 
 base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
                                 std::span<std::uint8_t> mep) {
-    if (entries.size() > largest_mep_sources) {
+    if (entries.size() > largest_mep_streams) {
         return base::failure(
-            fmt::format("MEP of {} sources; give at most {}", entries.size(), largest_mep_sources));
+            fmt::format("MEP of {} streams; give at most {}", entries.size(), largest_mep_streams));
     }
-    const auto sources = static_cast<std::uint32_t>(entries.size());
-    if (mep.size() < static_cast<std::size_t>(mep_overhead(sources))) {
+    const auto streams = static_cast<std::uint32_t>(entries.size());
+    if (mep.size() < static_cast<std::size_t>(mep_overhead(streams))) {
         return base::failure(
-            fmt::format("MEP of {} bytes; its header and table of {} sources take {}", mep.size(),
-                        sources, mep_overhead(sources)));
+            fmt::format("MEP of {} bytes; its header and table of {} streams take {}", mep.size(),
+                        streams, mep_overhead(streams)));
     }
-    Places places(sources, static_cast<Bytes>(mep.size()));
-    for (std::uint32_t source = 0; source < sources; ++source) {
-        if (auto taken = places.take(entries[source]); !taken) {
+    Places places(streams, static_cast<Bytes>(mep.size()));
+    for (std::uint32_t stream = 0; stream < streams; ++stream) {
+        if (auto taken = places.take(entries[stream]); !taken) {
             return taken;
         }
-        put_entry(entries[source], source, mep);
+        put_entry(entries[stream], stream, mep);
     }
     put_number<std::uint32_t>(mep, 0, mep_magic);
-    put_number<std::uint32_t>(mep, 4, sources);
+    put_number<std::uint32_t>(mep, 4, streams);
     put_number<std::uint64_t>(mep, 8, static_cast<std::uint64_t>(header.mep));
     put_number<std::uint64_t>(mep, 16, header.event_id);
     put_number<std::uint32_t>(mep, 24, header.events);
@@ -116,17 +116,17 @@ base::expected<Bytes> mep_size(Memory front) {
         return base::failure(
             fmt::format("no MEP: it begins with {:#010x} instead of {:#010x}", magic, mep_magic));
     }
-    const auto sources = number_at<std::uint32_t>(front, 4);
-    if (sources > largest_mep_sources) {
+    const auto streams = number_at<std::uint32_t>(front, 4);
+    if (streams > largest_mep_streams) {
         return base::failure(
-            fmt::format("MEP of {} sources; expected at most {}", sources, largest_mep_sources));
+            fmt::format("MEP of {} streams; expected at most {}", streams, largest_mep_streams));
     }
     const auto bytes = number_at<std::uint64_t>(front, 32);
-    if (bytes < static_cast<std::uint64_t>(mep_overhead(sources)) ||
+    if (bytes < static_cast<std::uint64_t>(mep_overhead(streams)) ||
         bytes > static_cast<std::uint64_t>(std::numeric_limits<Bytes>::max())) {
         return base::failure(
-            fmt::format("MEP of {} bytes; its header and table of {} sources take {}", bytes,
-                        sources, mep_overhead(sources)));
+            fmt::format("MEP of {} bytes; its header and table of {} streams take {}", bytes,
+                        streams, mep_overhead(streams)));
     }
     return static_cast<Bytes>(bytes);
 }
@@ -145,10 +145,10 @@ base::expected<MepView> MepView::decode(Memory memory) {
         return base::failure(fmt::format(
             "MEP says that it has {} bytes; expected {}, which there are", *bytes, memory.size()));
     }
-    const auto sources = number_at<std::uint32_t>(memory, 4);
-    Places places(sources, *bytes);
-    for (std::uint32_t source = 0; source < sources; ++source) {
-        if (auto taken = places.take(entry_at(memory, source)); !taken) {
+    const auto streams = number_at<std::uint32_t>(memory, 4);
+    Places places(streams, *bytes);
+    for (std::uint32_t stream = 0; stream < streams; ++stream) {
+        if (auto taken = places.take(entry_at(memory, stream)); !taken) {
             return tl::unexpected(taken.error());
         }
     }
@@ -157,21 +157,21 @@ base::expected<MepView> MepView::decode(Memory memory) {
         flags != expected) {
         return base::failure(
             fmt::format("MEP with flags {:#x}; expected {:#x} from the states of "
-                        "its sources",
+                        "its streams",
                         flags, expected));
     }
     return MepView({.mep = MepId{number_at<std::uint64_t>(memory, 8)},
                     .event_id = number_at<std::uint64_t>(memory, 16),
                     .events = number_at<std::uint32_t>(memory, 24)},
-                   sources, memory);
+                   streams, memory);
 }
 
 bool MepView::is_complete() const { return !lacks_mfps(memory_); }
 
-MepEntry MepView::entry(std::uint32_t source) const { return entry_at(memory_, source); }
+MepEntry MepView::entry(std::uint32_t stream) const { return entry_at(memory_, stream); }
 
-std::span<const std::uint8_t> MepView::mfp(std::uint32_t source) const {
-    const MepEntry here = entry(source);
+std::span<const std::uint8_t> MepView::mfp(std::uint32_t stream) const {
+    const MepEntry here = entry(stream);
     if (here.state != MepState::complete) {
         return {};
     }

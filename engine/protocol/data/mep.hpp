@@ -1,12 +1,12 @@
-// The multi-event packet (MEP): the MFPs of all sources for the same events, as a table with their
+// The multi-event packet (MEP): the MFPs of all streams for the same events, as a table with their
 // offsets. Little-endian:
 //
-//      0  magic u32 "MEP1" | sources u32
+//      0  magic u32 "MEP1" | streams u32
 //      8  MEP number u64
 //     16  first event id u64
 //     24  events u32 | flags u32 (bit 0: incomplete)
 //     32  bytes u64, of all of it, header and padding included
-//     40  per source: offset u64 | bytes u32 | source id u16 | state u16
+//     40  per stream: offset u64 | bytes u32 | source id u16 | state u16
 //         the MFPs, each at its offset, in the order of the table; gaps between them may hold
 //         anything
 #pragma once
@@ -25,7 +25,7 @@ enum class MepState : std::uint16_t {
     complete = 0,
     /// Its readout unit was lost before it had written the MFP; the place kept for it may be left.
     missing = 1,
-    empty = 2,  ///< the source had no MFP for these events: 0 bytes
+    empty = 2,  ///< the stream had no MFP for these events: 0 bytes
 };
 
 /// The handling of a MEP that lacks MFPs of lost readout units. One that lacks all of them is
@@ -50,10 +50,10 @@ struct MepHeader {
 };
 
 inline constexpr std::uint32_t mep_magic = 0x3150454d;
-inline constexpr std::uint32_t largest_mep_sources = 65'536;
+inline constexpr std::uint32_t largest_mep_streams = 65'536;
 
 /// The size of a MEP's header and table, in front of its MFPs.
-constexpr base::Bytes mep_overhead(std::uint32_t sources) { return 40 + base::Bytes{16} * sources; }
+constexpr base::Bytes mep_overhead(std::uint32_t streams) { return 40 + base::Bytes{16} * streams; }
 
 /// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP. Fails
 /// for what `MepView::decode` would refuse.
@@ -74,21 +74,21 @@ class MepView {
     static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
 
     [[nodiscard]] const MepHeader& header() const { return header_; }
-    [[nodiscard]] std::uint32_t sources() const { return sources_; }
+    [[nodiscard]] std::uint32_t streams() const { return streams_; }
     [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(memory_.size()); }
     /// Whether no MFP is missing.
     [[nodiscard]] bool is_complete() const;
-    /// `source`: its place in the table, below `sources`.
-    [[nodiscard]] MepEntry entry(std::uint32_t source) const;
+    /// `stream`: its place in the table, below `streams`.
+    [[nodiscard]] MepEntry entry(std::uint32_t stream) const;
     /// The bytes of its MFP; none where it is missing or empty.
-    [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t source) const;
+    [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t stream) const;
 
   private:
-    MepView(MepHeader header, std::uint32_t sources, std::span<const std::uint8_t> memory)
-        : header_(header), sources_(sources), memory_(memory) {}
+    MepView(MepHeader header, std::uint32_t streams, std::span<const std::uint8_t> memory)
+        : header_(header), streams_(streams), memory_(memory) {}
 
     MepHeader header_;
-    std::uint32_t sources_;
+    std::uint32_t streams_;
     std::span<const std::uint8_t> memory_;
 };
 

@@ -22,9 +22,9 @@ Bytes first_not_zero(Memory memory, Bytes from, Bytes to) {
 /// One MFP, from front to back, until something is wrong.
 class MfpCheck {
   public:
-    MfpCheck(const MfpGenerator& source, std::uint64_t event, Memory memory)
-        : source_(source), event_(event), memory_(memory) {
-        found_.source = source.source_id();
+    MfpCheck(const MfpGenerator& stream, std::uint64_t event, Memory memory)
+        : stream_(stream), event_(event), memory_(memory) {
+        found_.source_id = stream.source_id();
         found_.event = event;
     }
 
@@ -47,16 +47,16 @@ class MfpCheck {
 
     bool header_is_right(const MfpView& view) {
         const MfpHeader& header = view.header();
-        if (header.source_id != source_.source_id()) {
-            return is(DataFault::source, 16);
+        if (header.source_id != stream_.source_id()) {
+            return is(DataFault::source_id, 16);
         }
         if (header.event_id != event_) {
             return is(DataFault::event, 8);
         }
-        if (view.count() != source_.packing()) {
+        if (view.count() != stream_.packing()) {
             return is(DataFault::count, 2);
         }
-        if (header.align != source_.align()) {
+        if (header.align != stream_.align()) {
             return is(DataFault::layout, 18);
         }
         return header.version == MfpGenerator::version || is(DataFault::layout, 19);
@@ -72,19 +72,19 @@ class MfpCheck {
         Bytes index = 0;
         Bytes at = mfp_overhead(view.count());
         for (const auto [type, payload] : view) {
-            const std::size_t size = source_.size(found_.event);
+            const std::size_t size = stream_.size(found_.event);
             if (type != MfpGenerator::type) {
                 return is(DataFault::layout, mfp_header_bytes + index);
             }
             if (payload.size() != size) {
                 return is(DataFault::size, sizes_at + 2 * index);
             }
-            const auto right = check_pattern(source_.source_id(), found_.event, payload);
+            const auto right = check_pattern(stream_.source_id(), found_.event, payload);
             if (right != size) {
                 return is(DataFault::pattern, at + static_cast<Bytes>(right));
             }
             const Bytes end = at + static_cast<Bytes>(size);
-            at += aligned(static_cast<Bytes>(size), Bytes{1} << source_.align());
+            at += aligned(static_cast<Bytes>(size), Bytes{1} << stream_.align());
             if (!is_padding(end, at)) {
                 return false;
             }
@@ -102,7 +102,7 @@ class MfpCheck {
         return at == to || is(DataFault::padding, at);
     }
 
-    const MfpGenerator& source_;
+    const MfpGenerator& stream_;
     std::uint64_t event_;
     Memory memory_;
     DataCheck found_;
@@ -118,8 +118,8 @@ std::string_view name_of(DataFault fault) {
             return "malformed multi-event packet";
         case DataFault::malformed_mfp:
             return "malformed multi-fragment packet";
-        case DataFault::source:
-            return "source";
+        case DataFault::source_id:
+            return "source id";
         case DataFault::event:
             return "event number";
         case DataFault::count:
@@ -136,8 +136,8 @@ std::string_view name_of(DataFault fault) {
     return "unknown";
 }
 
-DataCheck check_mfp(const MfpGenerator& source, std::uint64_t event, Memory memory) {
-    return MfpCheck(source, event, memory)();
+DataCheck check_mfp(const MfpGenerator& stream, std::uint64_t event, Memory memory) {
+    return MfpCheck(stream, event, memory)();
 }
 
 PatternScan scan_pattern(Memory memory) {
@@ -173,7 +173,7 @@ PatternScan scan_pattern(Memory memory) {
     return scan;
 }
 
-DataCheck check_mep(std::span<const MfpGenerator> sources, Memory memory) {
+DataCheck check_mep(std::span<const MfpGenerator> streams, Memory memory) {
     DataCheck all;
     const auto is = [&all](DataFault fault, Bytes offset) {
         all.fault = fault;
@@ -185,23 +185,23 @@ DataCheck check_mep(std::span<const MfpGenerator> sources, Memory memory) {
         return is(DataFault::malformed_mep, 0);
     }
     all.event = mep->header().event_id;
-    auto next = sources.begin();
-    for (std::uint32_t i = 0; i < mep->sources(); ++i) {
+    auto next = streams.begin();
+    for (std::uint32_t i = 0; i < mep->streams(); ++i) {
         const MepEntry entry = mep->entry(i);
-        all.source = entry.source_id;
-        const auto source = std::ranges::lower_bound(next, sources.end(), entry.source_id, {},
+        all.source_id = entry.source_id;
+        const auto stream = std::ranges::lower_bound(next, streams.end(), entry.source_id, {},
                                                      &MfpGenerator::source_id);
-        if (source == sources.end() || source->source_id() != entry.source_id) {
-            return is(DataFault::source, mep_overhead(i) + 12);
+        if (stream == streams.end() || stream->source_id() != entry.source_id) {
+            return is(DataFault::source_id, mep_overhead(i) + 12);
         }
-        next = source + 1;
+        next = stream + 1;
         if (entry.state != MepState::complete) {
             continue;
         }
-        if (mep->header().events != source->packing()) {
+        if (mep->header().events != stream->packing()) {
             return is(DataFault::count, 24);
         }
-        const DataCheck one = check_mfp(*source, all.event, mep->mfp(i));
+        const DataCheck one = check_mfp(*stream, all.event, mep->mfp(i));
         if (one.fault != DataFault::none) {
             all.event = one.event;
             return is(one.fault, entry.offset + one.offset);
@@ -210,8 +210,8 @@ DataCheck check_mep(std::span<const MfpGenerator> sources, Memory memory) {
         all.fragments += one.fragments;
         all.fragment_bytes += one.fragment_bytes;
     }
-    all.source = 0;
-    all.absent = static_cast<std::uint32_t>(sources.size()) - all.mfps;
+    all.source_id = 0;
+    all.absent = static_cast<std::uint32_t>(streams.size()) - all.mfps;
     return all;
 }
 

@@ -15,7 +15,7 @@ enum class DataFault : std::uint8_t {
     none,
     malformed_mep,  ///< `MepView::decode` refuses it
     malformed_mfp,  ///< `MfpView::decode` refuses it, or it does not fill its place
-    source,         ///< nobody's, twice, or another's
+    source_id,      ///< nobody's, twice, or another's
     event,          ///< of other events
     count,          ///< of more or fewer events
     layout,         ///< align, version or a fragment's type
@@ -29,18 +29,18 @@ std::string_view name_of(DataFault fault);
 
 struct DataCheck {
     DataFault fault = DataFault::none;  ///< the first; what follows was not looked at
-    std::uint16_t source = 0;           ///< where the fault is
+    std::uint16_t source_id = 0;        ///< where the fault is
     std::uint64_t event = 0;            ///< where the fault is, or the first event of its MFP
     base::Bytes offset = 0;             ///< of the fault, from the first byte of what was checked
     std::uint32_t mfps = 0;             ///< that are right
-    std::uint32_t absent = 0;           ///< MFPs of sources: missing, empty, or not in the table
+    std::uint32_t absent = 0;           ///< MFPs of streams: missing, empty, or not in the table
     std::uint64_t fragments = 0;        ///< that are right, without those behind a fault
     base::Bytes fragment_bytes = 0;     ///< of these, without headers and padding
 };
 
 /// All bytes of the MFP that fills `memory`: expected is the generator's for the events from
 /// `event` on. No allocation unless it is malformed.
-DataCheck check_mfp(const MfpGenerator& source, std::uint64_t event,
+DataCheck check_mfp(const MfpGenerator& stream, std::uint64_t event,
                     std::span<const std::uint8_t> memory);
 
 /// What there is of the pattern in an MFP of which nothing is known but what it says itself.
@@ -56,7 +56,7 @@ struct PatternScan {
 PatternScan scan_pattern(std::span<const std::uint8_t> memory);
 
 /// All MFPs of the MEP that fills `memory`, and its table; gaps between MFPs may hold anything.
-/// `sources`: those that it may have, by ascending source id. No allocation unless it is malformed.
-DataCheck check_mep(std::span<const MfpGenerator> sources, std::span<const std::uint8_t> memory);
+/// `streams`: those that it may have, by ascending source id. No allocation unless it is malformed.
+DataCheck check_mep(std::span<const MfpGenerator> streams, std::span<const std::uint8_t> memory);
 
 }  // namespace daqloom::protocol

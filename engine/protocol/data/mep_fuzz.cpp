@@ -21,7 +21,7 @@ void require(bool holds) {
     }
 }
 
-/// Those of the corpus: two sources with two fragments of 5 bytes.
+/// Those of the corpus: two streams with two fragments of 5 bytes.
 std::vector<MfpGenerator> generated() {
     const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 5, 1);
     return {*MfpGenerator::make({.source_id = 1, .packing = 2, .sizes = sizes}),
@@ -32,9 +32,9 @@ std::vector<MfpGenerator> generated() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::span<const std::uint8_t> memory(data, size);
-    static const std::vector<MfpGenerator> sources = generated();
-    const DataCheck check = check_mep(sources, memory);
-    require(check.fault != DataFault::none || check.mfps + check.absent == sources.size());
+    static const std::vector<MfpGenerator> streams = generated();
+    const DataCheck check = check_mep(streams, memory);
+    require(check.fault != DataFault::none || check.mfps + check.absent == streams.size());
     require(check.offset >= 0 && check.offset <= static_cast<base::Bytes>(size));
 
     const auto view = MepView::decode(memory);
@@ -45,9 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     std::vector<MepEntry> entries;
     std::uint64_t sum = 0;
-    for (std::uint32_t source = 0; source < view->sources(); ++source) {
-        entries.push_back(view->entry(source));
-        for (const std::uint8_t byte : view->mfp(source)) {
+    for (std::uint32_t stream = 0; stream < view->streams(); ++stream) {
+        entries.push_back(view->entry(stream));
+        for (const std::uint8_t byte : view->mfp(stream)) {
             sum += byte;
         }
     }

@@ -23,15 +23,15 @@ constexpr base::Bytes aligned(base::Bytes bytes, base::Bytes alignment) {
     return (bytes + alignment - 1) & -alignment;
 }
 
-/// The MFPs one after the other, in the order of their sources: `offsets[i]` is the header and the
-/// aligned sizes of all sources before i. Returns the size of the MEP, the last MFP's padding
+/// The MFPs one after the other, in the order of their streams: `offsets[i]` is the header and the
+/// aligned sizes of all streams before i. Returns the size of the MEP, the last MFP's padding
 /// included. Sizes from 0 to `largest_mfp_size`, as many offsets, up to 2^30 of them.
 constexpr base::Bytes lay_out(MepLayout layout, std::span<const base::Bytes> sizes,
                               std::span<base::Bytes> offsets) {
     base::Bytes end = aligned(layout.header, layout.alignment);
-    for (std::size_t source = 0; source < sizes.size(); ++source) {
-        offsets[source] = end;
-        end += aligned(sizes[source], layout.alignment);
+    for (std::size_t stream = 0; stream < sizes.size(); ++stream) {
+        offsets[stream] = end;
+        end += aligned(sizes[stream], layout.alignment);
     }
     return end;
 }

@@ -19,7 +19,7 @@ using Memory = std::vector<std::uint8_t>;
 /// MEP 7 of three events from 0x1000 on: source 0x2801 with `ABCDE` at 88, source 0x2802 lost, with
 /// 8 bytes kept for it at 96, source 0x2803 with nothing.
 const Memory example = {
-    0x4d, 0x45, 0x50, 0x31, 0x03, 0x00, 0x00, 0x00,  // "MEP1", 3 sources
+    0x4d, 0x45, 0x50, 0x31, 0x03, 0x00, 0x00, 0x00,  // "MEP1", 3 streams
     0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // number 7
     0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // first event 0x1000
     0x03, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00,  // 3 events, incomplete
@@ -53,9 +53,9 @@ TEST(Mep, DecodesTheWorkedExample) {
     EXPECT_FALSE(view->is_complete());
     EXPECT_TRUE(lacks_mfps(example));
     EXPECT_FALSE(lacks_mfps(std::span(example).first(39))) << "no header";
-    ASSERT_EQ(view->sources(), 3);
-    for (std::uint32_t source = 0; source < 3; ++source) {
-        EXPECT_EQ(view->entry(source), entries_of_example[source]);
+    ASSERT_EQ(view->streams(), 3);
+    for (std::uint32_t stream = 0; stream < 3; ++stream) {
+        EXPECT_EQ(view->entry(stream), entries_of_example[stream]);
     }
     const auto mfp = view->mfp(0);
     EXPECT_EQ(std::string(mfp.begin(), mfp.end()), "ABCDE");
@@ -72,21 +72,21 @@ TEST(Mep, IsCompleteIfNothingIsMissing) {
     EXPECT_EQ(MepView::decode(mep)->mfp(1).size(), 8);
 }
 
-TEST(Mep, OfNoSourcesIsItsHeader) {
+TEST(Mep, OfNoStreamsIsItsHeader) {
     Memory mep(40);
     ASSERT_TRUE(encode_mep({}, {}, mep).has_value());
-    EXPECT_EQ(MepView::decode(mep)->sources(), 0);
+    EXPECT_EQ(MepView::decode(mep)->streams(), 0);
 }
 
 TEST(Mep, ComesBackAsItWas) {
     base::RandomStream random(1, "MEPs");
     for (int round = 0; round < 50; ++round) {
-        const auto sources = static_cast<std::uint32_t>(random.uniform_int(40));
-        const MepLayout layout{.header = mep_overhead(sources), .alignment = 64};
-        std::vector<Bytes> sizes(sources);
-        std::vector<Bytes> offsets(sources);
-        std::vector<MepEntry> entries(sources);
-        for (std::uint32_t i = 0; i < sources; ++i) {
+        const auto streams = static_cast<std::uint32_t>(random.uniform_int(40));
+        const MepLayout layout{.header = mep_overhead(streams), .alignment = 64};
+        std::vector<Bytes> sizes(streams);
+        std::vector<Bytes> offsets(streams);
+        std::vector<MepEntry> entries(streams);
+        for (std::uint32_t i = 0; i < streams; ++i) {
             entries[i].source_id = static_cast<std::uint16_t>(random());
             entries[i].state = static_cast<MepState>(random.uniform_int(3));
             if (entries[i].state != MepState::empty) {
@@ -94,7 +94,7 @@ TEST(Mep, ComesBackAsItWas) {
             }
         }
         Memory mep(static_cast<std::size_t>(lay_out(layout, sizes, offsets)));
-        for (std::uint32_t i = 0; i < sources; ++i) {
+        for (std::uint32_t i = 0; i < streams; ++i) {
             entries[i].offset = offsets[i];
             entries[i].bytes = sizes[i];
         }
@@ -105,7 +105,7 @@ TEST(Mep, ComesBackAsItWas) {
         const auto view = MepView::decode(mep);
         ASSERT_TRUE(view.has_value()) << view.error().message;
         EXPECT_EQ(view->header(), header);
-        for (std::uint32_t i = 0; i < sources; ++i) {
+        for (std::uint32_t i = 0; i < streams; ++i) {
             ASSERT_EQ(view->entry(i), entries[i]);
         }
         EXPECT_EQ(view->is_complete(), std::ranges::none_of(entries, [](const MepEntry& entry) {
@@ -138,12 +138,12 @@ TEST(Mep, SaysInASentenceWhatIsWrong) {
         return view ? "it was decoded" : view.error().message;
     };
     EXPECT_EQ(message(0, 0x4e), "no MEP: it begins with 0x3150454e instead of 0x3150454d");
-    EXPECT_EQ(message(6, 2), "MEP of 131075 sources; expected at most 65536");
-    EXPECT_EQ(message(4, 8), "MEP of 104 bytes; its header and table of 8 sources take 168");
+    EXPECT_EQ(message(6, 2), "MEP of 131075 streams; expected at most 65536");
+    EXPECT_EQ(message(4, 8), "MEP of 104 bytes; its header and table of 8 streams take 168");
     EXPECT_EQ(message(39, 0x80),
-              "MEP of 9223372036854775912 bytes; its header and table of 3 sources take 88");
-    EXPECT_EQ(message(28, 0), "MEP with flags 0x0; expected 0x1 from the states of its sources");
-    EXPECT_EQ(message(29, 1), "MEP with flags 0x101; expected 0x1 from the states of its sources");
+              "MEP of 9223372036854775912 bytes; its header and table of 3 streams take 88");
+    EXPECT_EQ(message(28, 0), "MEP with flags 0x0; expected 0x1 from the states of its streams");
+    EXPECT_EQ(message(29, 1), "MEP with flags 0x101; expected 0x1 from the states of its streams");
     EXPECT_EQ(message(54, 3), "MEP, source 0x2801: state 3; expected 0 to 2");
     EXPECT_EQ(message(54, 2), "MEP, source 0x2801: empty, with 5 bytes; expected none");
     EXPECT_EQ(message(40, 0x57),
@@ -173,8 +173,8 @@ TEST(Mep, IsNotEncodedIfItCouldNotBeDecoded) {
     entries[0].bytes = -1;
     EXPECT_EQ(message(entries), "MEP, source 0x2801: -1 bytes; expected 0 to 4294967295");
     EXPECT_EQ(message(std::vector<MepEntry>(5)),
-              "MEP of 104 bytes; its header and table of 5 sources take 120");
-    EXPECT_EQ(message(std::vector<MepEntry>(65'537)), "MEP of 65537 sources; give at most 65536");
+              "MEP of 104 bytes; its header and table of 5 streams take 120");
+    EXPECT_EQ(message(std::vector<MepEntry>(65'537)), "MEP of 65537 streams; give at most 65536");
 }
 
 }  // namespace

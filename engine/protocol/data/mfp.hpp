@@ -1,4 +1,4 @@
-// The multi-fragment packet (MFP): fragments of successive events from one source.
+// The multi-fragment packet (MFP): fragments of successive events from one stream.
 //
 // Layout as in LHCb's document EDMS 2100937, read off public code and not checked against it; all
 // that is known of it is in this file. Little-endian:

@@ -1,5 +1,5 @@
 // Multi-fragment packets (MFPs) with generated fragments. Their content depends only on the
-// settings, the source and the first event, so that a checker can verify every byte.
+// settings, the stream and the first event, so that a checker can verify every byte.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct MfpGeneratorConfig {
     std::shared_ptr<const PatternSizes> sizes = nullptr;
 };
 
-/// The MFPs of one source. Cheap to copy; sources with fragments of the same mean share a table.
+/// The MFPs of one stream. Cheap to copy; streams with fragments of the same mean share a table.
 class MfpGenerator {
   public:
     static constexpr std::uint8_t version = 3;

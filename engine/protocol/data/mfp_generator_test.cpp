@@ -18,50 +18,50 @@ MfpGenerator generator(FragmentSizes kind, Bytes mean, MfpGeneratorConfig config
 }
 
 TEST(MfpGenerator, WritesTheWorkedExample) {
-    // Source 0, events 0 and 1, fragments of 5 bytes padded to 8. The hashes of splitmix64 with
+    // Source id 0, events 0 and 1, fragments of 5 bytes padded to 8. The hashes of splitmix64 with
     // seeds 0 and 1: 0x…397b1dcdaf and 0x…ec89025cc1.
     const Packet expected = {
         0xce, 0x40, 0x02, 0x00, 0x2c, 0x00, 0x00, 0x00,  // 2 fragments, 20 + 4 + 4 + 16 bytes
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // from event 0 on
-        0x00, 0x00, 0x03, 0x03, 0x00, 0x00, 0x00, 0x00,  // source 0, align 2^3, version 3; types
+        0x00, 0x00, 0x03, 0x03, 0x00, 0x00, 0x00, 0x00,  // source id 0, align 2^3, version 3; types
         0x05, 0x00, 0x05, 0x00,                          // sizes
         0xaf, 0xcd, 0x1d, 0x7b, 0x39, 0x00, 0x00, 0x00,  //
         0xc1, 0x5c, 0x02, 0x89, 0xec, 0x00, 0x00, 0x00,
     };
     Packet out(60, 0xee);
-    const auto source = generator(FragmentSizes::fixed, 5, {.packing = 2, .align = 3});
-    EXPECT_EQ(source.generate(0, out), 44);
+    const auto stream = generator(FragmentSizes::fixed, 5, {.packing = 2, .align = 3});
+    EXPECT_EQ(stream.generate(0, out), 44);
     out.resize(44);
     EXPECT_EQ(out, expected);
 }
 
 TEST(MfpGenerator, WritesWhatTheEncoderWrites) {
     for (const auto align : std::initializer_list<std::uint8_t>{0, 1, 2, 6}) {
-        const auto source = generator(FragmentSizes::poisson, 20,
+        const auto stream = generator(FragmentSizes::poisson, 20,
                                       {.source_id = 77, .packing = 101, .align = align});
         std::vector<Packet> payloads(101);
         std::vector<MfpFragment> fragments;
         for (std::uint64_t i = 0; i < 101; ++i) {
-            payloads[i].resize(source.size(5000 + i));
+            payloads[i].resize(stream.size(5000 + i));
             fill_pattern(77, 5000 + i, payloads[i]);
             fragments.push_back({0, payloads[i]});
         }
-        Packet expected(static_cast<std::size_t>(source.largest()), 0xaa);
+        Packet expected(static_cast<std::size_t>(stream.largest()), 0xaa);
         Packet out(expected.size(), 0xaa);
         const auto size =
             encode_mfp({.event_id = 5000, .source_id = 77, .align = align}, fragments, expected);
-        EXPECT_EQ(source.generate(5000, out), *size);
-        EXPECT_EQ(source.bytes_of(5000), *size);
+        EXPECT_EQ(stream.generate(5000, out), *size);
+        EXPECT_EQ(stream.bytes_of(5000), *size);
         EXPECT_EQ(out, expected);
-        EXPECT_LE(*size, source.largest());
+        EXPECT_LE(*size, stream.largest());
     }
 }
 
 TEST(MfpGenerator, FailsWhereThereIsNoRoom) {
-    const auto source = generator(FragmentSizes::fixed, 5, {.packing = 2, .align = 3});
+    const auto stream = generator(FragmentSizes::fixed, 5, {.packing = 2, .align = 3});
     Packet out(43);
-    EXPECT_EQ(source.generate(0, out).error().message, "MFP of 44 bytes; there is room for 43");
-    EXPECT_EQ(source.generate(0, std::span(out).first(10)).error().message,
+    EXPECT_EQ(stream.generate(0, out).error().message, "MFP of 44 bytes; there is room for 43");
+    EXPECT_EQ(stream.generate(0, std::span(out).first(10)).error().message,
               "MFP of 44 bytes; there is room for 10");
 }
 

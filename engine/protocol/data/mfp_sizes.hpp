@@ -1,4 +1,4 @@
-// The sizes of a source's multi-fragment packets (MFPs).
+// The sizes of a stream's multi-fragment packets (MFPs).
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 namespace daqloom::protocol {
 
 enum class FragmentSizes {
-    fixed,    ///< all fragments of a source have the mean size
+    fixed,    ///< all fragments of a stream have the mean size
     poisson,  ///< each is Poissonian about its mean, in bytes
 };
 
@@ -17,7 +17,7 @@ enum class FragmentSizes {
 /// standard deviations above the mean.
 base::Bytes largest_mfp(FragmentSizes kind, base::Bytes mean);
 
-/// The sizes of one source's successive MFPs, at least 1 byte. The sum of independent Poissonian
+/// The sizes of one stream's successive MFPs, at least 1 byte. The sum of independent Poissonian
 /// sizes is Poissonian about the sum of their means: an MFP takes one draw, however many fragments
 /// it packs.
 class MfpSizes {

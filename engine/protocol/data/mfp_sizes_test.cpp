@@ -16,12 +16,12 @@ MfpSizes poissonian(Bytes mean, std::uint64_t seed = 1) {
 
 TEST(MfpSizes, OfPackedFragmentsHaveThePoissonianMeanAndVariance) {
     const Bytes mean = 30'000 * 133;
-    MfpSizes source = poissonian(mean);
+    MfpSizes stream = poissonian(mean);
     constexpr int n = 20'000;
     double sum = 0;
     double squares = 0;
     for (int i = 0; i < n; ++i) {
-        const auto deviation = static_cast<double>(source.next() - mean);
+        const auto deviation = static_cast<double>(stream.next() - mean);
         sum += deviation;
         squares += deviation * deviation;
     }
@@ -67,9 +67,9 @@ TEST(MfpSizes, AreTheSameForTheSameSeed) {
 
 TEST(MfpSizes, OfTheMaximumSizeModelAreAllTheSame) {
     // 30 000 fragments of 160 B: three such MFPs fill 0.576 ms at 200 Gb/s.
-    MfpSizes source(FragmentSizes::fixed, 30'000 * 160, base::RandomStream(1, "sizes"));
-    EXPECT_EQ(source.next(), 4'800'000);
-    EXPECT_EQ(source.next(), 4'800'000);
+    MfpSizes stream(FragmentSizes::fixed, 30'000 * 160, base::RandomStream(1, "sizes"));
+    EXPECT_EQ(stream.next(), 4'800'000);
+    EXPECT_EQ(stream.next(), 4'800'000);
 }
 
 TEST(MfpSizes, HaveALimitToWhichPlacesAreCut) {

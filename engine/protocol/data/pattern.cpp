@@ -51,8 +51,8 @@ std::size_t first_difference(std::uint64_t word, std::span<const std::uint8_t> p
 
 }  // namespace
 
-void fill_pattern(std::uint16_t source, std::uint64_t event, std::span<std::uint8_t> payload) {
-    const std::uint64_t first = pattern_hash(source, event);
+void fill_pattern(std::uint16_t source_id, std::uint64_t event, std::span<std::uint8_t> payload) {
+    const std::uint64_t first = pattern_hash(source_id, event);
     const std::size_t words = payload.size() / word_bytes;
     const std::size_t rest = payload.size() % word_bytes;
     for (std::size_t i = 0; i < words; ++i) {
@@ -68,9 +68,9 @@ void fill_pattern(std::uint16_t source, std::uint64_t event, std::span<std::uint
     }
 }
 
-std::size_t check_pattern(std::uint16_t source, std::uint64_t event,
+std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
                           std::span<const std::uint8_t> payload) {
-    const std::uint64_t first = pattern_hash(source, event);
+    const std::uint64_t first = pattern_hash(source_id, event);
     const std::size_t words = payload.size() / word_bytes;
     const std::size_t rest = payload.size() % word_bytes;
     std::uint64_t difference = 0;

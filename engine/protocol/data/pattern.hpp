@@ -14,21 +14,21 @@ namespace daqloom::protocol {
 
 inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
 
-/// Every bit of source and event changes about half of the result: the finaliser of splitmix64.
-constexpr std::uint64_t pattern_hash(std::uint16_t source, std::uint64_t event) {
-    std::uint64_t z = event + pattern_step * (std::uint64_t{source} + 1);
+/// Every bit of source id and event changes about half of the result: the finaliser of splitmix64.
+constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t event) {
+    std::uint64_t z = event + pattern_step * (std::uint64_t{source_id} + 1);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
 }
 
-/// The bytes of a source's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
-/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. A different source,
+/// The bytes of a stream's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
+/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. A different source id,
 /// event, offset or length is detected.
-void fill_pattern(std::uint16_t source, std::uint64_t event, std::span<std::uint8_t> payload);
+void fill_pattern(std::uint16_t source_id, std::uint64_t event, std::span<std::uint8_t> payload);
 
 /// The offset of the first byte that is not of the pattern; the size if all are.
-std::size_t check_pattern(std::uint16_t source, std::uint64_t event,
+std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
 /// Sizes of fragments that a checker can compute for each fragment independently: each is taken
@@ -41,8 +41,8 @@ class PatternSizes {
     /// arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
-    [[nodiscard]] std::uint16_t size(std::uint16_t source, std::uint64_t event) const {
-        return table_[pattern_hash(source, event) >> 48];
+    [[nodiscard]] std::uint16_t size(std::uint16_t source_id, std::uint64_t event) const {
+        return table_[pattern_hash(source_id, event) >> 48];
     }
     [[nodiscard]] std::uint16_t largest() const { return largest_; }
 

@@ -12,9 +12,9 @@ namespace {
 
 using Payload = std::vector<std::uint8_t>;
 
-Payload pattern(std::uint16_t source, std::uint64_t event, std::size_t bytes) {
+Payload pattern(std::uint16_t source_id, std::uint64_t event, std::size_t bytes) {
     Payload payload(bytes);
-    fill_pattern(source, event, payload);
+    fill_pattern(source_id, event, payload);
     return payload;
 }
 
@@ -55,7 +55,7 @@ TEST(Pattern, ShowsEveryFlippedBitAtItsPlace) {
     }
 }
 
-TEST(Pattern, ShowsAnotherSourceAnotherEventAndAnotherPlace) {
+TEST(Pattern, ShowsAnotherSourceIdAnotherEventAndAnotherPlace) {
     const Payload payload = pattern(3, 4, 64);
     EXPECT_LT(check_pattern(4, 4, payload), 8);
     EXPECT_LT(check_pattern(3, 5, payload), 8);

@@ -19,16 +19,16 @@ constexpr Bytes largest_fragment = Bytes{1} << 32;
 }  // namespace
 
 base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config) {
-    if (config.sources < 1 || config.sources > most_units || config.self >= most_units) {
-        return base::failure(fmt::format("DAQPIPE builder {} with {} sources; give 1 to {}",
-                                         config.self, config.sources, most_units));
+    if (config.readouts < 1 || config.readouts > most_units || config.self >= most_units) {
+        return base::failure(fmt::format("DAQPIPE builder {} with {} readout units; give 1 to {}",
+                                         config.self, config.readouts, most_units));
     }
     if (config.credits < 1 || config.credits > most_credits ||
-        std::uint64_t{config.credits} * config.sources > most_fragments_held) {
+        std::uint64_t{config.credits} * config.readouts > most_fragments_held) {
         return base::failure(
             fmt::format("DAQPIPE builder: {} credits for events of {} fragments; give 1 to {}, and "
                         "at most {} fragments in all",
-                        config.credits, config.sources, most_credits, most_fragments_held));
+                        config.credits, config.readouts, most_credits, most_fragments_held));
     }
     if (config.largest_fragment < 1 || config.largest_fragment > largest_fragment) {
         return base::failure(
@@ -41,20 +41,20 @@ base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config)
 
 DaqpipeBuilder::DaqpipeBuilder(DaqpipeBuilderConfig config)
     : config_(config),
-      limit_(config.parallel_sends == 0 ? config.sources : config.parallel_sends),
+      limit_(config.parallel_sends == 0 ? config.readouts : config.parallel_sends),
       events_(config.credits),
-      fragments_(std::size_t{config.credits} * config.sources),
+      fragments_(std::size_t{config.credits} * config.readouts),
       free_(config.credits),
       slot_of_(config.credits),
-      lost_(config.sources) {
+      lost_(config.readouts) {
     std::iota(free_.begin(), free_.end(), SlotTable::Slot{0});
 }
 
-void DaqpipeBuilder::lose(SourceIndex source) {
-    lost_[source] = true;
+void DaqpipeBuilder::lose(ReadoutIndex readout) {
+    lost_[readout] = true;
     for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
         Event& event = events_[in_turn_[place]];
-        Fragment& fragment = fragments_of(in_turn_[place])[source];
+        Fragment& fragment = fragments_of(in_turn_[place])[readout];
         if (fragment == Fragment::to_request) {
             ++event.requested;
             fragment = Fragment::lost;
@@ -74,7 +74,7 @@ void DaqpipeBuilder::release(std::uint32_t place) {
 bool DaqpipeBuilder::is_drained() const {
     for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
         const Event& event = events_[in_turn_[place]];
-        if (event.requested < config_.sources || event.in_flight > 0) {
+        if (event.requested < config_.readouts || event.in_flight > 0) {
             return false;
         }
     }

@@ -33,7 +33,7 @@ namespace daqloom::protocol {
 
 struct DaqpipeBuilderConfig {
     BuilderIndex self = 0;
-    std::uint32_t sources = 1;         ///< readout units
+    std::uint32_t readouts = 1;        ///< readout units
     std::uint32_t credits = 1;         ///< events in parallel
     std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
     base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< each has a place of this size
@@ -44,9 +44,9 @@ struct DaqpipeBuilderConfig {
 /// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
 concept DaqpipeBuilderOut =
-    requires(Out& out, EventId event, SourceIndex source, base::Bytes place) {
+    requires(Out& out, EventId event, ReadoutIndex readout, base::Bytes place) {
         /// Tell the readout unit to write its fragment to this offset of the builder's memory.
-        out.request(event, source, place);
+        out.request(event, readout, place);
         out.built(event);  ///< all fragments are here: process it, then call on_processed
         out.done(event);   ///< tell the event manager that there is a credit again
     };
@@ -55,15 +55,15 @@ concept DaqpipeBuilderOut =
 template <class Out>
 concept DaqpipeBuilderClosingOut =
     DaqpipeBuilderOut<Out> &&
-    requires(Out& out, EventId event, SourceIndex source, std::uint64_t requests) {
+    requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
         /// Tell the readout unit how many requests it gets from this builder in all.
-        out.last_request(source, requests);
+        out.last_request(readout, requests);
         /// As `built`, but the event lacks the fragments for which is_here says so.
         out.incomplete(event);
     };
 
-/// Untimed, the k-th request of an event goes to source (self + k) mod sources: builder units that
-/// are in step (which nothing enforces) never request from the same source.
+/// Untimed, the k-th request of an event goes to readout unit (self + k) mod readouts: builder
+/// units that are in step (which nothing enforces) never request from the same readout unit.
 ///
 /// Invariants: every fragment of an event is requested once, to memory that overlaps no other
 /// fragment; at most `parallel_sends` fragments of an event are in flight; an event is built once,
@@ -94,7 +94,7 @@ class DaqpipeBuilder {
 
     /// Bytes of memory that the fragments of `credits` events take.
     [[nodiscard]] base::Bytes memory() const {
-        return config_.largest_fragment * config_.sources * config_.credits;
+        return config_.largest_fragment * config_.readouts * config_.credits;
     }
 
     template <DaqpipeBuilderOut Out>
@@ -113,11 +113,11 @@ class DaqpipeBuilder {
         slot_of_.insert(event, slot);
         next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
         events_[slot] = {.event = event};
-        std::fill_n(fragments_of(slot), config_.sources, Fragment::to_request);
+        std::fill_n(fragments_of(slot), config_.readouts, Fragment::to_request);
         in_turn_.push(slot);
-        for (SourceIndex source = 0; source < config_.sources && is_closing_; ++source) {
-            if (lost_[source]) {
-                fragments_of(slot)[source] = Fragment::lost;
+        for (ReadoutIndex readout = 0; readout < config_.readouts && is_closing_; ++readout) {
+            if (lost_[readout]) {
+                fragments_of(slot)[readout] = Fragment::lost;
                 ++events_[slot].requested;
             }
         }
@@ -128,19 +128,20 @@ class DaqpipeBuilder {
     }
 
     template <DaqpipeBuilderOut Out>
-    void on_fragment(EventId event, SourceIndex source, base::Bytes bytes, Out& out) {
+    void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || source >= config_.sources || bytes < 0 ||
-            bytes > config_.largest_fragment || fragments_of(slot)[source] != Fragment::in_flight) {
-            const bool is_lost = source < config_.sources && lost_[source];
+        if (slot == SlotTable::none || readout >= config_.readouts || bytes < 0 ||
+            bytes > config_.largest_fragment ||
+            fragments_of(slot)[readout] != Fragment::in_flight) {
+            const bool is_lost = readout < config_.readouts && lost_[readout];
             ++(is_lost ? counters_.from_lost : counters_.unexpected_fragments);
             return;
         }
-        fragments_of(slot)[source] = Fragment::here;
+        fragments_of(slot)[readout] = Fragment::here;
         ++counters_.fragments;
         counters_.fragment_bytes += bytes;
         --events_[slot].in_flight;
-        if (++events_[slot].here == config_.sources) {
+        if (++events_[slot].here == config_.readouts) {
             events_[slot].is_given_out = true;
             ++counters_.built;
             out.built(event);
@@ -184,9 +185,9 @@ class DaqpipeBuilder {
     /// nothing comes from lost readout units any more. Comes again when more are lost.
     /// Precondition: there are such units.
     template <DaqpipeBuilderClosingOut Out>
-    void on_close(std::span<const SourceIndex> lost, Out& out) {
-        for (const SourceIndex source : lost) {
-            lose(source);
+    void on_close(std::span<const ReadoutIndex> lost, Out& out) {
+        for (const ReadoutIndex readout : lost) {
+            lose(readout);
         }
         is_closing_ = true;
         say_the_last(out);
@@ -240,12 +241,12 @@ class DaqpipeBuilder {
     /// The first event number beyond all that this builder has taken.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
 
-    /// Of an event that is held: has the source's fragment come, and where does it belong?
-    [[nodiscard]] bool is_here(EventId event, SourceIndex source) const {
-        return fragments_[first_of(slot_of_.find(event)) + source] == Fragment::here;
+    /// Of an event that is held: has the readout unit's fragment come, and where does it belong?
+    [[nodiscard]] bool is_here(EventId event, ReadoutIndex readout) const {
+        return fragments_[first_of(slot_of_.find(event)) + readout] == Fragment::here;
     }
-    [[nodiscard]] base::Bytes place_of(EventId event, SourceIndex source) const {
-        return place_of(slot_of_.find(event), source);
+    [[nodiscard]] base::Bytes place_of(EventId event, ReadoutIndex readout) const {
+        return place_of(slot_of_.find(event), readout);
     }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -268,7 +269,7 @@ class DaqpipeBuilder {
 
     explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
 
-    void lose(SourceIndex source);
+    void lose(ReadoutIndex readout);
     /// To all readout units, once nothing more is assigned.
     template <DaqpipeBuilderClosingOut Out>
     void say_the_last(Out& out) {
@@ -276,9 +277,9 @@ class DaqpipeBuilder {
             return;
         }
         has_said_the_last_ = true;
-        for (SourceIndex source = 0; source < config_.sources; ++source) {
-            if (!lost_[source]) {
-                out.last_request(source, counters_.assigned);
+        for (ReadoutIndex readout = 0; readout < config_.readouts; ++readout) {
+            if (!lost_[readout]) {
+                out.last_request(readout, counters_.assigned);
             }
         }
     }
@@ -288,21 +289,21 @@ class DaqpipeBuilder {
     template <DaqpipeBuilderOut Out>
     void request_what_the_limits_permit(SlotTable::Slot slot, Out& out) {
         Event& event = events_[slot];
-        while (event.requested < config_.sources && event.in_flight < limit_) {
-            const std::optional<SourceIndex> source = next_source(slot);
-            if (!source) {
+        while (event.requested < config_.readouts && event.in_flight < limit_) {
+            const std::optional<ReadoutIndex> readout = next_readout(slot);
+            if (!readout) {
                 return;
             }
-            fragments_of(slot)[*source] = Fragment::in_flight;
+            fragments_of(slot)[*readout] = Fragment::in_flight;
             ++event.requested;
             ++event.in_flight;
             ++counters_.requests;
-            out.request(event.event, *source, place_of(slot, *source));
+            out.request(event.event, *readout, place_of(slot, *readout));
         }
     }
 
     /// None: it is not the turn of one that has still to be asked.
-    [[nodiscard]] std::optional<SourceIndex> next_source(SlotTable::Slot slot) {
+    [[nodiscard]] std::optional<ReadoutIndex> next_readout(SlotTable::Slot slot) {
         if (!config_.is_timed) {
             std::uint32_t& next = events_[slot].next;
             while (fragments_of(slot)[beyond_self(next)] != Fragment::to_request) {
@@ -313,25 +314,25 @@ class DaqpipeBuilder {
         if (!now_) {
             return std::nullopt;
         }
-        const SourceIndex source = beyond_self(*now_);
-        const bool is_to_request = fragments_[first_of(slot) + source] == Fragment::to_request;
-        return is_to_request ? std::optional(source) : std::nullopt;
+        const ReadoutIndex readout = beyond_self(*now_);
+        const bool is_to_request = fragments_[first_of(slot) + readout] == Fragment::to_request;
+        return is_to_request ? std::optional(readout) : std::nullopt;
     }
 
-    [[nodiscard]] SourceIndex beyond_self(std::uint64_t places) const {
-        return static_cast<SourceIndex>((config_.self + places % config_.sources) %
-                                        config_.sources);
+    [[nodiscard]] ReadoutIndex beyond_self(std::uint64_t places) const {
+        return static_cast<ReadoutIndex>((config_.self + places % config_.readouts) %
+                                         config_.readouts);
     }
-    [[nodiscard]] base::Bytes place_of(SlotTable::Slot slot, SourceIndex source) const {
-        return config_.largest_fragment * static_cast<base::Bytes>(first_of(slot) + source);
+    [[nodiscard]] base::Bytes place_of(SlotTable::Slot slot, ReadoutIndex readout) const {
+        return config_.largest_fragment * static_cast<base::Bytes>(first_of(slot) + readout);
     }
     [[nodiscard]] std::size_t first_of(SlotTable::Slot slot) const {
-        return std::size_t{slot} * config_.sources;
+        return std::size_t{slot} * config_.readouts;
     }
     /// Is any of its fragments here?
     [[nodiscard]] bool has_any(SlotTable::Slot slot) const {
         const auto first = fragments_.begin() + static_cast<std::ptrdiff_t>(first_of(slot));
-        const auto end = first + config_.sources;
+        const auto end = first + config_.readouts;
         return std::find(first, end, Fragment::here) != end;
     }
     [[nodiscard]] Fragment* fragments_of(SlotTable::Slot slot) {
@@ -346,7 +347,7 @@ class DaqpipeBuilder {
     SlotTable slot_of_;
     base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
     std::optional<std::uint64_t> now_;     ///< time slot
-    std::vector<bool> lost_;               ///< per source
+    std::vector<bool> lost_;               ///< per readout unit
     bool is_closing_ = false;
     bool has_said_the_last_ = false;
     std::uint64_t last_assignment_ = unknown;
@@ -355,7 +356,7 @@ class DaqpipeBuilder {
 };
 
 struct DaqpipeReadoutConfig {
-    SourceIndex self = 0;
+    ReadoutIndex self = 0;
     std::uint32_t builders = 1;
     std::uint32_t credits = 1;  ///< of a builder: so many of its requests may wait
     /// Fragments in flight; 0: no limit (pull). For the load of a pull: its credits × parallel
@@ -404,7 +405,7 @@ class DaqpipeReadout {
 
     static base::expected<DaqpipeReadout> make(DaqpipeReadoutConfig config);
 
-    /// `bytes`: what this source holds of the event.
+    /// `bytes`: what this readout unit holds of the event.
     template <DaqpipeReadoutOut Out>
     void on_request(EventId event, BuilderIndex builder, base::Bytes place, base::Bytes bytes,
                     Out& out) {

@@ -62,10 +62,10 @@ class DaqpipeCheck {
     };
     /// An event as the model knows it.
     struct Event {
-        std::optional<BuilderIndex> builder;  ///< that has taken it
-        std::map<SourceIndex, Bytes> places;  ///< asked for
-        std::set<SourceIndex> written;
-        std::set<SourceIndex> here;
+        std::optional<BuilderIndex> builder;   ///< that has taken it
+        std::map<ReadoutIndex, Bytes> places;  ///< asked for
+        std::set<ReadoutIndex> written;
+        std::set<ReadoutIndex> here;
         bool is_built = false;
         bool is_incomplete = false;
     };
@@ -94,8 +94,8 @@ class DaqpipeCheck {
     struct BuilderOut {
         DaqpipeCheck& check;
         BuilderIndex self;
-        void request(EventId event, SourceIndex source, Bytes place) {
-            check.requested(self, event, source, place);
+        void request(EventId event, ReadoutIndex readout, Bytes place) {
+            check.requested(self, event, readout, place);
         }
         void built(EventId event) { check.built(self, event); }
         void done(EventId) {
@@ -104,18 +104,18 @@ class DaqpipeCheck {
                 check.manager_.on_builder_done(self, out);
             }
         }
-        void last_request(SourceIndex source, std::uint64_t requests) {
-            check.promise(!check.builder_fates_[self].sees_lost[source],
+        void last_request(ReadoutIndex readout, std::uint64_t requests) {
+            check.promise(!check.builder_fates_[self].sees_lost[readout],
                           "nothing is said to a lost unit");
-            check.message(check.readout_fates_[source], [&c = check, b = self, source, requests] {
-                c.readouts_[source].on_last_request(b, requests);
+            check.message(check.readout_fates_[readout], [&c = check, b = self, readout, requests] {
+                c.readouts_[readout].on_last_request(b, requests);
             });
         }
         void incomplete(EventId event) { check.incomplete(self, event); }
     };
     struct ReadoutOut {
         DaqpipeCheck& check;
-        SourceIndex self;
+        ReadoutIndex self;
         void write(const DaqpipeWrite& write) { check.write(self, write); }
     };
 
@@ -132,14 +132,14 @@ class DaqpipeCheck {
                                        base::RandomStream(1, "assignment"));
         for (BuilderIndex b = 0; b < builders; ++b) {
             builders_.push_back(*DaqpipeBuilder::make({.self = b,
-                                                       .sources = readouts,
+                                                       .readouts = readouts,
                                                        .credits = credits,
                                                        .parallel_sends = is_push_ ? 0 : sends,
                                                        .largest_fragment = largest,
                                                        .is_timed = is_timed_ && !is_push_,
                                                        .when_incomplete = when_incomplete_}));
         }
-        for (SourceIndex r = 0; r < readouts; ++r) {
+        for (ReadoutIndex r = 0; r < readouts; ++r) {
             readouts_.push_back(*DaqpipeReadout::make({.self = r,
                                                        .builders = builders,
                                                        .credits = credits,
@@ -183,7 +183,7 @@ class DaqpipeCheck {
                 builders_[b].on_slot(slot, out);
             }
         }
-        for (SourceIndex r = 0; r < readouts_.size() && is_push_; ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size() && is_push_; ++r) {
             ReadoutOut out{*this, r};
             if (!readout_fates_[r].is_dead()) {
                 readouts_[r].on_slot(slot, out);
@@ -219,7 +219,7 @@ class DaqpipeCheck {
                         }
                     });
         }
-        for (SourceIndex r = 0; r < readouts_.size(); ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
             message(readout_fates_[r], [this, r, lost_builders] {
                 readout_fates_[r].learns(lost_builders);
                 ReadoutOut out{*this, r};
@@ -234,7 +234,7 @@ class DaqpipeCheck {
                 return false;
             }
         }
-        for (SourceIndex r = 0; r < readouts_.size(); ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
             if (!readout_fates_[r].is_lost && !readouts_[r].is_drained()) {
                 return false;
             }
@@ -244,7 +244,7 @@ class DaqpipeCheck {
 
     void end() {
         std::uint64_t next = 0;
-        for (SourceIndex r = 0; r < readouts_.size(); ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
             next = std::max(next, readout_fates_[r].is_lost ? 0 : readouts_[r].next_event());
             promise(readout_fates_[r].is_lost ||
                         (readouts_[r].in_flight() == 0 && readouts_[r].requests_waiting() == 0),
@@ -281,11 +281,11 @@ class DaqpipeCheck {
 
     // ---- outputs ------------------------------------------------------------------------------
 
-    void requested(BuilderIndex b, EventId id, SourceIndex source, Bytes place) {
-        promise(!builder_fates_[b].sees_lost[source], "nothing is asked of a lost readout unit");
-        promise(event(id).places.emplace(source, place).second, "a fragment is asked for once");
+    void requested(BuilderIndex b, EventId id, ReadoutIndex readout, Bytes place) {
+        promise(!builder_fates_[b].sees_lost[readout], "nothing is asked of a lost readout unit");
+        promise(event(id).places.emplace(readout, place).second, "a fragment is asked for once");
         promise(taken_.emplace(b, place).second, "its place is its own");
-        promise(builders_[b].place_of(id, source) == place, "its place can be asked for");
+        promise(builders_[b].place_of(id, readout) == place, "its place can be asked for");
         if (!is_push_) {
             const auto under_way = std::ranges::count_if(event(id).places, [&](const auto& asked) {
                 return !event(id).here.contains(asked.first) &&
@@ -293,13 +293,13 @@ class DaqpipeCheck {
             });
             promise(under_way <= sends_, "fragments in flight keep within their limit");
         }
-        message(readout_fates_[source], [this, b, id, source, place] {
-            ReadoutOut out{*this, source};
-            readouts_[source].on_request(id, b, place, source, out);
+        message(readout_fates_[readout], [this, b, id, readout, place] {
+            ReadoutOut out{*this, readout};
+            readouts_[readout].on_request(id, b, place, readout, out);
         });
     }
 
-    void write(SourceIndex r, const DaqpipeWrite& w) {
+    void write(ReadoutIndex r, const DaqpipeWrite& w) {
         promise(!readout_fates_[r].sees_lost[w.builder], "nothing is written to a lost builder");
         promise(event(w.event).written.insert(r).second, "a fragment is written once");
         promise(event(w.event).places.at(r) == w.place, "a fragment is written to its place");
@@ -341,7 +341,7 @@ class DaqpipeCheck {
                 "what lacks fragments at the end is given out once");
         here.is_incomplete = true;
         ++summary_.incomplete;
-        for (SourceIndex r = 0; r < readouts_.size(); ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
             promise(builders_[b].is_here(id, r) == here.here.contains(r),
                     "an event has what was written");
         }
@@ -353,7 +353,7 @@ class DaqpipeCheck {
             if (builder_fates_[b].is_dead()) {
                 return;
             }
-            for (const auto& [source, place] : event(id).places) {
+            for (const auto& [readout, place] : event(id).places) {
                 taken_.erase({b, place});
             }
             BuilderOut out{*this, b};
@@ -409,7 +409,7 @@ class DaqpipeCheck {
         promise(here.is_built || here.is_incomplete || here.here.empty() ||
                     when_incomplete_ == WhenIncomplete::drop,
                 "every event that was taken is built, given out incomplete, or dropped");
-        for (SourceIndex r = 0; r < readouts_.size(); ++r) {
+        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
             promise(readout_fates_[r].is_lost || here.here.contains(r),
                     "an event has the fragments of all live readout units");
         }

@@ -27,18 +27,18 @@ class BuilderScene {
   public:
     explicit BuilderScene(DaqpipeBuilderConfig config) : builder(*DaqpipeBuilder::make(config)) {}
 
-    void request(EventId event, SourceIndex source, Bytes place) {
-        outputs_.push_back(fmt::format("{} from {} to {}", number(event), source, place));
+    void request(EventId event, ReadoutIndex readout, Bytes place) {
+        outputs_.push_back(fmt::format("{} from {} to {}", number(event), readout, place));
     }
     void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
     void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
-    void last_request(SourceIndex source, std::uint64_t requests) {
-        outputs_.push_back(fmt::format("last {} to {}", requests, source));
+    void last_request(ReadoutIndex readout, std::uint64_t requests) {
+        outputs_.push_back(fmt::format("last {} to {}", requests, readout));
     }
     void incomplete(EventId event) {
         std::string mask;
-        for (SourceIndex source = 0; source < 3; ++source) {
-            mask += builder.is_here(event, source) ? '1' : '0';
+        for (ReadoutIndex readout = 0; readout < 3; ++readout) {
+            mask += builder.is_here(event, readout) ? '1' : '0';
         }
         outputs_.push_back(fmt::format("incomplete {}: {}", number(event), mask));
     }
@@ -47,8 +47,8 @@ class BuilderScene {
         builder.on_assigned(EventId{event}, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs fragment(std::uint64_t event, SourceIndex source, Bytes bytes = 1) {
-        builder.on_fragment(EventId{event}, source, bytes, *this);
+    Outputs fragment(std::uint64_t event, ReadoutIndex readout, Bytes bytes = 1) {
+        builder.on_fragment(EventId{event}, readout, bytes, *this);
         return std::exchange(outputs_, {});
     }
     Outputs processed(std::uint64_t event) {
@@ -63,7 +63,7 @@ class BuilderScene {
         builder.on_last_assignment(events, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs close(const std::vector<SourceIndex>& lost = {}) {
+    Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
         builder.on_close(lost, *this);
         return std::exchange(outputs_, {});
     }
@@ -85,7 +85,7 @@ class BuilderScene {
 
 TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
     BuilderScene scene(
-        {.self = 2, .sources = 4, .credits = 2, .parallel_sends = 2, .largest_fragment = 10});
+        {.self = 2, .readouts = 4, .credits = 2, .parallel_sends = 2, .largest_fragment = 10});
     // The places of the event in slot s are those of fragments 4 s … 4 s + 3; slot 1 comes first.
     EXPECT_EQ(scene.assigned(7), (Outputs{"7 from 2 to 60", "7 from 3 to 70"}));
     EXPECT_EQ(scene.assigned(8), (Outputs{"8 from 2 to 20", "8 from 3 to 30"}));
@@ -99,13 +99,13 @@ TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
 }
 
 TEST(DaqpipeBuilder, PushesByAskingForAllAtOnce) {
-    BuilderScene scene({.self = 1, .sources = 3, .parallel_sends = 0, .largest_fragment = 5});
+    BuilderScene scene({.self = 1, .readouts = 3, .parallel_sends = 0, .largest_fragment = 5});
     EXPECT_EQ(scene.assigned(0), (Outputs{"0 from 1 to 5", "0 from 2 to 10", "0 from 0 to 0"}));
 }
 
-TEST(DaqpipeBuilder, TimedAsksEachSourceInItsSlot) {
+TEST(DaqpipeBuilder, TimedAsksEachReadoutUnitInItsSlot) {
     BuilderScene scene({.self = 1,
-                        .sources = 3,
+                        .readouts = 3,
                         .credits = 2,
                         .parallel_sends = 1,
                         .largest_fragment = 1,
@@ -121,11 +121,11 @@ TEST(DaqpipeBuilder, TimedAsksEachSourceInItsSlot) {
 }
 
 TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    BuilderScene scene({.sources = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
+    BuilderScene scene({.readouts = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(2), Outputs{});         // no credit
     EXPECT_EQ(scene.fragment(1, 1), Outputs{});      // not asked
-    EXPECT_EQ(scene.fragment(1, 2), Outputs{});      // no such source
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});      // no such readout unit
     EXPECT_EQ(scene.fragment(1, 0, 10), Outputs{});  // larger than its place
     EXPECT_EQ(scene.fragment(1, 0, -1), Outputs{});
     EXPECT_EQ(scene.fragment(3, 0), Outputs{});  // no such event
@@ -142,12 +142,12 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
-    // Events 3 and 5, in turn from source 0, one by one. The last slots are taken first.
-    BuilderScene scene({.sources = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
+    // Events 3 and 5, in turn from readout unit 0, one by one. The last slots are taken first.
+    BuilderScene scene({.readouts = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(3);
     scene.fragment(3, 0);
     EXPECT_EQ(scene.assigned(5), Outputs{"5 from 0 to 27"});
-    // Source 1 was being waited for: source 2 comes next.
+    // Readout unit 1 was being waited for: readout unit 2 comes next.
     EXPECT_EQ(scene.close({1}), Outputs{"3 from 2 to 72"});
     EXPECT_EQ(scene.last_assignment(1), Outputs{});  // there were more
     EXPECT_EQ(scene.last_assignment(2), (Outputs{"last 2 to 0", "last 2 to 2"}));
@@ -173,7 +173,7 @@ TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
 }
 
 TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
-    BuilderScene scene({.sources = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    BuilderScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
     EXPECT_EQ(scene.last_assignment(2), Outputs{});
     scene.assigned(3);
     EXPECT_EQ(scene.close({1}), Outputs{});
@@ -181,17 +181,17 @@ TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
               (Outputs{"4 from 0 to 0", "4 from 2 to 18", "last 2 to 0", "last 2 to 2"}));
     EXPECT_EQ(scene.assigned(5), Outputs{});
     EXPECT_EQ(scene.builder.counters().late, 1U);
-    for (const SourceIndex source : {0U, 2U}) {
+    for (const ReadoutIndex readout : {0U, 2U}) {
         EXPECT_FALSE(scene.builder.is_drained());
-        scene.fragment(3, source);
-        scene.fragment(4, source);
+        scene.fragment(3, readout);
+        scene.fragment(4, readout);
     }
     EXPECT_TRUE(scene.builder.is_drained());
     EXPECT_EQ(scene.end(), (Outputs{"incomplete 3: 101", "incomplete 4: 101"}));
 }
 
 TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
-    BuilderScene scene({.sources = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    BuilderScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
     scene.assigned(3);
     scene.assigned(4);
     scene.fragment(4, 1);
@@ -205,7 +205,7 @@ TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
 }
 
 TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
-    BuilderScene scene({.sources = 1, .credits = 2, .largest_fragment = 9});
+    BuilderScene scene({.readouts = 1, .credits = 2, .largest_fragment = 9});
     scene.assigned(3);
     EXPECT_EQ(scene.close(), Outputs{});
     EXPECT_EQ(scene.event_manager_lost(), Outputs{"last 1 to 0"});
@@ -215,7 +215,7 @@ TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
 }
 
 TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
-    BuilderScene scene({.sources = 2,
+    BuilderScene scene({.readouts = 2,
                         .largest_fragment = 9,
                         .is_timed = true,
                         .when_incomplete = WhenIncomplete::drop});
@@ -338,8 +338,8 @@ TEST(DaqpipeReadout, ServesLiveBuildersWhenTheEpochIsClosed) {
 }
 
 TEST(Daqpipe, RefusesAnImpossibleConfigurationInASentence) {
-    EXPECT_EQ(DaqpipeBuilder::make({.sources = 0}).error().message,
-              "DAQPIPE builder 0 with 0 sources; give 1 to 65536");
+    EXPECT_EQ(DaqpipeBuilder::make({.readouts = 0}).error().message,
+              "DAQPIPE builder 0 with 0 readout units; give 1 to 65536");
     EXPECT_NE(DaqpipeBuilder::make({.credits = 0}).error().message.find("0 credits"),
               std::string::npos);
     EXPECT_NE(DaqpipeBuilder::make({.largest_fragment = 0}).error().message.find("0 bytes"),
@@ -375,7 +375,7 @@ class SmallSystem {
         for (std::uint32_t self = 0; self < variant.nodes; ++self) {
             builders_.push_back(*DaqpipeBuilder::make(
                 {.self = self,
-                 .sources = variant.nodes,
+                 .readouts = variant.nodes,
                  .credits = variant.credits,
                  .parallel_sends = variant.is_push ? 0 : variant.parallel_sends,
                  .largest_fragment = largest,
@@ -426,24 +426,24 @@ class SmallSystem {
     struct BuilderOut {
         SmallSystem& system;
         BuilderIndex self;
-        void request(EventId event, SourceIndex source, Bytes place) {
+        void request(EventId event, ReadoutIndex readout, Bytes place) {
             SmallSystem& s = system;
             if (s.variant_.is_timed && !s.variant_.is_push) {
-                EXPECT_EQ(source, (self + s.slot_) % s.variant_.nodes);
+                EXPECT_EQ(readout, (self + s.slot_) % s.variant_.nodes);
             }
             if (!s.variant_.is_push) {
                 EXPECT_LE(++s.in_flight_[event], s.variant_.parallel_sends);
             }
-            s.after([&s, event, source, b = self, place] {
-                ReadoutOut out{s, source};
-                s.readouts_[source].on_request(event, b, place, size_of(event, source), out);
+            s.after([&s, event, readout, b = self, place] {
+                ReadoutOut out{s, readout};
+                s.readouts_[readout].on_request(event, b, place, size_of(event, readout), out);
             });
         }
         void built(EventId event) {
             SmallSystem& s = system;
             s.after([&s, event, b = self] {
-                for (SourceIndex source = 0; source < s.variant_.nodes; ++source) {
-                    s.taken_.erase({b, s.written_.at({event, source})});
+                for (ReadoutIndex readout = 0; readout < s.variant_.nodes; ++readout) {
+                    s.taken_.erase({b, s.written_.at({event, readout})});
                 }
                 BuilderOut out{s, b};
                 s.builders_[b].on_processed(event, out);
@@ -456,7 +456,7 @@ class SmallSystem {
     };
     struct ReadoutOut {
         SmallSystem& system;
-        SourceIndex self;
+        ReadoutIndex self;
         void write(const DaqpipeWrite& w) {
             SmallSystem& s = system;
             EXPECT_TRUE(s.written_.emplace(std::pair(w.event, self), w.place).second)
@@ -500,8 +500,8 @@ class SmallSystem {
     [[nodiscard]] std::uint32_t push_limit() const {
         return variant_.credits * variant_.parallel_sends;
     }
-    static Bytes size_of(EventId event, SourceIndex source) {
-        return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + source * 31) % 101);
+    static Bytes size_of(EventId event, ReadoutIndex readout) {
+        return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + readout * 31) % 101);
     }
     void after(TimersByHand::Action action) {
         timers_.after(base::nanoseconds(static_cast<std::int64_t>(random_.uniform_int(5'000))),
@@ -515,7 +515,7 @@ class SmallSystem {
     std::vector<DaqpipeReadout> readouts_;
     TimersByHand timers_;
     std::uint64_t slot_ = 0;
-    std::map<std::pair<EventId, SourceIndex>, Bytes> written_;  ///< to which place
+    std::map<std::pair<EventId, ReadoutIndex>, Bytes> written_;  ///< to which place
     std::set<std::pair<BuilderIndex, Bytes>> taken_;
     std::map<EventId, std::uint32_t> in_flight_;
     std::uint64_t done_ = 0;

@@ -12,9 +12,9 @@ namespace daqloom::protocol {
 namespace {
 
 struct Requests {
-    std::vector<std::pair<EventId, SourceIndex>> pending;
+    std::vector<std::pair<EventId, ReadoutIndex>> pending;
     std::vector<EventId> finished;
-    void request(EventId event, SourceIndex source) { pending.emplace_back(event, source); }
+    void request(EventId event, ReadoutIndex readout) { pending.emplace_back(event, readout); }
     void built(EventId event) { finished.push_back(event); }
     void done(EventId event) { benchmark::DoNotOptimize(event); }
 };
@@ -22,23 +22,24 @@ struct Requests {
 /// Fragments per second through a builder unit with 32 events in flight.
 void BM_PullBuilder(benchmark::State& state) {
     constexpr std::uint32_t concurrent = 32;
-    const auto sources = static_cast<std::uint32_t>(state.range(0));
-    PullBuilder builder = *PullBuilder::make({.sources = sources, .concurrent_events = concurrent});
+    const auto readouts = static_cast<std::uint32_t>(state.range(0));
+    PullBuilder builder =
+        *PullBuilder::make({.readouts = readouts, .concurrent_events = concurrent});
     Requests out;
     std::uint64_t event = 0;
     for (auto _ : state) {
         for (std::uint32_t i = 0; i < concurrent; ++i) {
             builder.on_assigned(EventId{event++}, out);
         }
-        for (const auto& [id, source] : std::exchange(out.pending, {})) {
-            builder.on_fragment(id, source, 1, out);
+        for (const auto& [id, readout] : std::exchange(out.pending, {})) {
+            builder.on_fragment(id, readout, 1, out);
         }
         for (const EventId id : std::exchange(out.finished, {})) {
             builder.on_processed(id, out);
         }
     }
-    state.SetItemsProcessed(state.iterations() * concurrent * sources);
-    state.counters["sources"] = sources;
+    state.SetItemsProcessed(state.iterations() * concurrent * readouts);
+    state.counters["readouts"] = readouts;
 }
 BENCHMARK(BM_PullBuilder)->Arg(48)->Arg(600);
 

@@ -38,14 +38,14 @@ class EventBuildingCheck {
     struct Event {
         Stage stage = Stage::waiting;
         BuilderIndex builder = 0;
-        SourceIndex requested = 0;
-        SourceIndex received = 0;
+        ReadoutIndex requested = 0;
+        ReadoutIndex received = 0;
     };
 
     struct Request {
         BuilderIndex builder;
         EventId event;
-        SourceIndex source;
+        ReadoutIndex readout;
         friend auto operator<=>(const Request&, const Request&) = default;
     };
 
@@ -56,8 +56,8 @@ class EventBuildingCheck {
     struct BuilderOut {
         EventBuildingCheck& check;
         BuilderIndex builder;
-        void request(EventId event, SourceIndex source) {
-            check.requested({builder, event, source});
+        void request(EventId event, ReadoutIndex readout) {
+            check.requested({builder, event, readout});
         }
         void built(EventId event) { check.built(event, builder); }
         void done(EventId event) { check.done(event, builder); }
@@ -68,7 +68,7 @@ class EventBuildingCheck {
           manager_config_{.builders = 1U + input_.byte() % 5,
                           .concurrent_events = 1U + input_.byte() % 4,
                           .assignment = static_cast<Assignment>(input_.byte() % 3)},
-          builder_config_{.sources = 1U + input_.byte() % 130,
+          builder_config_{.readouts = 1U + input_.byte() % 130,
                           .outstanding_fragments = input_.byte() % 140U,
                           .concurrent_events = manager_config_.concurrent_events},
           manager_(
@@ -119,10 +119,11 @@ class EventBuildingCheck {
     void deliver(Request request) {
         requests_.erase(request);
         ++event(request.event).received;
-        bytes_ += static_cast<std::uint64_t>(request.source);
+        bytes_ += static_cast<std::uint64_t>(request.readout);
         BuilderOut out{*this, request.builder};
-        builders_[request.builder].on_fragment(request.event, request.source, request.source, out);
-        promise(event(request.event).received < builder_config_.sources ||
+        builders_[request.builder].on_fragment(request.event, request.readout, request.readout,
+                                               out);
+        promise(event(request.event).received < builder_config_.readouts ||
                     event(request.event).stage == Stage::built,
                 "an event with all its fragments is built");
     }
@@ -147,17 +148,17 @@ class EventBuildingCheck {
         const BuilderIndex b = input_.byte() % manager_config_.builders;
         const EventId id{input_.byte() % 4 == 0 ? ~std::uint64_t{input_.byte()}
                                                 : input_.byte() % (events_.size() + 2)};
-        const SourceIndex source = input_.byte() % (builder_config_.sources + 2);
+        const ReadoutIndex readout = input_.byte() % (builder_config_.readouts + 2);
         PullBuilder& builder = builders_[b];
         const auto before = builder.counters();
         const std::size_t outputs = outputs_;
         BuilderOut out{*this, b};
-        if (!requests_.contains({b, id, source})) {
-            builder.on_fragment(id, source, 1, out);
+        if (!requests_.contains({b, id, readout})) {
+            builder.on_fragment(id, readout, 1, out);
             promise(builder.counters().unexpected_fragments == before.unexpected_fragments + 1,
                     "a fragment that was not requested is counted");
         } else {
-            builder.on_fragment(id, source, -1, out);
+            builder.on_fragment(id, readout, -1, out);
             promise(builder.counters().unexpected_fragments == before.unexpected_fragments + 1,
                     "a fragment of a negative size is counted");
         }
@@ -248,9 +249,9 @@ class EventBuildingCheck {
         if (!problem_.empty()) {
             return;
         }
-        promise(request.source == event(request.event).requested++,
-                "requests go out source by source, each once");
-        if (event(request.event).requested == builder_config_.sources) {
+        promise(request.readout == event(request.event).requested++,
+                "requests go out readout unit by readout unit, each once");
+        if (event(request.event).requested == builder_config_.readouts) {
             unrequested_.erase(oldest);
         }
         requests_.insert(request);
@@ -259,7 +260,7 @@ class EventBuildingCheck {
     void built(EventId id, BuilderIndex builder) {
         ++outputs_;
         promise(event(id).builder == builder && event(id).stage == Stage::collecting &&
-                    event(id).received == builder_config_.sources,
+                    event(id).received == builder_config_.readouts,
                 "an event is built once, from all its fragments");
         event(id).stage = Stage::built;
         built_.insert(id);
@@ -333,7 +334,7 @@ class EventBuildingCheck {
     std::vector<Event> events_;
     std::uint64_t next_to_assign_ = 0;
     BuilderIndex last_assigned_;
-    std::deque<EventId> unrequested_;  ///< assigned, some sources not asked; oldest first
+    std::deque<EventId> unrequested_;  ///< assigned, some readout units not asked; oldest first
     std::set<Request> requests_;       ///< not yet answered
     std::set<EventId> built_;          ///< not yet processed
     std::uint64_t bytes_ = 0;          ///< delivered

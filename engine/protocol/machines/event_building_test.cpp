@@ -30,19 +30,19 @@ TEST(EventBuilding, KeepsItsPromisesUnderRandomInputs) {
 /// Everything a run consists of but a network: fragments arrive when they are sent.
 class SmallSystem {
   public:
-    static constexpr std::uint32_t sources = 5;
+    static constexpr std::uint32_t readouts = 5;
     static constexpr std::uint32_t builders = 3;
     static constexpr std::uint64_t events = 2'000;
 
     SmallSystem() {
         for (BuilderIndex b = 0; b < builders; ++b) {
             builders_.push_back(*PullBuilder::make(
-                {.sources = sources, .outstanding_fragments = 7, .concurrent_events = 2}));
+                {.readouts = readouts, .outstanding_fragments = 7, .concurrent_events = 2}));
         }
-        for (SourceIndex s = 0; s < sources; ++s) {
+        for (ReadoutIndex r = 0; r < readouts; ++r) {
             const base::DelayDistribution response{base::DelayDistribution::Kind::exponential,
                                                    base::microseconds(30), Time::zero()};
-            readouts_.emplace_back(response, base::RandomStream(1, "readout " + std::to_string(s)));
+            readouts_.emplace_back(response, base::RandomStream(1, "readout " + std::to_string(r)));
         }
     }
 
@@ -69,11 +69,11 @@ class SmallSystem {
     struct BuilderOut {
         SmallSystem& system;
         BuilderIndex builder;
-        void request(EventId event, SourceIndex source) {
-            ReadoutOut out{system, source};
+        void request(EventId event, ReadoutIndex readout) {
+            ReadoutOut out{system, readout};
             const Bytes size = system.sizes_[static_cast<std::size_t>(event)];
-            system.readouts_[source].on_request(event, builder,
-                                                fragment_size(size, source, sources), out);
+            system.readouts_[readout].on_request(event, builder,
+                                                 fragment_size(size, readout, readouts), out);
         }
         void built(EventId event) {
             SmallSystem& s = system;
@@ -90,17 +90,17 @@ class SmallSystem {
     };
     struct ReadoutOut {
         SmallSystem& system;
-        SourceIndex source;
+        ReadoutIndex readout;
         void respond_after(Time delay, EventId event, BuilderIndex builder, Bytes bytes) {
             SmallSystem& s = system;
-            s.timers_.after(delay, [&s, src = source, event, builder, bytes] {
-                ReadoutOut out{s, src};
-                s.readouts_[src].on_response_due(event, builder, bytes, out);
+            s.timers_.after(delay, [&s, r = readout, event, builder, bytes] {
+                ReadoutOut out{s, r};
+                s.readouts_[r].on_response_due(event, builder, bytes, out);
             });
         }
         void send_fragment(EventId event, BuilderIndex builder, Bytes bytes) {
             BuilderOut out{system, builder};
-            system.builders_[builder].on_fragment(event, source, bytes, out);
+            system.builders_[builder].on_fragment(event, readout, bytes, out);
         }
     };
 

@@ -9,7 +9,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-constexpr std::uint32_t most_sources = 1'000'000;
+constexpr std::uint32_t most_readouts = 1'000'000;
 constexpr std::uint32_t most_concurrent_events = 1'000'000;
 /// Bits that say which fragments are here: 128 MiB.
 constexpr std::uint64_t most_fragments_held = std::uint64_t{1} << 30;
@@ -17,18 +17,18 @@ constexpr std::uint64_t most_fragments_held = std::uint64_t{1} << 30;
 }  // namespace
 
 base::expected<PullBuilder> PullBuilder::make(PullBuilderConfig config) {
-    if (config.sources < 1 || config.sources > most_sources) {
-        return base::failure(
-            fmt::format("builder unit: {} sources; give 1 to {}", config.sources, most_sources));
+    if (config.readouts < 1 || config.readouts > most_readouts) {
+        return base::failure(fmt::format("builder unit: {} readout units; give 1 to {}",
+                                         config.readouts, most_readouts));
     }
     if (config.concurrent_events < 1 || config.concurrent_events > most_concurrent_events) {
         return base::failure(fmt::format("builder unit: {} concurrent events; give 1 to {}",
                                          config.concurrent_events, most_concurrent_events));
     }
-    if (std::uint64_t{config.sources} * config.concurrent_events > most_fragments_held) {
+    if (std::uint64_t{config.readouts} * config.concurrent_events > most_fragments_held) {
         return base::failure(fmt::format(
             "builder unit: {} concurrent events of {} fragments; give at most {} fragments in all",
-            config.concurrent_events, config.sources, most_fragments_held));
+            config.concurrent_events, config.readouts, most_fragments_held));
     }
     return PullBuilder(config);
 }
@@ -37,7 +37,7 @@ PullBuilder::PullBuilder(PullBuilderConfig config)
     : config_(config),
       limit_(config.outstanding_fragments == 0 ? std::numeric_limits<std::uint64_t>::max()
                                                : config.outstanding_fragments),
-      words_per_slot_((std::size_t{config.sources} + 63) / 64),
+      words_per_slot_((std::size_t{config.readouts} + 63) / 64),
       slots_(config.concurrent_events),
       received_(config.concurrent_events * words_per_slot_),
       free_slots_(config.concurrent_events),

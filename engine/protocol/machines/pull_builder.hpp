@@ -1,5 +1,5 @@
-// The builder unit of the pull protocol: requests an event's fragments from all sources, collects
-// them, and reports the event when it has been processed.
+// The builder unit of the pull protocol: requests an event's fragments from all readout units,
+// collects them, and reports the event when it has been processed.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 namespace daqloom::protocol {
 
 struct PullBuilderConfig {
-    std::uint32_t sources = 1;
+    std::uint32_t readouts = 1;
     std::uint32_t outstanding_fragments = 0;  ///< requested and not yet here; 0: no limit
     std::uint32_t concurrent_events = 32;
 };
 
 /// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
-concept PullBuilderOut = requires(Out& out, EventId event, SourceIndex source) {
-    out.request(event, source);
+concept PullBuilderOut = requires(Out& out, EventId event, ReadoutIndex readout) {
+    out.request(event, readout);
     out.built(event);  ///< all fragments are here: process it, then call on_processed
     out.done(event);   ///< the slot is free again: tell the event manager
 };
 
-/// Requests go out oldest event first, sources in the order 0, 1, …, as many at once as the limit
-/// on outstanding fragments permits.
+/// Requests go out oldest event first, readout units in the order 0, 1, …, as many at once as the
+/// limit on outstanding fragments permits.
 ///
 /// Invariants: every fragment of an assigned event is requested once; an event is built once, when
 /// its last fragment has arrived; outstanding fragments and held events stay within their limits.
@@ -71,14 +71,14 @@ class PullBuilder {
     }
 
     template <PullBuilderOut Out>
-    void on_fragment(EventId event, SourceIndex source, base::Bytes bytes, Out& out) {
+    void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || source >= slots_[slot].requested || bytes < 0) {
+        if (slot == SlotTable::none || readout >= slots_[slot].requested || bytes < 0) {
             ++counters_.unexpected_fragments;
             return;
         }
-        std::uint64_t& word = received_of(slot)[source / 64];
-        const std::uint64_t bit = std::uint64_t{1} << (source % 64);
+        std::uint64_t& word = received_of(slot)[readout / 64];
+        const std::uint64_t bit = std::uint64_t{1} << (readout % 64);
         if ((word & bit) != 0) {
             ++counters_.unexpected_fragments;
             return;
@@ -87,7 +87,7 @@ class PullBuilder {
         ++counters_.fragments;
         counters_.fragment_bytes += static_cast<std::uint64_t>(bytes);
         --outstanding_;
-        if (++slots_[slot].received == config_.sources) {
+        if (++slots_[slot].received == config_.readouts) {
             ++counters_.built;
             out.built(event);
         }
@@ -97,7 +97,7 @@ class PullBuilder {
     template <PullBuilderOut Out>
     void on_processed(EventId event, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || slots_[slot].received != config_.sources) {
+        if (slot == SlotTable::none || slots_[slot].received != config_.readouts) {
             ++counters_.unexpected_processed;
             return;
         }
@@ -116,7 +116,7 @@ class PullBuilder {
   private:
     struct Slot {
         EventId event{};
-        std::uint32_t requested = 0;  ///< sources 0 … requested − 1 were asked
+        std::uint32_t requested = 0;  ///< readout units 0 … requested − 1 were asked
         std::uint32_t received = 0;
     };
 
@@ -126,18 +126,18 @@ class PullBuilder {
     void request_what_the_limit_permits(Out& out) {
         while (outstanding_ < limit_ && !to_request_.empty()) {
             Slot& slot = slots_[to_request_.front()];
-            const SourceIndex source = slot.requested++;
-            if (slot.requested == config_.sources) {
+            const ReadoutIndex readout = slot.requested++;
+            if (slot.requested == config_.readouts) {
                 to_request_.pop();
             }
             ++counters_.requests;
             ++outstanding_;
             counters_.outstanding_peak = std::max(counters_.outstanding_peak, outstanding_);
-            out.request(slot.event, source);
+            out.request(slot.event, readout);
         }
     }
 
-    /// One bit per source.
+    /// One bit per readout unit.
     [[nodiscard]] std::uint64_t* received_of(SlotTable::Slot slot) {
         return received_.data() + std::size_t{slot} * words_per_slot_;
     }
@@ -149,7 +149,8 @@ class PullBuilder {
     std::vector<std::uint64_t> received_;
     std::vector<SlotTable::Slot> free_slots_;
     SlotTable slot_of_;
-    base::Ring<SlotTable::Slot> to_request_;  ///< slots with sources not yet asked, oldest first
+    base::Ring<SlotTable::Slot>
+        to_request_;  ///< slots with readout units not yet asked, oldest first
     std::uint64_t outstanding_ = 0;
     Counters counters_;
 };

@@ -18,8 +18,8 @@ class Scene {
   public:
     explicit Scene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
 
-    void request(EventId event, SourceIndex source) {
-        outputs_.push_back(fmt::format("request {} from {}", number(event), source));
+    void request(EventId event, ReadoutIndex readout) {
+        outputs_.push_back(fmt::format("request {} from {}", number(event), readout));
     }
     void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
     void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
@@ -28,8 +28,8 @@ class Scene {
         builder.on_assigned(EventId{event}, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs fragment(std::uint64_t event, SourceIndex source, base::Bytes bytes = 100) {
-        builder.on_fragment(EventId{event}, source, bytes, *this);
+    Outputs fragment(std::uint64_t event, ReadoutIndex readout, base::Bytes bytes = 100) {
+        builder.on_fragment(EventId{event}, readout, bytes, *this);
         return std::exchange(outputs_, {});
     }
     Outputs processed(std::uint64_t event) {
@@ -46,14 +46,14 @@ class Scene {
 };
 
 TEST(PullBuilder, RequestsAllFragmentsOfAnEventAtOnce) {
-    Scene scene({.sources = 3});
+    Scene scene({.readouts = 3});
     EXPECT_EQ(scene.assigned(7),
               (Outputs{"request 7 from 0", "request 7 from 1", "request 7 from 2"}));
     EXPECT_EQ(scene.builder.outstanding(), 3U);
 }
 
 TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
-    Scene scene({.sources = 3});
+    Scene scene({.readouts = 3});
     scene.assigned(7);
     EXPECT_EQ(scene.fragment(7, 2, 10), Outputs{});
     EXPECT_EQ(scene.fragment(7, 0, 0), Outputs{});
@@ -65,7 +65,7 @@ TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
 }
 
 TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
-    Scene scene({.sources = 3, .outstanding_fragments = 4});
+    Scene scene({.readouts = 3, .outstanding_fragments = 4});
     EXPECT_EQ(scene.assigned(1).size(), 3U);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
     EXPECT_EQ(scene.assigned(3), Outputs{});
@@ -77,8 +77,8 @@ TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
     EXPECT_EQ(scene.builder.counters().outstanding_peak, 4U);
 }
 
-TEST(PullBuilder, WithALimitOfOneTakesSourceAfterSource) {
-    Scene scene({.sources = 3, .outstanding_fragments = 1});
+TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
+    Scene scene({.readouts = 3, .outstanding_fragments = 1});
     EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
     EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 1"});
     EXPECT_EQ(scene.fragment(5, 1), Outputs{"request 5 from 2"});
@@ -86,7 +86,7 @@ TEST(PullBuilder, WithALimitOfOneTakesSourceAfterSource) {
 }
 
 TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
-    Scene scene({.sources = 1, .concurrent_events = 2});
+    Scene scene({.readouts = 1, .concurrent_events = 2});
     scene.assigned(1);
     scene.assigned(2);
     scene.fragment(1, 0);
@@ -97,12 +97,12 @@ TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
 }
 
 TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.sources = 2, .outstanding_fragments = 1});
+    Scene scene({.readouts = 2, .outstanding_fragments = 1});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
     EXPECT_EQ(scene.fragment(2, 0), Outputs{});  // no such event
     EXPECT_EQ(scene.fragment(1, 1), Outputs{});  // not requested yet
-    EXPECT_EQ(scene.fragment(1, 2), Outputs{});  // no such source
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});  // no such readout unit
     EXPECT_EQ(scene.fragment(1, 0, -1), Outputs{});
     EXPECT_EQ(scene.fragment(1, 0), Outputs{"request 1 from 1"});
     EXPECT_EQ(scene.fragment(1, 0), Outputs{});  // a duplicate
@@ -122,11 +122,11 @@ TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
-    Scene scene({.sources = 100, .concurrent_events = 1});
+    Scene scene({.readouts = 100, .concurrent_events = 1});
     for (std::uint64_t event = 0; event < 3; ++event) {
         scene.assigned(event);
-        for (SourceIndex source = 0; source < 99; ++source) {
-            EXPECT_EQ(scene.fragment(event, source), Outputs{});
+        for (ReadoutIndex readout = 0; readout < 99; ++readout) {
+            EXPECT_EQ(scene.fragment(event, readout), Outputs{});
         }
         EXPECT_EQ(scene.fragment(event, 99).size(), 1U);
         scene.processed(event);
@@ -139,10 +139,10 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
     const auto message = [](PullBuilderConfig config) {
         return PullBuilder::make(config).error().message;
     };
-    EXPECT_EQ(message({.sources = 0}), "builder unit: 0 sources; give 1 to 1000000");
-    EXPECT_EQ(message({.sources = 1, .concurrent_events = 0}),
+    EXPECT_EQ(message({.readouts = 0}), "builder unit: 0 readout units; give 1 to 1000000");
+    EXPECT_EQ(message({.readouts = 1, .concurrent_events = 0}),
               "builder unit: 0 concurrent events; give 1 to 1000000");
-    EXPECT_NE(message({.sources = 1'000'000, .concurrent_events = 1'000'000}).find("in all"),
+    EXPECT_NE(message({.readouts = 1'000'000, .concurrent_events = 1'000'000}).find("in all"),
               std::string::npos);
 }
 

@@ -35,7 +35,7 @@ class PullReadout {
     PullReadout(base::DelayDistribution response_time, base::RandomStream random)
         : response_time_(response_time), random_(std::move(random)) {}
 
-    /// `fragment_bytes`: what this source holds of the event.
+    /// `fragment_bytes`: what this readout unit holds of the event.
     template <PullReadoutOut Out>
     void on_request(EventId event, BuilderIndex builder, base::Bytes fragment_bytes, Out& out) {
         if (fragment_bytes < 0) {

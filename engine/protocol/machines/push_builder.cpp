@@ -47,13 +47,13 @@ std::optional<std::string> problem_of(const PushBuilderConfig& config) {
         return fmt::format("{} concurrent and {} announced MEPs; give 1 to {} of each",
                            config.concurrent_meps, config.announced_meps, most_meps);
     }
-    std::uint64_t sources = 0;
-    for (const std::uint32_t streams : config.streams) {
-        sources += streams;
+    std::uint64_t streams = 0;
+    for (const std::uint32_t of_unit : config.streams) {
+        streams += of_unit;
     }
     const std::uint64_t meps = std::uint64_t{config.concurrent_meps} + config.announced_meps;
-    if (sources * meps > most_mfps) {
-        return fmt::format("{} MEPs of {} streams at a time; give at most {} in all", meps, sources,
+    if (streams * meps > most_mfps) {
+        return fmt::format("{} MEPs of {} streams at a time; give at most {} in all", meps, streams,
                            most_mfps);
     }
     if (config.output_buffer < 1 || config.output_buffer > largest_output) {
@@ -107,12 +107,12 @@ base::expected<PushBuilder> PushBuilder::make(PushBuilderConfig config) {
 
 PushBuilder::PushBuilder(PushBuilderConfig config)
     : config_(std::move(config)),
-      first_source_(sums_of(config_.streams)),
+      first_stream_(sums_of(config_.streams)),
       meps_(std::size_t{config_.concurrent_meps} + config_.announced_meps),
-      sizes_(meps_.size() * sources()),
-      offsets_(sources()),
+      sizes_(meps_.size() * streams()),
+      offsets_(streams()),
       announced_(meps_.size() * config_.streams.size()),
-      written_(meps_.size() * sources()),
+      written_(meps_.size() * streams()),
       output_(config_.output_buffer),
       lost_(config_.streams.size()),
       turn_ends_(config_.streams.size(), no_end) {}
@@ -140,7 +140,7 @@ bool PushBuilder::is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep
         return false;
     }
     return meps_[slot_of(turn)].state == State::granted &&
-           !is_written(mep, first_source_[readout] + stream);
+           !is_written(mep, first_stream_[readout] + stream);
 }
 
 std::uint64_t PushBuilder::count_awaited() const {
@@ -160,25 +160,25 @@ Bytes PushBuilder::written_bytes(std::uint64_t turn) const {
     const MepId mep = mep_of(config_.self, turn, config_.builders);
     const auto sizes = sizes_of(mep);
     Bytes bytes = 0;
-    for (std::uint32_t source = 0; source < sources(); ++source) {
-        bytes += is_written(mep, source) ? sizes[source] : 0;
+    for (std::uint32_t stream = 0; stream < streams(); ++stream) {
+        bytes += is_written(mep, stream) ? sizes[stream] : 0;
     }
     return bytes;
 }
 
 bool PushBuilder::has_any(std::uint64_t turn) const {
-    const auto written = written_.begin() + static_cast<std::ptrdiff_t>(slot_of(turn) * sources());
-    return std::find(written, written + sources(), true) != written + sources();
+    const auto written = written_.begin() + static_cast<std::ptrdiff_t>(slot_of(turn) * streams());
+    return std::find(written, written + streams(), true) != written + streams();
 }
 
 std::uint64_t PushBuilder::next_mep() const {
     return meps_before(config_.self, next_to_answer_ + unanswered_, config_.builders);
 }
 
-PushBuilder::Stream PushBuilder::stream_of(std::uint32_t source) const {
-    const auto next = std::ranges::upper_bound(first_source_, source);
-    const auto readout = static_cast<ReadoutIndex>(next - first_source_.begin() - 1);
-    return {readout, source - first_source_[readout]};
+PushBuilder::Stream PushBuilder::stream_of(std::uint32_t number) const {
+    const auto next = std::ranges::upper_bound(first_stream_, number);
+    const auto readout = static_cast<ReadoutIndex>(next - first_stream_.begin() - 1);
+    return {readout, number - first_stream_[readout]};
 }
 
 void PushBuilder::forget_what_is_done() {
@@ -187,7 +187,7 @@ void PushBuilder::forget_what_is_done() {
         meps_[slot] = {};
         std::fill_n(announced_.begin() + static_cast<std::ptrdiff_t>(slot * readouts()), readouts(),
                     false);
-        std::fill_n(written_.begin() + at(slot, 0), sources(), false);
+        std::fill_n(written_.begin() + at(slot, 0), streams(), false);
     }
 }
 

@@ -94,7 +94,7 @@ concept PushBuilderClosingOut =
         out.closing(readout, turn);
         /// Tell the readout unit that no MEP of this or a later turn will be answered.
         out.last_answer(readout, turn);
-        /// As `built`, but the MEP lacks the MFPs of sources for which is_written says so.
+        /// As `built`, but the MEP lacks the MFPs of streams for which is_written says so.
         out.incomplete(mep, bytes, bytes);
     };
 
@@ -112,7 +112,7 @@ concept PushBuilderClosingOut =
 /// readout units, which write all that was granted; on_end delivers the MEPs that lack MFPs of lost
 /// units.
 ///
-/// Sources are the streams of all readout units, numbered through.
+/// In a MEP, the streams of all readout units are numbered through.
 class PushBuilder {
   public:
     struct Counters {
@@ -147,7 +147,7 @@ class PushBuilder {
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
         ++counters_.announcements;
         announced_[slot * readouts() + readout] = true;
-        std::ranges::copy(sizes, sizes_.begin() + at(slot, first_source_[readout]));
+        std::ranges::copy(sizes, sizes_.begin() + at(slot, first_stream_[readout]));
         ++meps_[slot].announced;
         go_on(out);
     }
@@ -160,12 +160,12 @@ class PushBuilder {
             return;
         }
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
-        const auto source = at(slot, first_source_[readout] + stream);
+        const auto place = at(slot, first_stream_[readout] + stream);
         Mep& here = meps_[slot];
-        written_[static_cast<std::size_t>(source)] = true;
+        written_[static_cast<std::size_t>(place)] = true;
         ++counters_.mfps;
         awaited_ -= is_closing_ ? 1 : 0;
-        if (++here.written < sources()) {
+        if (++here.written < streams()) {
             return;
         }
         here.state = State::done;
@@ -266,14 +266,14 @@ class PushBuilder {
 
     // ---- what is in a MEP: during `built` and `incomplete` -------------------------------------
 
-    /// Of the MEP's MFPs, per source, 0 if a source has none. Offsets follow from it by `lay_out`.
+    /// Of the MEP's MFPs, per stream, 0 if a stream has none. Offsets follow from it by `lay_out`.
     [[nodiscard]] std::span<const base::Bytes> sizes_of(MepId mep) const {
-        return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * sources(),
-                                         sources());
+        return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * streams(),
+                                         streams());
     }
-    /// Is the source's MFP there?
-    [[nodiscard]] bool is_written(MepId mep, std::uint32_t source) const {
-        return written_[slot_of(turn_of(mep, config_.builders)) * sources() + source];
+    /// Is the stream's MFP there?
+    [[nodiscard]] bool is_written(MepId mep, std::uint32_t stream) const {
+        return written_[slot_of(turn_of(mep, config_.builders)) * streams() + stream];
     }
 
     // ---- numbers ------------------------------------------------------------------------------
@@ -284,12 +284,13 @@ class PushBuilder {
         friend constexpr bool operator==(Stream, Stream) = default;
     };
 
-    [[nodiscard]] std::uint32_t sources() const { return first_source_.back(); }
-    [[nodiscard]] std::uint32_t source_of(Stream stream) const {
-        return first_source_[stream.readout] + stream.stream;
+    [[nodiscard]] std::uint32_t streams() const { return first_stream_.back(); }
+    /// In a MEP.
+    [[nodiscard]] std::uint32_t number_of(Stream stream) const {
+        return first_stream_[stream.readout] + stream.stream;
     }
-    /// Precondition: there is such a source.
-    [[nodiscard]] Stream stream_of(std::uint32_t source) const;
+    /// Precondition: there is such a number.
+    [[nodiscard]] Stream stream_of(std::uint32_t number) const;
     /// An MFP that is written is of this or a later turn, by less than `concurrent_meps`.
     [[nodiscard]] std::uint64_t oldest_turn() const { return oldest_; }
 
@@ -390,7 +391,7 @@ class PushBuilder {
         const std::size_t slot = slot_of(next_to_answer_);
         const MepId mep = mep_of(config_.self, next_to_answer_, config_.builders);
         Mep& here = meps_[slot];
-        const auto sizes = std::span(sizes_).subspan(slot * sources(), sources());
+        const auto sizes = std::span(sizes_).subspan(slot * streams(), streams());
         const auto offsets = std::span(offsets_);
         here.payload = 0;
         for (const base::Bytes size : sizes) {
@@ -416,14 +417,14 @@ class PushBuilder {
         here.place = *place;
         ++next_to_answer_;
         ++counters_.granted;
-        awaited_ += is_closing_ ? sources() : 0;
+        awaited_ += is_closing_ ? streams() : 0;
         counters_.output_peak = std::max(counters_.output_peak, output_.held());
         for (base::Bytes& offset : offsets) {
             offset += *place;
         }
         for_each_readout([&](ReadoutIndex readout) {
             out.grant(readout, mep,
-                      offsets.subspan(first_source_[readout], config_.streams[readout]));
+                      offsets.subspan(first_stream_[readout], config_.streams[readout]));
         });
         return true;
     }
@@ -458,17 +459,17 @@ class PushBuilder {
     [[nodiscard]] std::size_t slot_of(std::uint64_t turn) const {
         return static_cast<std::size_t>(turn % meps_.size());
     }
-    [[nodiscard]] std::ptrdiff_t at(std::size_t slot, std::uint32_t source) const {
-        return static_cast<std::ptrdiff_t>(slot * sources() + source);
+    [[nodiscard]] std::ptrdiff_t at(std::size_t slot, std::uint32_t stream) const {
+        return static_cast<std::ptrdiff_t>(slot * streams() + stream);
     }
 
     PushBuilderConfig config_;
-    std::vector<std::uint32_t> first_source_;  ///< of each readout unit, and their number
+    std::vector<std::uint32_t> first_stream_;  ///< of each readout unit, and their number
     std::vector<Mep> meps_;                    ///< per slot
-    std::vector<base::Bytes> sizes_;           ///< per slot and source
-    std::vector<base::Bytes> offsets_;         ///< per source, of the MEP being answered
+    std::vector<base::Bytes> sizes_;           ///< per slot and stream
+    std::vector<base::Bytes> offsets_;         ///< per stream, of the MEP being answered
     std::vector<bool> announced_;              ///< per slot and readout unit
-    std::vector<bool> written_;                ///< per slot and source
+    std::vector<bool> written_;                ///< per slot and stream
     ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
     std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
     std::uint64_t next_to_answer_ = 0;         ///< turn

@@ -40,8 +40,8 @@ class Scene {
     }
     void incomplete(MepId mep, Bytes place, Bytes bytes) {
         std::string mask;
-        for (std::uint32_t source = 0; source < builder.sources(); ++source) {
-            mask += builder.is_written(mep, source) ? '1' : '0';
+        for (std::uint32_t stream = 0; stream < builder.streams(); ++stream) {
+            mask += builder.is_written(mep, stream) ? '1' : '0';
         }
         outputs_.push_back(fmt::format("incomplete {} at {}, {} B: {}, {}", number(mep), place,
                                        bytes, mask, fmt::join(builder.sizes_of(mep), " ")));
@@ -320,11 +320,11 @@ TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
 
 TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
     const Scene scene({.streams = {2, 1, 3}});
-    EXPECT_EQ(scene.builder.sources(), 6U);
-    EXPECT_EQ(scene.builder.source_of({1, 0}), 2U);
-    EXPECT_EQ(scene.builder.source_of({2, 2}), 5U);
-    for (std::uint32_t source = 0; source < 6; ++source) {
-        EXPECT_EQ(scene.builder.source_of(scene.builder.stream_of(source)), source);
+    EXPECT_EQ(scene.builder.streams(), 6U);
+    EXPECT_EQ(scene.builder.number_of({1, 0}), 2U);
+    EXPECT_EQ(scene.builder.number_of({2, 2}), 5U);
+    for (std::uint32_t stream = 0; stream < 6; ++stream) {
+        EXPECT_EQ(scene.builder.number_of(scene.builder.stream_of(stream)), stream);
     }
 }
 

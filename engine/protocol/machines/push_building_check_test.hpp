@@ -383,8 +383,8 @@ class PushBuildingCheck {
         promise(
             w.bytes == here.sizes[r][w.stream] && w.to == here.place + offset(w.mep, r, w.stream),
             "an MFP is written to its place");
-        const auto source = unit.in_buffer[w.stream].find(static_cast<std::uint64_t>(w.mep));
-        promise(source != unit.in_buffer[w.stream].end() && source->second.from == w.from,
+        const auto held = unit.in_buffer[w.stream].find(static_cast<std::uint64_t>(w.mep));
+        promise(held != unit.in_buffer[w.stream].end() && held->second.from == w.from,
                 "an MFP is written from where it lies");
         promise(w.builder == builder_of(w.mep, shift_.builders()) &&
                     (fate.is_closed || w.builder == shift_.builder_for(r, phase_of(r))),
@@ -431,7 +431,7 @@ class PushBuildingCheck {
             builder.on_written(r, w.stream, w.mep, out);
             promise(builder.counters().mfps - before == (counts ? 1U : 0U),
                     "each MFP of a live readout unit counts once");
-            promise(here.is_built == (here.landed == sources()),
+            promise(here.is_built == (here.landed == streams()),
                     "a MEP is built when its last MFP is there");
         });
         // The completion comes at once, so that the check knows what is under way; later when that
@@ -564,7 +564,7 @@ class PushBuildingCheck {
     void built(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
         ++outputs_;
         Mep& here = mep(id);
-        promise(!here.is_built && here.landed == sources() && place == here.place &&
+        promise(!here.is_built && here.landed == streams() && place == here.place &&
                     bytes == bytes_of(id),
                 "a MEP is built once, from all its MFPs, where they lie");
         here.is_built = true;
@@ -585,15 +585,15 @@ class PushBuildingCheck {
     /// As the driver may ask while a MEP is given out.
     void compare_contents(BuilderIndex b, MepId id) {
         const PushBuilder& builder = builders_[b];
-        promise(builder.sources() == sources(), "sources are the streams of all readout units");
-        std::uint32_t source = 0;
+        promise(builder.streams() == streams(), "it has the streams of all readout units");
+        std::uint32_t number = 0;
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s, ++source) {
-                promise(builder.source_of({r, s}) == source &&
-                            builder.stream_of(source) == PushBuilder::Stream{r, s},
-                        "sources are numbered through");
-                promise(builder.sizes_of(id)[source] == mep(id).sizes[r][s] &&
-                            builder.is_written(id, source) == landed_.contains({id, r, s}),
+            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s, ++number) {
+                promise(builder.number_of({r, s}) == number &&
+                            builder.stream_of(number) == PushBuilder::Stream{r, s},
+                        "streams are numbered through");
+                promise(builder.sizes_of(id)[number] == mep(id).sizes[r][s] &&
+                            builder.is_written(id, number) == landed_.contains({id, r, s}),
                         "a MEP has what was written");
             }
         }
@@ -753,7 +753,7 @@ class PushBuildingCheck {
     void incomplete(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
         ++outputs_;
         Mep& here = mep(id);
-        promise(next_mep_ && !here.is_built && !here.is_incomplete && here.landed < sources() &&
+        promise(next_mep_ && !here.is_built && !here.is_incomplete && here.landed < streams() &&
                     here.landed > 0 && place == here.place && bytes == bytes_of(id),
                 "what lacks MFPs at the end is given out once, where it lies");
         promise(builder_config_.when_incomplete == WhenIncomplete::deliver,
@@ -925,10 +925,10 @@ class PushBuildingCheck {
     }
     [[nodiscard]] static bool overlap(Region a, Region b) { return a.from < b.to && b.from < a.to; }
 
-    [[nodiscard]] std::uint32_t sources() const {
+    [[nodiscard]] std::uint32_t streams() const {
         std::uint32_t sum = 0;
-        for (const std::uint32_t streams : builder_config_.streams) {
-            sum += streams;
+        for (const std::uint32_t of_unit : builder_config_.streams) {
+            sum += of_unit;
         }
         return sum;
     }

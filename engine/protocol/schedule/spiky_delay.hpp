@@ -8,7 +8,7 @@
 namespace daqloom::protocol {
 
 /// The time until a card's write is acknowledged over PCIe, with latency spikes that the card's
-/// buffer has to bridge (source_cards.hpp).
+/// buffer has to bridge (readout_cards.hpp).
 struct SpikyDelay {
     base::DelayDistribution usual = {};
     base::DelayDistribution spike = {};

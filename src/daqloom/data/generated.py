@@ -37,10 +37,10 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
             f"give at most {_engine.MOST_MFP_FRAGMENTS}"
         )
     means = [round(each / scenario.event.packing) for each in fabric_system(scenario).mfp_bytes]
-    if len(means) > _engine.MOST_MEP_SOURCES:
+    if len(means) > _engine.MOST_MEP_STREAMS:
         raise ScenarioError(
             f"{scenario.name} has {len(means)} sources; source ids have 16 bits: use fewer nodes "
-            f"or streams, at most {_engine.MOST_MEP_SOURCES} sources"
+            f"or streams, at most {_engine.MOST_MEP_STREAMS} sources"
         )
     if max(means) > _engine.LARGEST_MEAN_FRAGMENT_BYTES:
         raise ScenarioError(

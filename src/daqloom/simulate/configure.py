@@ -20,7 +20,7 @@ def rack_config(scenario: Scenario, seed: int) -> _engine.RackConfig:
     rack = _engine.RackConfig()
     _set_event(rack, scenario.event)
     _set_hosts(rack, scenario)
-    _set_link(rack.source_link, scenario.network.links.source)
+    _set_link(rack.readout_link, scenario.network.links.source)
     _set_link(rack.uplink, scenario.network.links.uplink)
     _set_link(rack.access_link, scenario.network.links.access)
     rack.access_link.rate_limit_bps = scenario.network.links.access.rate_limit
@@ -61,8 +61,8 @@ def _set_event(rack: _engine.RackConfig, event: Event) -> None:
 
 def _set_hosts(rack: _engine.RackConfig, scenario: Scenario) -> None:
     readout, builders, building = scenario.readout, scenario.builders, scenario.building
-    rack.sources = readout.units
-    rack.source_cost_per_message_s = readout.message_cost
+    rack.readouts = readout.units
+    rack.readout_cost_per_message_s = readout.message_cost
     rack.response = delay_of(readout.response)
     rack.builders = builders.units
     rack.builder_cost_per_message_s = builders.message_cost

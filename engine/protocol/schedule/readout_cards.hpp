@@ -1,4 +1,4 @@
-// The read-out cards of the streams, and the trigger that fills all of them at the same rate.
+// The readout cards of the streams, and the trigger that fills all of them at the same rate.
 //
 // A card has a small buffer. It writes its data to the host's memory as they arrive, and frees
 // their space when the write is acknowledged. The acknowledge at the end of a multi-fragment packet
@@ -19,7 +19,7 @@ namespace daqloom::protocol {
 
 /// The outputs of the cards, which the driver implements.
 template <class Out>
-concept SourceCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
+concept ReadoutCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
     /// Call on_timer then; several may be set for a stream.
     out.set_card_timer(stream, at);
 };
@@ -31,7 +31,7 @@ concept SourceCardsOut = requires(Out& out, std::uint32_t stream, base::Time at)
 /// trigger stands still exactly while some card is full. A card with room for τ of data is full
 /// when the trigger has run for τ since the end of the oldest MFP that is not acknowledged: an
 /// acknowledge that takes L > τ stops the trigger for L − τ.
-class SourceCards {
+class ReadoutCards {
   public:
     /// For how long the trigger stood still, by what the fullest cards waited for.
     struct Stopped {
@@ -41,21 +41,21 @@ class SourceCards {
 
     /// `room`: of each stream, as the time in which it fills; never: without limit. `interval`:
     /// between two MFPs; zero: as fast as they are taken in, for rooms without limit.
-    SourceCards(base::Time interval, const std::vector<base::Time>& room) : interval_(interval) {
+    ReadoutCards(base::Time interval, const std::vector<base::Time>& room) : interval_(interval) {
         for (const base::Time each : room) {
             cards_.push_back({.room = each});
         }
     }
-    SourceCards() = default;
+    ReadoutCards() = default;
 
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     void on_start(base::Time now, Out& out) {
         since_ = now;
         set_all_timers(out);
     }
 
     /// Whether the stream's next MFP is complete and is to be handed over now.
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     [[nodiscard]] bool on_timer(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
         if (card.timer != now) {
@@ -75,7 +75,7 @@ class SourceCards {
     }
 
     /// The MFP handed over is in the host's buffer.
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     void on_taken(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
         advance(now);
@@ -86,7 +86,7 @@ class SourceCards {
 
     /// The card of the stream knows that its oldest MFP has been taken in. Without meaning for a
     /// room without limit.
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     void on_acknowledged(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
         advance(now);
@@ -138,7 +138,7 @@ class SourceCards {
     }
 
     /// For what comes next of the stream, if the trigger runs on.
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     void set_timer(std::uint32_t stream, Out& out) {
         Card& card = cards_[stream];
         base::Time next = card.is_full ? base::Time::never() : full_at(card);
@@ -154,7 +154,7 @@ class SourceCards {
             out.set_card_timer(stream, at);
         }
     }
-    template <SourceCardsOut Out>
+    template <ReadoutCardsOut Out>
     void set_all_timers(Out& out) {
         for (std::uint32_t stream = 0; stream < cards_.size(); ++stream) {
             set_timer(stream, out);

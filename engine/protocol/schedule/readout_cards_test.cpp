@@ -1,4 +1,4 @@
-#include "protocol/schedule/source_cards.hpp"
+#include "protocol/schedule/readout_cards.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,11 +45,11 @@ class Scene {
         cards.on_taken(stream, microseconds(us), *this);
     }
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> stopped(std::int64_t us) const {
-        const SourceCards::Stopped found = cards.stopped(microseconds(us));
+        const ReadoutCards::Stopped found = cards.stopped(microseconds(us));
         return {found.acknowledge.ps / microseconds(1).ps, found.memory.ps / microseconds(1).ps};
     }
 
-    SourceCards cards;
+    ReadoutCards cards;
     std::vector<std::vector<std::int64_t>> complete;
     std::set<std::uint32_t> busy;
 
@@ -60,14 +60,14 @@ class Scene {
 using Times = std::vector<std::int64_t>;
 using Stopped = std::pair<std::int64_t, std::int64_t>;
 
-TEST(SourceCards, WithoutLimitNeverStop) {
+TEST(ReadoutCards, WithoutLimitNeverStop) {
     Scene scene({Time::never()});
     scene.run(35);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20, 30}));
     EXPECT_EQ(scene.stopped(35), Stopped(0, 0));
 }
 
-TEST(SourceCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
+TEST(ReadoutCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
     Scene scene({microseconds(4)});
     scene.acknowledge(3);
     scene.acknowledge(19);  // of the MFP of 10: full from 14 to 19
@@ -77,7 +77,7 @@ TEST(SourceCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
     EXPECT_EQ(scene.stopped(50), Stopped(5 + 21, 0));
 }
 
-TEST(SourceCards, WithRoomForSeveralMfpsWaitForTheOldest) {
+TEST(ReadoutCards, WithRoomForSeveralMfpsWaitForTheOldest) {
     Scene scene({microseconds(25)});
     scene.run(40);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20}));
@@ -88,7 +88,7 @@ TEST(SourceCards, WithRoomForSeveralMfpsWaitForTheOldest) {
     EXPECT_EQ(scene.stopped(60), Stopped(15 + 10, 0));
 }
 
-TEST(SourceCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
+TEST(ReadoutCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
     Scene scene({microseconds(4), microseconds(6), Time::never()});
     scene.acknowledge(8, 0);   // full from 4 to 8; the other has 4 of its 6 µs
     scene.acknowledge(11, 1);  // full from 10 to 11
@@ -97,7 +97,7 @@ TEST(SourceCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
     EXPECT_EQ(scene.stopped(18), Stopped(4 + 1, 0));
 }
 
-TEST(SourceCards, CountTimeOnceInWhichSeveralAreFull) {
+TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
     Scene scene({microseconds(4), microseconds(4)});
     scene.acknowledge(7, 0);
     scene.acknowledge(9, 1);
@@ -105,7 +105,7 @@ TEST(SourceCards, CountTimeOnceInWhichSeveralAreFull) {
     EXPECT_EQ(scene.stopped(12), Stopped(5, 0));
 }
 
-TEST(SourceCards, SayWhetherTheyWaitForMemory) {
+TEST(ReadoutCards, SayWhetherTheyWaitForMemory) {
     Scene scene({microseconds(4)});
     scene.busy.insert(0);
     scene.take(6);         // full since 4
@@ -117,7 +117,7 @@ TEST(SourceCards, SayWhetherTheyWaitForMemory) {
     EXPECT_EQ(scene.complete[0], (Times{0, 13}));
 }
 
-TEST(SourceCards, AnAcknowledgeInTimeCostsNothing) {
+TEST(ReadoutCards, AnAcknowledgeInTimeCostsNothing) {
     Scene scene({microseconds(4)});
     for (std::int64_t mfp = 0; mfp < 100; ++mfp) {
         scene.acknowledge(10 * mfp + 4);
