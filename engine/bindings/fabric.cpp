@@ -69,12 +69,13 @@ void bind_fabric_config(nb::module_& module) {
             nb::arg("a"), nb::arg("port_a"), nb::arg("b"), nb::arg("port_b"), nb::arg("rate_bps"),
             nb::arg("delay_s"))
         .def(
-            "set_routes",
+            "set_forwarding",
             [](FabricConfig& self,
                nb::ndarray<const std::int16_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> ports) {
-                self.routes.assign(ports.data(), ports.data() + ports.size());
+                self.forwarding.assign(ports.data(), ports.data() + ports.size());
             },
-            nb::arg("ports"), "Output ports by (switch, host); 0: no route.");
+            nb::arg("ports"),
+            "Linear forwarding tables: output ports by (switch, host); 0: no route.");
     seconds(cls, "switch_latency_s", &FabricConfig::switch_latency);
     seconds(cls, "credit_update_interval_s", &FabricConfig::credit_update_interval);
     seconds(cls, "head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime);

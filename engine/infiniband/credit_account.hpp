@@ -17,15 +17,16 @@ struct CreditAccount {
     std::int64_t taken = 0;  ///< by packets whose transmission to here has begun
     std::int64_t freed = 0;  ///< by packets that have left as a whole
     std::int64_t announced = 0;
-    base::Time next_update;                  ///< no update before
-    base::Time timer = base::Time::never();  ///< an event will ask then whether there is news
+    base::Time next_update;  ///< no update before
+    base::Time timer =
+        base::Time::never();  ///< an event will ask then whether blocks have been freed
 };
 
 /// A packet that leaves a buffer block by block.
 struct Drain {
     base::Time begin;          ///< block k is free at begin + clock(end of block k)
     base::WireClock clock;     ///< of the wire that it leaves by
-    std::uint32_t packet = 0;  ///< whoever adds it knows it by this number
+    std::uint32_t packet = 0;  ///< the adder's own number of it
     std::int32_t bytes = 0;
     VirtualLane lane = 0;
 

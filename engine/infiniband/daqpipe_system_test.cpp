@@ -295,7 +295,7 @@ TEST(DaqpipeSystem, StallsInADeadlockWhetherTimedOrNot) {
         ring.cables.push_back({{i, 1}, {3 + i, 1}, rate, base::nanoseconds(170)});
         ring.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, base::nanoseconds(170)});
         for (std::uint32_t to = 0; to < 3; ++to) {
-            ring.routes.push_back(to == i ? 1 : 2);
+            ring.forwarding.push_back(to == i ? 1 : 2);
         }
     }
     ring.buffer_blocks = 65;

@@ -19,7 +19,7 @@ inline FabricConfig star(std::uint32_t hosts, base::BitRate rate = base::gigabit
     config.switch_ports = {port_at(hosts - 1)};
     for (std::uint32_t host = 0; host < hosts; ++host) {
         config.cables.push_back({{host, 1}, {hosts, port_at(host)}, rate, delay});
-        config.routes.push_back(port_at(host));
+        config.forwarding.push_back(port_at(host));
     }
     return config;
 }
@@ -47,12 +47,12 @@ inline FabricConfig fat_tree(std::uint32_t leaves, std::uint32_t spines, std::ui
     for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
         for (std::uint32_t to = 0; to < config.hosts; ++to) {
             const std::uint32_t place = to % down;
-            config.routes.push_back(port_at(to / down == leaf ? place : down + place % spines));
+            config.forwarding.push_back(port_at(to / down == leaf ? place : down + place % spines));
         }
     }
     for (std::uint32_t spine = 0; spine < spines; ++spine) {
         for (std::uint32_t to = 0; to < config.hosts; ++to) {
-            config.routes.push_back(port_at(to / down));
+            config.forwarding.push_back(port_at(to / down));
         }
     }
     return config;

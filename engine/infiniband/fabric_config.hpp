@@ -14,7 +14,7 @@ using NodeIndex = std::uint32_t;
 using PortIndex = std::uint16_t;
 /// 0 … 14.
 using VirtualLane = std::uint8_t;
-/// 0 … 15; what a sender asks for. Fabrics map it to a lane.
+/// 0 … 15; of a message. The fabric maps it to a virtual lane.
 using ServiceLevel = std::uint8_t;
 
 /// Flow control counts buffers in blocks of so many bytes.
@@ -67,8 +67,8 @@ struct FabricConfig {
     /// Ports of each switch.
     std::vector<PortIndex> switch_ports;
     std::vector<Cable> cables;
-    /// Output port by [switch · hosts + destination]; 0: no route.
-    std::vector<PortIndex> routes;
+    /// Linear forwarding tables: output port by [switch · hosts + destination]; 0: no route.
+    std::vector<PortIndex> forwarding;
 
     std::uint32_t lanes = 1;
     /// Lane of each service level, the same at all ports; 0 of those that are not listed.
@@ -88,8 +88,8 @@ struct FabricConfig {
     /// On the wire of the reverse direction.
     base::Bytes credit_update_bytes = 8;
 
-    /// The head-of-queue lifetime: a packet that could leave is discarded after so long at the head
-    /// of its queue in a switch; zero: no limit.
+    /// The head-of-queue lifetime (HOQLife): a packet that could leave is discarded after so long
+    /// at the head of its queue in a switch; zero: no limit.
     base::Time head_of_queue_lifetime;
 };
 

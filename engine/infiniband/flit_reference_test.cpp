@@ -43,7 +43,7 @@ FabricConfig star(std::uint32_t hosts) {
     for (NodeIndex host = 0; host < hosts; ++host) {
         const auto port = static_cast<PortIndex>(host + 1);
         config.cables.push_back({{host, 1}, {hosts, port}, kRate, kDelay});
-        config.routes.push_back(port);
+        config.forwarding.push_back(port);
     }
     return config;
 }
@@ -120,7 +120,7 @@ TEST(FlitReference, EveryHopOfALineAddsItsOwnTime) {
     config.cables = {{{0, 1}, {2, 1}, kRate, nanoseconds(10)},
                      {{2, 2}, {3, 1}, kRate, nanoseconds(500)},
                      {{3, 2}, {1, 1}, kRate, nanoseconds(20)}};
-    config.routes = {1, 2, 1, 2};
+    config.forwarding = {1, 2, 1, 2};
     const Outcome outcome = run(config, {{Time::zero(), 0, 1, 300, 0}});
     EXPECT_EQ(outcome.packets[0].at, (wire(64) + kLatency) * 2 + nanoseconds(530) + wire(300));
 }
@@ -396,7 +396,7 @@ TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
     for (const PortIndex port : std::vector<PortIndex>{0, 3}) {  // no route; a port without cable
         FabricConfig config = star(2);
         config.switch_ports = {3};
-        config.routes[1] = port;
+        config.forwarding[1] = port;
         config.buffer_blocks = 10;
         const Outcome outcome = run(config, backlog(3, {Time::zero(), 0, 1, 640, 0}));
         EXPECT_EQ(outcome.discarded, 3u);
@@ -427,7 +427,7 @@ FabricConfig ring(std::uint32_t switches) {
         config.cables.push_back({{s, 1}, {node, 1}, kRate, kDelay});
         config.cables.push_back({{node, 2}, {next, 3}, kRate, kDelay});
         for (NodeIndex host = 0; host < switches; ++host) {
-            config.routes.push_back(host == s ? 1 : 2);
+            config.forwarding.push_back(host == s ? 1 : 2);
         }
     }
     return config;

@@ -220,7 +220,8 @@ class Simulation {
     }
 
     [[nodiscard]] PortIndex route(NodeIndex node, NodeIndex destination) const {
-        return config_.routes.at(std::size_t{node - config_.hosts} * config_.hosts + destination);
+        return config_.forwarding.at(std::size_t{node - config_.hosts} * config_.hosts +
+                                     destination);
     }
 
     /// The packet leaves the buffer at the end of `input` from now on, by the clock.

@@ -1,11 +1,11 @@
 // The hosts of a fabric: work queues, segmentation of messages into packets, acknowledges.
 //
-// A host sends one packet of each of its connections (queue pairs) in turn; messages of one
-// connection are sent one after the other. The receiver accepts the packets of a connection in
-// order only and acknowledges each message with a packet that uses the fabric like any other. Where
-// packets can be lost, it sends one NAK for the missing packet, and the sender goes back to that
-// packet; the sender also goes back after a timeout without an acknowledge. Sent and received data
-// pass the adapter's PCIe and the host's memory.
+// A host sends one packet of each of its queue pairs in turn; messages of one queue pair are sent
+// one after the other. The receiver accepts the packets of a queue pair in order only and
+// acknowledges each message with a packet that uses the fabric like any other. Where packets can be
+// lost, it sends one NAK for the missing packet, and the sender goes back to that packet; the
+// sender also goes back after a timeout without an acknowledge. Sent and received data pass the
+// adapter's PCIe and the host's memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,9 +18,9 @@
 #include "base/expected.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
-#include "infiniband/connection.hpp"
 #include "infiniband/message.hpp"
 #include "infiniband/network.hpp"
+#include "infiniband/queue_pair.hpp"
 #include "sim/event_queue.hpp"
 
 namespace daqloom::infiniband {
@@ -34,17 +34,17 @@ struct HostConfig {
     std::uint32_t memory_passes = 2;
     bool acknowledge = true;  ///< else a message is complete when it has been received
     /// From the departure of a message's last packet until it is sent again; zero: nothing is ever
-    /// sent again, and a connection that has lost a packet delivers nothing more.
+    /// sent again, and a queue pair that has lost a packet delivers nothing more.
     base::Time retry_timeout = {};
-    std::uint32_t retry_count = 7;  ///< retries in a row before a connection fails
+    std::uint32_t retry_count = 7;  ///< retries in a row before a queue pair fails
 };
 
 /// Counters of losses and retries, over the whole run.
 struct RetryCounters {
     std::uint64_t resent_for_nak = 0;      ///< packets sent again after a NAK
-    std::uint64_t resent_for_timeout = 0;  ///< packets sent again after a timeout
-    std::uint64_t timeouts = 0;
-    std::uint64_t writes_failed = 0;  ///< messages of failed connections
+    std::uint64_t resent_for_timeout = 0;  ///< packets sent again as a timer expired
+    std::uint64_t timeouts = 0;            ///< retransmission timers that have expired
+    std::uint64_t writes_failed = 0;       ///< messages of failed queue pairs
 
     /// Calls see(name, member, meaning) for each field.
     template <class See>
@@ -52,9 +52,9 @@ struct RetryCounters {
         using Retries = RetryCounters;
         see("resent_for_nak", &Retries::resent_for_nak, "Packets sent again after a NAK.");
         see("resent_for_timeout", &Retries::resent_for_timeout,
-            "Packets sent again after a timeout.");
-        see("timeouts", &Retries::timeouts, "Timeouts without an acknowledge.");
-        see("writes_failed", &Retries::writes_failed, "Messages of failed connections.");
+            "Packets sent again after a retransmission timer expired.");
+        see("timeouts", &Retries::timeouts, "Retransmission timers that have expired.");
+        see("writes_failed", &Retries::writes_failed, "Messages of failed queue pairs.");
     }
 };
 
@@ -108,7 +108,7 @@ class Hosts {
     enum EventKind : std::uint32_t {
         kBegin = Network::kFirstOtherEvent,  // index: message that may be sent from now on
         kFetched,                            // index: host · lanes + lane
-        kOverdue,                            // index: connection
+        kRetransmissionTimer,                // index: queue pair
         kFirstOtherEvent,
     };
 
@@ -131,9 +131,9 @@ class Hosts {
     MessageIndex post(const Message& message, base::Time latency, base::Time now) {
         const MessageIndex index = place(message);
         messages_[index].posted = now;
-        messages_[index].connection = connection_of(message);
+        messages_[index].queue_pair = queue_pair_of(message);
         ++posted_;
-        if (latency > base::Time::zero() || connections_[messages_[index].connection].failed) {
+        if (latency > base::Time::zero() || queue_pairs_[messages_[index].queue_pair].failed) {
             events_.push({now + latency, kBegin, index});
         } else {
             begin(index, now);
@@ -145,7 +145,7 @@ class Hosts {
     void on_event(const sim::Event& event, Driver& driver) {
         switch (event.kind & Network::kKindMask) {
             case kBegin:
-                if (connections_[messages_[event.index].connection].failed) {
+                if (queue_pairs_[messages_[event.index].queue_pair].failed) {
                     fail(event.index, event.at, driver);
                 } else {
                     begin(event.index, event.at);
@@ -157,8 +157,8 @@ class Hosts {
                 supply(event.index, event.at);
                 break;
             }
-            case kOverdue:
-                on_overdue(event.index, event.at, driver);
+            case kRetransmissionTimer:
+                on_retransmission_timer(event.index, event.at, driver);
                 break;
             default: {
                 Sink<Driver> sink{*this, driver};
@@ -192,18 +192,21 @@ class Hosts {
     }
 
   private:
-    // In a packet's tag, beside the connection.
-    static constexpr std::uint32_t kAcknowledge = std::uint32_t{1} << 31;  // up to this packet
-    static constexpr std::uint32_t kMissing = std::uint32_t{1} << 30;      // from this one on
-    static constexpr std::uint32_t kAsks = std::uint32_t{1} << 29;         // for an acknowledge
-    static constexpr std::uint32_t kConnection = kAsks - 1;
+    // In a packet's tag, beside the queue pair.
+    /// An acknowledge of this packet and of all before.
+    static constexpr std::uint32_t kAcknowledge = std::uint32_t{1} << 31;
+    /// A NAK: this packet is missing, all before are acknowledged.
+    static constexpr std::uint32_t kNak = std::uint32_t{1} << 30;
+    /// The packet requests an acknowledge.
+    static constexpr std::uint32_t kAckRequest = std::uint32_t{1} << 29;
+    static constexpr std::uint32_t kQueuePair = kAckRequest - 1;
 
     struct Sender {
-        base::Ring<ConnectionIndex> active;  // the next packet is of the first
-        base::Time fetched;                  // the next payload has been
-        bool supplied = false;               // a packet waits in the network's queue
+        base::Ring<QueuePairIndex> active;  // the next packet is of the first
+        base::Time fetched;                 // the next payload has been
+        bool supplied = false;              // a packet waits in the network's queue
         bool fetching = false;
-        std::vector<ConnectionIndex> connections;  // by destination; empty before the first
+        std::vector<QueuePairIndex> queue_pairs;  // by destination; empty before the first
     };
 
     template <class Driver>
@@ -212,7 +215,7 @@ class Hosts {
         Driver& driver;
 
         void on_departure(NodeIndex host, const Packet& packet, base::Time now) {
-            if ((packet.tag & (kAcknowledge | kMissing)) == 0) {
+            if ((packet.tag & (kAcknowledge | kNak)) == 0) {
                 hosts.on_departure(host, packet, now);
             }
         }
@@ -221,8 +224,8 @@ class Hosts {
                                        packet.bytes - kHeaderBytes, now);
         }
         void on_delivered(const Packet& packet, base::Time now) {
-            if ((packet.tag & (kAcknowledge | kMissing)) != 0) {
-                hosts.on_answer(packet, now, driver);
+            if ((packet.tag & (kAcknowledge | kNak)) != 0) {
+                hosts.on_acknowledge(packet, now, driver);
             } else {
                 hosts.on_packet(packet, now, driver);
             }
@@ -237,20 +240,20 @@ class Hosts {
         return std::size_t{host} * lanes_ + lane;
     }
 
-    ConnectionIndex connection_of(const Message& message) {
-        std::vector<ConnectionIndex>& to =
-            senders_[sender_of(message.source, message.lane)].connections;
+    QueuePairIndex queue_pair_of(const Message& message) {
+        std::vector<QueuePairIndex>& to =
+            senders_[sender_of(message.source, message.lane)].queue_pairs;
         if (to.empty()) {
-            to.assign(hosts_.size(), kConnection);
+            to.assign(hosts_.size(), kQueuePair);
         }
-        ConnectionIndex& number = to[message.destination];
-        if (number == kConnection) {
-            number = static_cast<ConnectionIndex>(connections_.size());
-            Connection connection;
-            connection.source = message.source;
-            connection.destination = message.destination;
-            connection.lane = message.lane;
-            connections_.push_back(connection);
+        QueuePairIndex& number = to[message.destination];
+        if (number == kQueuePair) {
+            number = static_cast<QueuePairIndex>(queue_pairs_.size());
+            QueuePair qp;
+            qp.source = message.source;
+            qp.destination = message.destination;
+            qp.lane = message.lane;
+            queue_pairs_.push_back(qp);
         }
         return number;
     }
@@ -266,29 +269,28 @@ class Hosts {
         return index;
     }
 
-    // The sender.
+    // The requester.
 
     void begin(MessageIndex index, base::Time now) {
         Message& message = messages_[index];
-        Connection& connection = connections_[message.connection];
-        message.first = connection.end;
-        message.end = connection.end = message.first + message.packets(config_.mtu);
-        if (connection.last != kNoMessage) {
-            messages_[connection.last].behind = index;
+        QueuePair& qp = queue_pairs_[message.queue_pair];
+        message.first_psn = qp.end_psn;
+        message.end_psn = qp.end_psn = message.first_psn + message.packets(config_.mtu);
+        if (qp.last != kNoMessage) {
+            messages_[qp.last].behind = index;
         }
-        connection.last = index;
-        for (MessageIndex* const each :
-             {&connection.oldest, &connection.sending, &connection.receiving}) {
+        qp.last = index;
+        for (MessageIndex* const each : {&qp.oldest, &qp.sending, &qp.receiving}) {
             *each = *each == kNoMessage ? index : *each;
         }
-        take_turn(message.connection, now);
+        take_turn(message.queue_pair, now);
     }
 
-    void take_turn(ConnectionIndex index, base::Time now) {
-        Connection& connection = connections_[index];
-        if (!connection.in_turn) {
-            const std::size_t sender = sender_of(connection.source, connection.lane);
-            connection.in_turn = true;
+    void take_turn(QueuePairIndex index, base::Time now) {
+        QueuePair& qp = queue_pairs_[index];
+        if (!qp.in_turn) {
+            const std::size_t sender = sender_of(qp.source, qp.lane);
+            qp.in_turn = true;
             senders_[sender].active.push(index);
             supply(sender, now);
         }
@@ -301,8 +303,8 @@ class Hosts {
             return;
         }
         while (!sender.active.empty() &&
-               connections_[sender.active.front()].sending == kNoMessage) {  // acknowledged late
-            connections_[sender.active.front()].in_turn = false;
+               queue_pairs_[sender.active.front()].sending == kNoMessage) {  // acknowledged late
+            queue_pairs_[sender.active.front()].in_turn = false;
             sender.active.pop();
         }
         if (sender.active.empty()) {
@@ -313,41 +315,41 @@ class Hosts {
             events_.push({sender.fetched, kFetched, static_cast<std::uint32_t>(index)});
             return;
         }
-        const ConnectionIndex number = sender.active.front();
-        Connection& connection = connections_[number];
-        Message& message = messages_[connection.sending];
+        const QueuePairIndex number = sender.active.front();
+        QueuePair& qp = queue_pairs_[number];
+        Message& message = messages_[qp.sending];
         Packet packet;
         packet.destination = message.destination;
         packet.lane = message.lane;
         packet.bytes = static_cast<std::uint16_t>(message.next_packet(config_.mtu));
-        packet.sequence = connection.next++;
+        packet.psn = qp.next_psn++;
         const base::Bytes payload = std::min(config_.mtu, message.bytes - message.sent);
         message.sent += payload;
         message.begun = true;
-        packet.tag = number | (message.all_sent() ? kAsks : 0);
+        packet.tag = number | (message.all_sent() ? kAckRequest : 0);
         if (path_.is_limited()) {
             sender.fetched = path_.fetch(hosts_[message.source], payload, now);
         }
         sender.supplied = true;
         sender.active.pop();
         if (message.all_sent()) {
-            connection.sending = message.behind;
+            qp.sending = message.behind;
         }
-        if (connection.sending != kNoMessage) {
+        if (qp.sending != kNoMessage) {
             sender.active.push(number);
         } else {
-            connection.in_turn = false;
+            qp.in_turn = false;
         }
         network_.inject(message.source, packet, now);
     }
 
     void on_departure(NodeIndex host, const Packet& packet, base::Time now) {
-        if ((packet.tag & kAsks) != 0 && retries_packets()) {
-            const ConnectionIndex number = packet.tag & kConnection;
-            Connection& connection = connections_[number];
-            connection.asked = packet.sequence;
-            if (connection.deadline == base::Time::never()) {
-                await_answer(number, now);
+        if ((packet.tag & kAckRequest) != 0 && retries_packets()) {
+            const QueuePairIndex number = packet.tag & kQueuePair;
+            QueuePair& qp = queue_pairs_[number];
+            qp.requested_psn = packet.psn;
+            if (qp.timer == base::Time::never()) {
+                restart_timer(number, now);
             }
         }
         const std::size_t sender = sender_of(host, packet.lane);
@@ -355,115 +357,115 @@ class Hosts {
         supply(sender, now);
     }
 
-    /// From now on, if something that has been asked for is still to come.
-    void await_answer(ConnectionIndex number, base::Time now) {
-        Connection& connection = connections_[number];
-        const bool waits = !connection.failed && connection.oldest != kNoMessage &&
-                           !is_before(connection.asked, connection.acknowledged);
-        connection.deadline = waits ? now + config_.retry_timeout : base::Time::never();
-        if (waits && !connection.timer_set) {
-            connection.timer_set = true;
-            events_.push({connection.deadline, kOverdue, number});
+    /// The retransmission timer runs from now on if a requested acknowledge is still to come.
+    void restart_timer(QueuePairIndex number, base::Time now) {
+        QueuePair& qp = queue_pairs_[number];
+        const bool waits = !qp.failed && qp.oldest != kNoMessage &&
+                           !is_before(qp.requested_psn, qp.unacknowledged_psn);
+        qp.timer = waits ? now + config_.retry_timeout : base::Time::never();
+        if (waits && !qp.timer_pending) {
+            qp.timer_pending = true;
+            events_.push({qp.timer, kRetransmissionTimer, number});
         }  // else an event comes no later
     }
 
     template <class Driver>
-    void on_answer(const Packet& packet, base::Time now, Driver& driver) {
-        const ConnectionIndex number = packet.tag & kConnection;
-        Connection& connection = connections_[number];
-        const bool is_missing = (packet.tag & kMissing) != 0;
-        const std::uint32_t there = packet.sequence + (is_missing ? 0 : 1);  // all packets before
-        if (connection.failed || is_before(there, connection.acknowledged)) {
+    void on_acknowledge(const Packet& packet, base::Time now, Driver& driver) {
+        const QueuePairIndex number = packet.tag & kQueuePair;
+        QueuePair& qp = queue_pairs_[number];
+        const bool is_nak = (packet.tag & kNak) != 0;
+        const std::uint32_t acknowledged = packet.psn + (is_nak ? 0 : 1);  // all before it
+        if (qp.failed || is_before(acknowledged, qp.unacknowledged_psn)) {
             return;
         }
-        if (there != connection.acknowledged) {
-            connection.acknowledged = there;
-            connection.timeouts = 0;
-            if (is_before(connection.next, there)) {
-                go_to(connection, there);  // it had gone back, for nothing
+        if (acknowledged != qp.unacknowledged_psn) {
+            qp.unacknowledged_psn = acknowledged;
+            qp.timeouts = 0;
+            if (is_before(qp.next_psn, acknowledged)) {
+                go_back_to(qp, acknowledged);  // it had gone back, for nothing
             }
-            while (connections_[number].oldest != kNoMessage &&
-                   !is_before(there, messages_[connections_[number].oldest].end)) {
+            while (queue_pairs_[number].oldest != kNoMessage &&
+                   !is_before(acknowledged, messages_[queue_pairs_[number].oldest].end_psn)) {
                 complete_oldest(number, now, driver);
             }
             if (retries_packets()) {
-                await_answer(number, now);
+                restart_timer(number, now);
             }
         }
-        if (is_missing) {
-            retries_.resent_for_nak += connections_[number].next - there;
-            send_again(number, now);
+        if (is_nak) {
+            retries_.resent_for_nak += queue_pairs_[number].next_psn - acknowledged;
+            retransmit(number, now);
         }
     }
 
     template <class Driver>
-    void on_overdue(ConnectionIndex number, base::Time now, Driver& driver) {
-        Connection& connection = connections_[number];
-        connection.timer_set = false;
-        if (connection.deadline == base::Time::never()) {
+    void on_retransmission_timer(QueuePairIndex number, base::Time now, Driver& driver) {
+        QueuePair& qp = queue_pairs_[number];
+        qp.timer_pending = false;
+        if (qp.timer == base::Time::never()) {
             return;
         }
-        if (now < connection.deadline) {
-            connection.timer_set = true;
-            events_.push({connection.deadline, kOverdue, number});
+        if (now < qp.timer) {
+            qp.timer_pending = true;
+            events_.push({qp.timer, kRetransmissionTimer, number});
             return;
         }
         ++retries_.timeouts;
-        if (connection.timeouts++ == config_.retry_count) {
+        if (qp.timeouts++ == config_.retry_count) {
             give_up(number, now, driver);
             return;
         }
-        retries_.resent_for_timeout += connection.next - connection.acknowledged;
-        send_again(number, now);
+        retries_.resent_for_timeout += qp.next_psn - qp.unacknowledged_psn;
+        retransmit(number, now);
     }
 
-    /// All that is not known to be there.
-    void send_again(ConnectionIndex number, base::Time now) {
-        Connection& connection = connections_[number];
-        go_to(connection, connection.acknowledged);
-        connection.deadline = base::Time::never();
-        if (connection.sending != kNoMessage) {
+    /// All that is not acknowledged.
+    void retransmit(QueuePairIndex number, base::Time now) {
+        QueuePair& qp = queue_pairs_[number];
+        go_back_to(qp, qp.unacknowledged_psn);
+        qp.timer = base::Time::never();
+        if (qp.sending != kNoMessage) {
             take_turn(number, now);
         }
     }
 
     /// Goes back: the next packet to be sent is this one.
-    void go_to(Connection& connection, std::uint32_t sequence) {
-        connection.next = sequence;
-        MessageIndex index = connection.oldest;
-        while (index != kNoMessage && !is_before(sequence, messages_[index].end)) {
+    void go_back_to(QueuePair& qp, std::uint32_t psn) {
+        qp.next_psn = psn;
+        MessageIndex index = qp.oldest;
+        while (index != kNoMessage && !is_before(psn, messages_[index].end_psn)) {
             index = messages_[index].behind;
         }
-        connection.sending = index;
+        qp.sending = index;
         for (; index != kNoMessage; index = messages_[index].behind) {
             Message& message = messages_[index];
-            message.go_back(is_before(message.first, sequence) ? sequence : message.first,
+            message.go_back(is_before(message.first_psn, psn) ? psn : message.first_psn,
                             config_.mtu);
         }
     }
 
     template <class Driver>
-    void complete_oldest(ConnectionIndex number, base::Time now, Driver& driver) {
-        const MessageIndex index = take_oldest(connections_[number]);
+    void complete_oldest(QueuePairIndex number, base::Time now, Driver& driver) {
+        const MessageIndex index = take_oldest(queue_pairs_[number]);
         ++completed_;
         driver.on_completed(index, now);
         free_.push_back(index);
     }
 
-    MessageIndex take_oldest(Connection& connection) {
-        const MessageIndex index = connection.oldest;
-        connection.oldest = messages_[index].behind;
-        connection.last = connection.oldest == kNoMessage ? kNoMessage : connection.last;
+    MessageIndex take_oldest(QueuePair& qp) {
+        const MessageIndex index = qp.oldest;
+        qp.oldest = messages_[index].behind;
+        qp.last = qp.oldest == kNoMessage ? kNoMessage : qp.last;
         return index;
     }
 
     template <class Driver>
-    void give_up(ConnectionIndex number, base::Time now, Driver& driver) {
-        connections_[number].failed = true;
-        connections_[number].deadline = base::Time::never();
-        connections_[number].sending = connections_[number].receiving = kNoMessage;
-        while (connections_[number].oldest != kNoMessage) {
-            fail(take_oldest(connections_[number]), now, driver);
+    void give_up(QueuePairIndex number, base::Time now, Driver& driver) {
+        queue_pairs_[number].failed = true;
+        queue_pairs_[number].timer = base::Time::never();
+        queue_pairs_[number].sending = queue_pairs_[number].receiving = kNoMessage;
+        while (queue_pairs_[number].oldest != kNoMessage) {
+            fail(take_oldest(queue_pairs_[number]), now, driver);
         }
     }
 
@@ -474,58 +476,57 @@ class Hosts {
         free_.push_back(index);
     }
 
-    // The receiver.
+    // The responder.
 
     template <class Driver>
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
-        const ConnectionIndex number = packet.tag & kConnection;
-        Connection& connection = connections_[number];
-        if (packet.sequence != connection.expected || connection.failed) [[unlikely]] {
-            on_unexpected(number, packet, now);
+        const QueuePairIndex number = packet.tag & kQueuePair;
+        QueuePair& qp = queue_pairs_[number];
+        if (packet.psn != qp.expected_psn || qp.failed) [[unlikely]] {
+            on_out_of_sequence(number, packet, now);
             return;
         }
-        ++connection.expected;
-        connection.complained = false;
-        if ((packet.tag & kAsks) == 0) {
+        ++qp.expected_psn;
+        qp.nak_sent = false;
+        if ((packet.tag & kAckRequest) == 0) {
             return;
         }
-        const MessageIndex index = connection.receiving;
-        torn_ += connection.expected == messages_[index].end ? 0 : 1;
-        connection.receiving = messages_[index].behind;
+        const MessageIndex index = qp.receiving;
+        torn_ += qp.expected_psn == messages_[index].end_psn ? 0 : 1;
+        qp.receiving = messages_[index].behind;
         driver.on_received(index, now);
         if (config_.acknowledge) {
-            answer(number, kAcknowledge, packet.sequence, now);
+            acknowledge(number, kAcknowledge, packet.psn, now);
         } else {
-            connections_[number].acknowledged = packet.sequence + 1;
+            queue_pairs_[number].unacknowledged_psn = packet.psn + 1;
             complete_oldest(number, now, driver);
         }
     }
 
-    void on_unexpected(ConnectionIndex number, const Packet& packet, base::Time now) {
-        Connection& connection = connections_[number];
-        if (!retries_packets() || connection.failed) {
+    void on_out_of_sequence(QueuePairIndex number, const Packet& packet, base::Time now) {
+        QueuePair& qp = queue_pairs_[number];
+        if (!retries_packets() || qp.failed) {
             return;
         }
-        if (is_before(packet.sequence, connection.expected)) {  // once more
-            if ((packet.tag & kAsks) != 0) {
-                answer(number, kAcknowledge, connection.expected - 1, now);
+        if (is_before(packet.psn, qp.expected_psn)) {  // once more
+            if ((packet.tag & kAckRequest) != 0) {
+                acknowledge(number, kAcknowledge, qp.expected_psn - 1, now);
             }
-        } else if (!connection.complained) {
-            connection.complained = true;
-            answer(number, kMissing, connection.expected, now);
+        } else if (!qp.nak_sent) {
+            qp.nak_sent = true;
+            acknowledge(number, kNak, qp.expected_psn, now);
         }
     }
 
-    void answer(ConnectionIndex number, std::uint32_t what, std::uint32_t sequence,
-                base::Time now) {
-        const Connection& connection = connections_[number];
+    void acknowledge(QueuePairIndex number, std::uint32_t what, std::uint32_t psn, base::Time now) {
+        const QueuePair& qp = queue_pairs_[number];
         Packet packet;
         packet.tag = number | what;
-        packet.sequence = sequence;
-        packet.destination = connection.source;
-        packet.lane = connection.lane;
+        packet.psn = psn;
+        packet.destination = qp.source;
+        packet.lane = qp.lane;
         packet.bytes = static_cast<std::uint16_t>(kAcknowledgeBytes);
-        network_.inject(connection.destination, packet, now);
+        network_.inject(qp.destination, packet, now);
     }
 
     HostConfig config_;
@@ -535,7 +536,7 @@ class Hosts {
     sim::EventQueue& events_;
     std::vector<HostPath::Host> hosts_;
     std::vector<Sender> senders_;
-    std::vector<Connection> connections_;
+    std::vector<QueuePair> queue_pairs_;
     std::vector<Message> messages_;
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;

@@ -79,7 +79,7 @@ TEST(Hosts, OneFlowReachesThePayloadRateThatHeadersLeave) {
     EXPECT_LE(log.completed[0].ps, (received + back).ps + 2 * 8 * 80);  // behind a credit update
 }
 
-TEST(Hosts, MessagesOfOneConnectionArriveInOrderOthersShare) {
+TEST(Hosts, MessagesOfOneQueuePairArriveInOrderOthersShare) {
     HostsPlay play(star(3), {});
     Log log(*play.hosts);
     for (std::uint64_t tag = 0; tag < 4; ++tag) {
@@ -87,7 +87,7 @@ TEST(Hosts, MessagesOfOneConnectionArriveInOrderOthersShare) {
     }
     play.hosts->post(write(0, 2, 50'000, 4), Time::zero(), Time::zero());
     play.run(log);
-    // While two connections send in turn, each has half of the wire: the one message to the other
+    // While two queue pairs send in turn, each has half of the wire: the one message to the other
     // host is through as the first of four is.
     EXPECT_EQ(log.order, (std::vector<std::uint64_t>{0, 4, 1, 2, 3}));
     EXPECT_EQ(play.hosts->completed(), 5U);

@@ -17,10 +17,10 @@ inline constexpr base::Bytes kAcknowledgeBytes = kHeaderBytes + 4;
 
 using MessageIndex = std::uint32_t;
 inline constexpr MessageIndex kNoMessage = ~MessageIndex{0};
-/// A place among the connections of a fabric's hosts.
-using ConnectionIndex = std::uint32_t;
+/// A place among the queue pairs of a fabric's hosts.
+using QueuePairIndex = std::uint32_t;
 
-/// An RDMA write over a reliable connection.
+/// An RDMA write of a reliable connection.
 struct Message {
     NodeIndex source = 0;
     NodeIndex destination = 0;
@@ -31,10 +31,10 @@ struct Message {
 
     base::Bytes sent = 0;  ///< handed to the wire
     base::Time posted;
-    MessageIndex behind = kNoMessage;  ///< the next one of this connection
-    ConnectionIndex connection = 0;
-    std::uint32_t first = 0;  ///< sequence number of its first packet
-    std::uint32_t end = 0;    ///< of the packet behind its last
+    MessageIndex behind = kNoMessage;  ///< the next one of this queue pair
+    QueuePairIndex queue_pair = 0;
+    std::uint32_t first_psn = 0;  ///< of its first packet
+    std::uint32_t end_psn = 0;    ///< of the packet behind its last
 
     [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
     bool begun = false;
@@ -42,10 +42,10 @@ struct Message {
     [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
         return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));
     }
-    /// The next packet is the one with this number, which is one of its own.
-    void go_back(std::uint32_t sequence, base::Bytes mtu) {
-        sent = mtu * (sequence - first);
-        begun = sequence != first;
+    /// The next packet is the one with this PSN, which is one of its own.
+    void go_back(std::uint32_t psn, base::Bytes mtu) {
+        sent = mtu * (psn - first_psn);
+        begun = psn != first_psn;
     }
 
     /// Length on the wire of the next packet; its payload is padded to whole words.

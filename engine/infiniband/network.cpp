@@ -89,10 +89,11 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
                 fmt::format("a switch of {} ports; expected 1 to {}", ports, kMostPorts));
         }
     }
-    if (config.routes.size() != config.switch_ports.size() * config.hosts) {
-        return base::failure(fmt::format(
-            "{} routes; expected {} for {} switches and {} hosts", config.routes.size(),
-            config.switch_ports.size() * config.hosts, config.switch_ports.size(), config.hosts));
+    if (config.forwarding.size() != config.switch_ports.size() * config.hosts) {
+        return base::failure(
+            fmt::format("forwarding tables of {} entries; expected {} for {} switches and {} hosts",
+                        config.forwarding.size(), config.switch_ports.size() * config.hosts,
+                        config.switch_ports.size(), config.hosts));
     }
     Network network(config, events);
     for (const Cable& cable : config.cables) {
@@ -118,16 +119,17 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
             network.outputs_[from].delay = cable.delay;
         }
     }
-    for (std::size_t i = 0; i < config.routes.size(); ++i) {
+    for (std::size_t i = 0; i < config.forwarding.size(); ++i) {
         const auto node = static_cast<NodeIndex>(config.hosts + i / config.hosts);
-        const PortIndex port = config.routes[i];
+        const PortIndex port = config.forwarding[i];
         if (port > config.switch_ports[node - config.hosts]) {
-            return base::failure(fmt::format("a route by port {} of node {}, which has {}", port,
-                                             node, config.switch_ports[node - config.hosts]));
+            return base::failure(
+                fmt::format("a forwarding table names port {} of node {}, which has {}", port, node,
+                            config.switch_ports[node - config.hosts]));
         }
         const bool leads =
             port != 0 && network.outputs_[network.port_number({node, port})].peer != kNoPort;
-        network.routes_[i] = leads ? port - 1U : PortSets::kNone;
+        network.forwarding_[i] = leads ? port - 1U : PortSets::kNone;
     }
     return network;
 }
@@ -144,7 +146,7 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
       update_interval_(config.credit_update_interval),
       update_bytes_(config.credit_update_bytes),
       lifetime_(config.head_of_queue_lifetime),
-      routes_(config.routes.size()) {
+      forwarding_(config.forwarding.size()) {
     std::size_t queues = 0;
     PortNumber ports = 0;
     std::uint32_t widest = 1;
@@ -217,7 +219,7 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     const std::uint32_t to = route(node, packet.destination);
     if (to == PortSets::kNone) {
         ++unrouted_;
-        lose(input, place, head, wire);
+        discard(input, place, head, wire);
         return;
     }
     const PortNumber output = first_port_[node] + to;
@@ -237,8 +239,8 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
     }
 }
 
-/// The switch throws the packet away, as if it left from `head` on by the wire that it came by.
-void Network::lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire) {
+/// The switch discards the packet, as if it left from `head` on by the wire that it came by.
+void Network::discard(PortNumber input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
     packet.next = input;
     events_.push({head + wire.clock(packet.bytes), kArrived, place});
@@ -295,7 +297,8 @@ void Network::begin_lifetime(PortNumber output, PortNumber input, const Packet& 
 void Network::set_lifetime_timer(std::size_t queue, PortNumber input, VirtualLane lane,
                                  std::uint32_t place) {
     lifetimes_[queue].timer = lifetimes_[queue].end;
-    events_.push({lifetimes_[queue].end, kExpired | std::uint32_t{lane} << 8 | place << 12, input});
+    events_.push(
+        {lifetimes_[queue].end, kLifetimeOver | std::uint32_t{lane} << 8 | place << 12, input});
 }
 
 void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t place, base::Time now) {
@@ -314,13 +317,13 @@ void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t plac
     const PortNumber output = first_port_[node] + route(node, packets_[first].destination);
     ++outputs_[output].counters.discards;
     pop(from, output, input, lane, now);
-    lose(input, first, now, outputs_[input]);
+    discard(input, first, now, outputs_[input]);
     if (!outputs_[output].sending) {
         touch(output);
     }
 }
 
-/// An input can send more, or no more: the outputs that it has ready packets for have to know.
+/// An input can send more, or no more: the outputs that it has ready packets for arbitrate.
 void Network::touch_wanted(PortNumber input, base::Time now) {
     const PortNumber first = first_port_[outputs_[input].node];
     wants_.each(input, [&](std::uint32_t place) {
@@ -394,7 +397,7 @@ void Network::request_update(PortNumber input, VirtualLane lane, base::Time now)
     }
 }
 
-/// Sees to it that somebody asks at `at` whether there is news, unless that happens before.
+/// An event asks at `at` whether blocks have been freed, unless one does so before.
 void Network::set_timer(PortNumber input, VirtualLane lane, base::Time at) {
     CreditAccount& account = accounts_[input * lanes_ + lane];
     if (at == base::Time::never()) {

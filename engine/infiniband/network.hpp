@@ -82,9 +82,10 @@ class Network {
         kTail = 1,     // index: output; the packet's last byte has left
         kCredits = 2,  // index: output; the kind's higher bits: lane, blocks
         kUpdate = 3,   // index: input that may send an update; higher bits: lane
-        kArrived = 4,  // index: packet whose last byte is at its destination, or where it is lost
-        kExpired = 5,  // index: input; higher bits: lane, place of the output: the queue
-        kTakenIn = 6,  // index: packet that its host held in the input buffer
+        kArrived =
+            4,  // index: packet whose last byte is at its destination, or where it is discarded
+        kLifetimeOver = 5,  // index: input; higher bits: lane, place of the output: the queue
+        kTakenIn = 6,       // index: packet that its host held in the input buffer
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -96,7 +97,7 @@ class Network {
     /// until when it holds the input buffer, all of it.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// A host has a packet to send: destination, bytes, lane, tag and sequence are the caller's.
+    /// A host has a packet to send: destination, bytes, lane, tag and PSN are the caller's.
     /// Packets of a lane leave in this order.
     void inject(NodeIndex host, const Packet& packet, base::Time now);
 
@@ -199,7 +200,7 @@ class Network {
     [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
         return is_host(node)
                    ? 0
-                   : routes_[static_cast<std::size_t>(node - hosts_) * hosts_ + destination];
+                   : forwarding_[static_cast<std::size_t>(node - hosts_) * hosts_ + destination];
     }
 
     void touch(PortNumber output) {
@@ -217,7 +218,7 @@ class Network {
     template <class Hosts>
     void send(PortNumber output, PortNumber input, VirtualLane lane, base::Time now, Hosts& hosts);
     void enter(PortNumber input, PacketIndex place, base::Time begin, const Output& wire);
-    void lose(PortNumber input, PacketIndex place, base::Time head, const Output& wire);
+    void discard(PortNumber input, PacketIndex place, base::Time head, const Output& wire);
     void await(PortNumber output, PortNumber input, const Packet& first, base::Time now);
     void forget(PortNumber output, PortNumber input, VirtualLane lane);
     void pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
@@ -260,7 +261,7 @@ class Network {
     std::vector<std::uint32_t> ports_;
     std::vector<std::uint32_t> lane_stride_;
     std::vector<std::uint32_t> turn_;  // packets sent, modulo ports
-    std::vector<std::uint32_t> routes_;
+    std::vector<std::uint32_t> forwarding_;
 
     // By port.
     std::vector<Output> outputs_;
@@ -348,7 +349,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             }
             break;
         }
-        case kExpired:
+        case kLifetimeOver:
             on_lifetime(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf),
                         event.kind >> 12, event.at);
             break;

@@ -190,7 +190,7 @@ TEST(Network, FirstInFirstOutInputsSaturateAsKarolAndOthersFound) {
 TEST(Network, APacketWithoutRouteIsCountedAndItsBufferFreed) {
     FabricConfig config = star(3);
     config.buffer_blocks = kFullBlocks;
-    config.routes[2] = 0;
+    config.forwarding[2] = 0;
     const NetworkPlay play(config, joined(flow(0, 2, 5), flow(0, 1, 5)));
     EXPECT_EQ(play.network->discarded(), 5U);
     EXPECT_EQ(play.network->delivered(), 5U);
@@ -206,7 +206,7 @@ FabricConfig ring() {
         config.cables.push_back({{i, 1}, {3 + i, 1}, rate, base::nanoseconds(10)});
         config.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, base::nanoseconds(10)});
         for (std::uint32_t to = 0; to < 3; ++to) {
-            config.routes.push_back(to == i ? PortIndex{1} : PortIndex{2});
+            config.forwarding.push_back(to == i ? PortIndex{1} : PortIndex{2});
         }
     }
     config.buffer_blocks = kFullBlocks;
@@ -263,8 +263,8 @@ TEST(Network, RefusesWhatIsNoFabric) {
         return made ? std::string() : made.error().message;
     };
     EXPECT_EQ(refusal([](FabricConfig&) {}), "");
-    EXPECT_NE(refusal([](FabricConfig& c) { c.routes.pop_back(); }), "");
-    EXPECT_NE(refusal([](FabricConfig& c) { c.routes[0] = 9; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.forwarding.pop_back(); }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.forwarding[0] = 9; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].b.port = 7; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].a.node = 99; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[1] = c.cables[0]; }), "");

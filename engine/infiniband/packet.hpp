@@ -17,8 +17,8 @@ struct Packet {
     /// Behind it in its queue or in the list of free places; of a packet that waits no more, the
     /// port where it ends.
     PacketIndex next = kNoPacket;
-    std::uint32_t tag = 0;       ///< the sender's own
-    std::uint32_t sequence = 0;  ///< the sender's own
+    std::uint32_t tag = 0;  ///< the sender's own
+    std::uint32_t psn = 0;  ///< packet sequence number, the sender's own
     NodeIndex destination = 0;
     std::uint16_t bytes = 0;   ///< on the wire, headers included
     std::uint16_t blocks = 0;  ///< of buffer

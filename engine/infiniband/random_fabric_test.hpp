@@ -100,14 +100,14 @@ class RandomFabricBuilder {
     // Routes: for every destination a tree of cables that ends at it.
 
     void draw_routes() {
-        config_.routes.assign(std::size_t{switches_} * config_.hosts, 0);
+        config_.forwarding.assign(std::size_t{switches_} * config_.hosts, 0);
         const bool shortest = shape_ == Shape::mesh && chance(0.7);
         for (NodeIndex host = 0; host < config_.hosts; ++host) {
             draw_tree(host, shortest);
         }
         if (chance(0.1)) {  // a route that is missing, or leads to a port without cable
-            const std::uint64_t lost = random_.uniform_int(config_.routes.size());
-            config_.routes[lost] =
+            const std::uint64_t lost = random_.uniform_int(config_.forwarding.size());
+            config_.forwarding[lost] =
                 chance(0.5) ? PortIndex{0} : ++config_.switch_ports[lost / config_.hosts];
         }
     }
@@ -125,7 +125,7 @@ class RandomFabricBuilder {
             }
             std::shuffle(ends.begin(), ends.end(), random_);
             for (const End end : ends) {
-                config_.routes[std::size_t{end.node - config_.hosts} * config_.hosts + host] =
+                config_.forwarding[std::size_t{end.node - config_.hosts} * config_.hosts + host] =
                     end.port;
                 reached[end.node] = true;
             }

@@ -1,4 +1,4 @@
-// Known answers of fabrics that lose packets, and of connections that send them again.
+// Known answers of fabrics that lose packets, and of queue pairs that send them again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,9 +54,9 @@ class Writes {
     void on_received(MessageIndex index, Time now) {
         const Message& message = play.hosts->message(index);
         received[message.tag].push_back(now);
-        const auto connection = std::tuple(message.source, message.destination, message.lane);
-        EXPECT_LE(latest_[connection], posted_[message.tag]) << "out of order";
-        latest_[connection] = posted_[message.tag];
+        const auto queue_pair = std::tuple(message.source, message.destination, message.lane);
+        EXPECT_LE(latest_[queue_pair], posted_[message.tag]) << "out of order";
+        latest_[queue_pair] = posted_[message.tag];
     }
     void on_completed(MessageIndex index, Time now) {
         completed[play.hosts->message(index).tag].push_back(now);
@@ -165,10 +165,10 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     writes.run();
     EXPECT_EQ(writes.play.network->discarded(), 1U);
     EXPECT_EQ(writes.retries().timeouts, 0U);
-    // Until that answer is there, host 0 has begun so many packets from the lost one on, and has
+    // Until that NAK is there, host 0 has begun so many packets from the lost one on, and has
     // one more in its queue.
-    const Time answered = packet + way(fabric, kFull) + way(fabric, 30);
-    const std::int64_t lost = answered.ps / packet.ps + 2;
+    const Time told = packet + way(fabric, kFull) + way(fabric, 30);
+    const std::int64_t lost = told.ps / packet.ps + 2;
     EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
     // It sends without a pause: the whole takes so much longer, and a few credit updates.
     ASSERT_EQ(writes.received[0].size(), 1U);
@@ -201,9 +201,9 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     EXPECT_EQ(writes.play.network->discarded(), 1U);
 }
 
-TEST(Retries, AConnectionGivesUpAfterSoManyTimeouts) {
+TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
     FabricConfig fabric = star(3);
-    fabric.routes[2] = 0;  // host 2 cannot be reached
+    fabric.forwarding[2] = 0;  // host 2 cannot be reached
     for (const std::uint32_t count : {0U, 1U, 7U}) {
         HostConfig config = retrying();
         config.retry_count = count;
@@ -224,7 +224,7 @@ TEST(Retries, AConnectionGivesUpAfterSoManyTimeouts) {
     }
 }
 
-TEST(Retries, WithoutThemAConnectionThatHasLostAPacketIsSilent) {
+TEST(Retries, WithoutThemAQueuePairThatHasLostAPacketIsSilent) {
     const FabricConfig fabric = impatient_star(3);
     Writes writes(fabric, {});
     const Time at = base::microseconds(10) + base::nanoseconds(20);
@@ -251,7 +251,7 @@ FabricConfig deadlocking_ring() {
         config.cables.push_back({{i, 1}, {3 + i, 1}, rate, delay});
         config.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, delay});
         for (std::uint32_t to = 0; to < 3; ++to) {
-            config.routes.push_back(to == i ? PortIndex{1} : PortIndex{2});
+            config.forwarding.push_back(to == i ? PortIndex{1} : PortIndex{2});
         }
     }
     config.buffer_blocks = 66;

@@ -66,7 +66,7 @@ TEST(ServiceLevels, AShortMessageOnALaneOfItsOwnWaitsForOnePacketAtEachHop) {
     EXPECT_LE(alone, idle + (packet + kByte * 8) * 4);
     // Among the data it is behind all that host 0 has sent before it in the first switch, a buffer
     // of 15 packets save for what is under way (a credit's loop is less than five packets), each of
-    // which has to wait for three others. Of one connection, messages go one after the other.
+    // which has to wait for three others. Of one queue pair, messages go one after the other.
     EXPECT_GE(Crowd(0).took, idle + packet * (4 * 10));
 }
 

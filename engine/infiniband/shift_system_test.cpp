@@ -44,7 +44,7 @@ std::uint32_t worst_link(const ShiftSystemConfig& config, std::uint32_t phase) {
             if (node == to) {
                 break;
             }
-            port = fabric.routes[std::size_t{node - fabric.hosts} * fabric.hosts + to];
+            port = fabric.forwarding[std::size_t{node - fabric.hosts} * fabric.hosts + to];
         }
     }
     return worst;

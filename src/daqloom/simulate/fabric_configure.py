@@ -181,7 +181,7 @@ def _fabric_config(given: Network, system: FabricSystem) -> _engine.FabricConfig
     config.switch_ports = [switch.ports for switch in system.fabric.switches]
     for cable in system.fabric.cables:
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, given.links.delay)
-    config.set_routes(np.ascontiguousarray(system.routes.ports, np.int16))
+    config.set_forwarding(np.ascontiguousarray(system.routes.ports, np.int16))
     config.lanes = given.lanes.count
     config.service_lanes = list(given.lanes.service_levels)
     config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
