@@ -7,9 +7,11 @@
 
 namespace daqloom::ethernet {
 
-using HostIndex = std::uint16_t;
+/// As in network::Graph; 24 bits in a frame.
+using HostIndex = std::uint32_t;
 using EndpointIndex = std::uint32_t;
 using LinkIndex = std::uint32_t;
+inline constexpr LinkIndex kNoLink = 0xffffffff;
 
 /// Ethernet header and frame check sequence: buffered together with the packet.
 inline constexpr base::Bytes kFrameOverhead = 14 + 4;
@@ -18,7 +20,7 @@ inline constexpr base::Bytes kWireOverhead = 8 + 12;
 /// The smallest frame Ethernet allows, frame check sequence included.
 inline constexpr base::Bytes kMinimumFrame = 64;
 
-// Marks in a frame's `flags`.
+// Marks of a frame.
 inline constexpr std::uint8_t kEcnCapable = 1;             // ECT: a switch may mark it
 inline constexpr std::uint8_t kCongestionExperienced = 2;  // CE: a switch has marked it
 inline constexpr std::uint8_t kEcnEcho = 4;                // ECE: the receiver saw a mark
@@ -38,11 +40,14 @@ struct Frame {
     std::uint32_t sack;     // slot of its SACK blocks, or kNoSack
     std::uint16_t payload;  // TCP payload, bytes
     std::uint16_t bytes;    // frame as buffered: headers, payload and FCS
-    HostIndex destination;
-    std::uint8_t flags;
-    std::uint8_t unused = 0;  // without a hole, a copy is two whole moves
+    std::uint32_t address;  // host to which it goes, and its marks
+
+    [[nodiscard]] HostIndex destination() const { return address & 0xffffff; }
+    [[nodiscard]] bool has(unsigned marks) const { return (address >> 24 & marks) != 0; }
+    void mark(unsigned marks) { address |= marks << 24; }
+    void send_to(HostIndex host, unsigned marks) { address = host | marks << 24; }
 };
-static_assert(sizeof(Frame) == 32);
+static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves
 
 /// The stream offset whose low 32 bits are `low` and that lies nearest to `reference`.
 constexpr std::uint64_t unwrap(std::uint32_t low, std::uint64_t reference) {

@@ -37,18 +37,21 @@ struct LinkCounters {
 
 /// Where a link begins and ends: at a port of a switch, or at a host.
 struct Wiring {
-    static constexpr std::uint16_t kHost = 0xffff;  // no switch
+    static constexpr std::uint32_t kHost = 0xffffffff;  // no switch
 
-    std::uint16_t from_switch = kHost;
+    std::uint32_t from_switch = kHost;
     std::uint16_t from_port = 0;
-    std::uint16_t to_switch = kHost;
+    std::uint32_t to_switch = kHost;
     std::uint16_t to_port = 0;
 };
 
 class alignas(64) Link {
   public:
     explicit Link(const LinkConfig& config, const Wiring& wiring = {})
-        : wiring_(wiring),
+        : from_port_(wiring.from_port),
+          to_port_(wiring.to_port),
+          from_switch_(wiring.from_switch),
+          to_switch_(wiring.to_switch),
           delay_(config.delay),
           wire_(config.rate),
           pace_(config.rate_limit.bps > 0 ? std::min(config.rate, config.rate_limit) : config.rate),
@@ -99,7 +102,7 @@ class alignas(64) Link {
         }
     }
 
-    [[nodiscard]] const Wiring& wiring() const { return wiring_; }
+    [[nodiscard]] Wiring wiring() const { return {from_switch_, from_port_, to_switch_, to_port_}; }
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
 
@@ -116,7 +119,10 @@ class alignas(64) Link {
     // What a delivery needs is one cache line, what else an append needs the next.
     base::Ring<Frame> frames_;
     std::uint32_t departed_ = 0;  // frames at the head that are on the wire and released
-    Wiring wiring_;
+    std::uint16_t from_port_;     // the wiring, in less room than its own type takes
+    std::uint16_t to_port_;
+    std::uint32_t from_switch_;
+    std::uint32_t to_switch_;
     LinkCounters counters_;
     base::Time free_at_;
     base::Time delay_;

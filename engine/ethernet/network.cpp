@@ -9,7 +9,84 @@ namespace daqloom::ethernet {
 using base::Bytes;
 using base::Time;
 
-std::uint16_t Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
+base::expected<void> Network::build(const NetworkConfig& config) {
+    const network::Graph& graph = config.graph;
+    if (auto fine = network::validate(graph); !fine) {
+        return fine;
+    }
+    const std::size_t links = 2 * graph.cables.size();
+    if (config.switches.size() != graph.switches() ||
+        (!config.rate_limits.empty() && config.rate_limits.size() != links) ||
+        (!config.link_names.empty() && config.link_names.size() != links)) {
+        return base::failure(fmt::format(
+            "{} switches with settings, {} rate limits and {} names of links; expected {} "
+            "switches, and {} of the others or none",
+            config.switches.size(), config.rate_limits.size(), config.link_names.size(),
+            graph.switches(), links));
+    }
+    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
+        add_switch(config.switches[at], graph.switch_ports[at]);
+    }
+    host_links_.assign(graph.hosts, kNoLink);
+    for (const network::Cable& cable : graph.cables) {
+        for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
+            const std::size_t link = links_.size();
+            const base::BitRate limit =
+                config.rate_limits.empty() ? base::BitRate{0} : config.rate_limits[link];
+            Wiring wiring;
+            if (graph.is_host(from.node)) {
+                host_links_[from.node.value()] = static_cast<LinkIndex>(link);
+            } else {
+                wiring.from_switch = graph.switch_of(from.node);
+                wiring.from_port = static_cast<std::uint16_t>(from.port.value() - 1);
+            }
+            if (!graph.is_host(to.node)) {
+                wiring.to_switch = graph.switch_of(to.node);
+                wiring.to_port = static_cast<std::uint16_t>(to.port.value() - 1);
+            }
+            add_link({cable.rate, cable.delay, limit}, wiring,
+                     config.link_names.empty() ? std::string() : config.link_names[link]);
+        }
+    }
+    add_routes(graph);
+    return {};
+}
+
+void Network::add_routes(const network::Graph& graph) {
+    // By switch, what stands for each route that the graph may name: none, a port, a group.
+    std::vector<std::vector<std::uint32_t>> names(graph.switches());
+    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
+        names[at].push_back(kGroups);
+        for (const LinkIndex link : switches_[at].port_links) {
+            names[at].push_back(link == kNoLink ? kGroups : link);
+        }
+    }
+    for (const network::PortGroup& group : graph.groups) {
+        const std::uint32_t at = graph.switch_of(group.node);
+        std::vector<LinkIndex> links;
+        for (const network::PortIndex port : group.ports) {
+            links.push_back(switches_[at].port_links[port.value() - 1U]);
+        }
+        names[at].push_back(route_by(switches_[at], links));
+    }
+    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
+        std::vector<std::uint32_t>& routes = switches_[at].routes;
+        routes.resize(graph.hosts);
+        for (std::uint32_t host = 0; host < graph.hosts; ++host) {
+            routes[host] = names[at][graph.route(at, network::NodeIndex(host))];
+        }
+    }
+}
+
+std::uint32_t Network::route_by(SwitchNode& node, std::span<const LinkIndex> links) {
+    if (links.size() == 1) {
+        return links.front();
+    }
+    node.groups.emplace_back(links.begin(), links.end());
+    return kGroups + static_cast<std::uint32_t>(node.groups.size() - 1);
+}
+
+std::uint32_t Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
     SwitchNode& node = switches_.emplace_back(config, ports);
     if (config.model == BufferModel::voq) {
         node.outputs.resize(ports);
@@ -18,7 +95,7 @@ std::uint16_t Network::add_switch(const SwitchConfig& config, std::uint32_t port
             output.held.resize(ports);
         }
     }
-    return static_cast<std::uint16_t>(switches_.size() - 1);
+    return static_cast<std::uint32_t>(switches_.size() - 1);
 }
 
 LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
@@ -31,12 +108,12 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     return index;
 }
 
-void Network::route(std::uint16_t from, HostIndex host, LinkIndex first, std::uint32_t count) {
-    std::vector<Route>& routes = switches_[from].routes;
-    if (routes.size() <= host) {
-        routes.resize(host + std::size_t{1});
+void Network::route(std::uint32_t at, HostIndex host, std::span<const LinkIndex> links) {
+    SwitchNode& node = switches_[at];
+    if (node.routes.size() <= host) {
+        node.routes.resize(host + std::size_t{1}, kGroups);
     }
-    routes[host] = {first, count};
+    node.routes[host] = route_by(node, links);
 }
 
 void Network::inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random) {
@@ -74,13 +151,13 @@ void Network::finish_recording(Time now) {
     }
 }
 
-Bytes Network::settled_occupancy(std::uint16_t index, Time now) {
+Bytes Network::settled_occupancy(std::uint32_t index, Time now) {
     settle(switches_[index], now);
     return switches_[index].buffer.held();
 }
 
 std::uint64_t Network::link_drops(LinkIndex index) const {
-    const Wiring& wiring = links_[index].wiring();
+    const Wiring wiring = links_[index].wiring();
     return wiring.from_switch == Wiring::kHost
                ? 0
                : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
@@ -93,14 +170,28 @@ void Network::settle(SwitchNode& node, Time now) {
 }
 
 void Network::mark(SwitchNode& node, std::uint32_t port, Frame& frame, Time now) {
-    if ((frame.flags & kEcnCapable) == 0) {
+    if (!frame.has(kEcnCapable)) {
         return;
     }
     settle_port(node, port, now);
     if (node.buffer.port(port).held > node.buffer.config().ecn_threshold) {
-        frame.flags |= kCongestionExperienced;
+        frame.mark(kCongestionExperienced);
         ++marks_;
     }
+}
+
+LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame& frame) {
+    const std::vector<LinkIndex>& links = node.groups[group];
+    if (links.empty()) [[unlikely]] {
+        ++unrouted_frames_;
+        unrouted_bytes_ += frame.bytes;
+        if (frame.sack != kNoSack) {
+            sacks_.release(frame.sack);
+        }
+        return kNoLink;
+    }
+    const std::uint32_t number = hash((frame.to >> 1) ^ node.buffer.config().hash_seed);
+    return links[number % static_cast<std::uint32_t>(links.size())];
 }
 
 void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
@@ -208,11 +299,14 @@ base::expected<void> Network::check_conservation() const {
                                             cells));
         }
     }
-    if (sent_bytes_ != delivered - lost_at_hosts_ + inside + dropped + lost_bytes_) {
-        return base::defect(fmt::format(
-            "hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were dropped and "
-            "{} B lost",
-            sent_bytes_, delivered - lost_at_hosts_, inside, dropped, lost_bytes_));
+    if (sent_bytes_ !=
+        delivered - lost_at_hosts_ + inside + dropped + lost_bytes_ + unrouted_bytes_) {
+        return base::defect(
+            fmt::format("hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were "
+                        "dropped, {} B "
+                        "lost and {} B had no route",
+                        sent_bytes_, delivered - lost_at_hosts_, inside, dropped, lost_bytes_,
+                        unrouted_bytes_));
     }
     return {};
 }

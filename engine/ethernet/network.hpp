@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "ethernet/link.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "ethernet/tcp_receiver.hpp"
+#include "network/graph.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/statistics.hpp"
 
@@ -44,15 +46,28 @@ class Observer {
     virtual void on_drop(LinkIndex link, const Frame& frame, base::Time now) = 0;
 };
 
+/// A graph with what Ethernet adds to it.
+struct NetworkConfig {
+    network::Graph graph;
+    std::vector<SwitchConfig> switches;      // of each switch
+    std::vector<base::BitRate> rate_limits;  // of each link; empty: none
+    std::vector<std::string> link_names;     // of each link; empty: without names
+};
+
 class Network {
   public:
     explicit Network(sim::EventQueue& events) : events_(events) {}
 
-    // Building, in this order: switches, links, routes.
-    std::uint16_t add_switch(const SwitchConfig& config, std::uint32_t ports);
+    /// Builds all of a graph: link 2c leads from end a of cable c to its end b, link 2c + 1 back.
+    base::expected<void> build(const NetworkConfig& config);
+    /// The link by which a host of that graph sends.
+    [[nodiscard]] LinkIndex host_link(HostIndex host) const { return host_links_[host]; }
+
+    // Building by hand, in this order: switches, links, routes.
+    std::uint32_t add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
-    /// Frames for `host` leave `from` through one of `count` links, by a hash of the connection.
-    void route(std::uint16_t from, HostIndex host, LinkIndex first, std::uint32_t count = 1);
+    /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
+    void route(std::uint32_t at, HostIndex host, std::span<const LinkIndex> links);
     void inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
         observer_ = observer;
@@ -93,8 +108,8 @@ class Network {
             }
             hosts.receive(frame);
         } else {
-            const Link& out = forward(wiring.to_switch, wiring.to_port, frame, now);
-            if (out.wiring().to_switch == Wiring::kHost && out.size() == 1) {
+            const Link* const out = forward(wiring.to_switch, wiring.to_port, frame, now);
+            if (out != nullptr && out->wiring().to_switch == Wiring::kHost && out->size() == 1) {
                 hosts.expect(frame);
             }
         }
@@ -111,22 +126,24 @@ class Network {
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
     [[nodiscard]] std::size_t links() const { return links_.size(); }
-    [[nodiscard]] const SwitchBuffer& buffer(std::uint16_t index) const {
+    [[nodiscard]] const SwitchBuffer& buffer(std::uint32_t index) const {
         return switches_[index].buffer;
     }
-    [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(std::uint16_t index) const {
+    [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(std::uint32_t index) const {
         return switches_[index].occupancy;
     }
     /// The smallest buffer that would have admitted the same frames; for shared memory only.
-    [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(std::uint16_t index) const {
+    [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(std::uint32_t index) const {
         return switches_[index].least_buffer;
     }
     /// Bytes held by a switch at `now`, exactly.
-    [[nodiscard]] base::Bytes settled_occupancy(std::uint16_t index, base::Time now);
+    [[nodiscard]] base::Bytes settled_occupancy(std::uint32_t index, base::Time now);
     /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
+    /// Frames for which a switch had no route.
+    [[nodiscard]] std::uint64_t unrouted() const { return unrouted_frames_; }
 
     /// Counts every frame anew: bytes entered at hosts = delivered to hosts + in queues and on
     /// wires + dropped; cells taken = cells freed + held. Otherwise returns a sentence that names
@@ -134,10 +151,9 @@ class Network {
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
-    struct Route {
-        LinkIndex first = 0;
-        std::uint32_t count = 0;
-    };
+    /// Of a switch, in place of a link: one of its groups, or none. A route is a link or such a
+    /// number, so that the way of most frames takes one look-up.
+    static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
 
     /// Virtual output queues of one output: one per input, served in turn.
     struct VirtualOutputQueues {
@@ -151,27 +167,32 @@ class Network {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
             : buffer(config, ports),
               takes_all(config.model == BufferModel::infinite && config.ecn_threshold == 0),
-              port_links(ports, 0) {}
+              port_links(ports, kNoLink),
+              groups(1) {}
 
         SwitchBuffer buffer;
         bool takes_all;  // neither drops nor marks
         std::vector<LinkIndex> port_links;
-        std::vector<Route> routes;                 // by destination host
-        std::vector<VirtualOutputQueues> outputs;  // voq only
+        std::vector<std::uint32_t> routes;           // by destination host
+        std::vector<std::vector<LinkIndex>> groups;  // the first is empty: no route
+        std::vector<VirtualOutputQueues> outputs;    // voq only
         std::optional<sim::TimeSeries> occupancy;
         std::optional<sim::TimeSeries> least_buffer;  // shared memory only
     };
 
-    /// Returns the link that the frame took, or would have taken if it had not been dropped.
-    const Link& forward(std::uint16_t at, std::uint16_t input, Frame& frame, base::Time now) {
+    /// Returns the link that the frame took, or would have taken if it had not been dropped; null
+    /// without a route.
+    const Link* forward(std::uint32_t at, std::uint16_t input, Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
-        const Route route = node.routes[frame.destination];
-        const LinkIndex out =
-            route.count == 1 ? route.first : route.first + hash(frame.to >> 1) % route.count;
+        const std::uint32_t route = node.routes[frame.destination()];
+        const LinkIndex out = route < kGroups ? route : pick(node, route - kGroups, frame);
+        if (out == kNoLink) [[unlikely]] {
+            return nullptr;
+        }
         Link& link = links_[out];
         const std::uint16_t port = link.wiring().from_port;
         if (!node.takes_all && !admit(node, port, input, out, frame, now)) {
-            return link;
+            return &link;
         }
         node.buffer.charge(port, frame.bytes);
         if (node.buffer.config().model == BufferModel::voq) {
@@ -185,8 +206,14 @@ class Network {
         if (node.least_buffer) {
             record_least_buffer(node, port, frame.bytes, now);
         }
-        return link;
+        return &link;
     }
+
+    /// One link of a group of several; of no route none, and the frame is lost. Out of line, so
+    /// that the way of most frames is short enough to be inlined.
+    LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame);
+    void add_routes(const network::Graph& graph);
+    static std::uint32_t route_by(SwitchNode& node, std::span<const LinkIndex> links);
 
     /// Admits a frame, and marks it if the queue exceeds the ECN threshold; or drops it.
     bool admit(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
@@ -257,6 +284,9 @@ class Network {
     }
 
     void settle_port(SwitchNode& node, std::uint32_t port, base::Time now) {
+        if (node.port_links[port] == kNoLink) {
+            return;
+        }
         links_[node.port_links[port]].release_departed(
             now, [&](const Frame& frame) { node.buffer.release(port, frame.bytes); });
     }
@@ -293,6 +323,9 @@ class Network {
     base::Bytes lost_bytes_ = 0;
     base::Bytes lost_at_hosts_ = 0;
     std::uint64_t marks_ = 0;
+    std::uint64_t unrouted_frames_ = 0;
+    base::Bytes unrouted_bytes_ = 0;
+    std::vector<LinkIndex> host_links_;
 };
 
 }  // namespace daqloom::ethernet

@@ -51,8 +51,7 @@ class Driver {
         frame.sack = sent.sack;
         frame.payload = static_cast<std::uint16_t>(sent.bytes - 70);
         frame.bytes = static_cast<std::uint16_t>(sent.bytes);
-        frame.destination = sent.destination;
-        frame.flags = sent.flags;
+        frame.send_to(sent.destination, sent.flags);
     }
     void send_later(LinkIndex link, const Sent& sent, Time at) {
         planned_.push_back({link, sent});
@@ -109,7 +108,7 @@ class Star : public Driver {
         for (std::uint16_t host = 0; host < hosts; ++host) {
             network.add_link(up, {Wiring::kHost, 0, 0, host}, "up");
             const LinkIndex link = network.add_link(down, {0, host, Wiring::kHost, 0}, "down");
-            network.route(0, host, link);
+            network.route(0, host, std::span(&link, 1));
         }
     }
     ~Star() {
@@ -149,7 +148,7 @@ TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     star.run();
     ASSERT_EQ(star.arrivals.size(), 4U);
     for (const auto& arrival : star.arrivals) {
-        EXPECT_EQ(arrival.link, Star::down(arrival.frame.destination));
+        EXPECT_EQ(arrival.link, Star::down(arrival.frame.destination()));
     }
 }
 
@@ -173,11 +172,12 @@ class Bundle : public Driver {
         const LinkConfig link{gigabits_per_second(10), Time::zero()};
         network.add_link(link, {Wiring::kHost, 0, 0, uplinks}, "up");
         const LinkIndex down = network.add_link(link, {1, uplinks, Wiring::kHost, 0}, "down");
+        std::vector<LinkIndex> up;
         for (std::uint16_t i = 0; i < uplinks; ++i) {
-            network.add_link(link, {0, i, 1, i}, "uplink");
+            up.push_back(network.add_link(link, {0, i, 1, i}, "uplink"));
         }
-        network.route(0, 1, kFirstUplink, uplinks);
-        network.route(1, 1, down);
+        network.route(0, 1, up);
+        network.route(1, 1, std::span(&down, 1));
     }
     static constexpr LinkIndex kFirstUplink = 2;
 };
@@ -266,7 +266,7 @@ TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueued) {
     star.run();
     ASSERT_EQ(star.arrivals.size(), 20U);
     for (std::size_t i = 0; i < 20; ++i) {
-        const bool marked = (star.arrivals[i].frame.flags & kCongestionExperienced) != 0;
+        const bool marked = star.arrivals[i].frame.has(kCongestionExperienced);
         EXPECT_EQ(marked, i >= 6) << i;
     }
     EXPECT_EQ(star.network.marks(), 14U);
@@ -357,7 +357,7 @@ TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     star.run();
     ASSERT_EQ(star.arrivals.size(), 11U);
     for (std::size_t i = 0; i < 11; ++i) {
-        const bool marked = (star.arrivals[i].frame.flags & kCongestionExperienced) != 0;
+        const bool marked = star.arrivals[i].frame.has(kCongestionExperienced);
         EXPECT_EQ(marked, i >= 3) << i;
     }
     EXPECT_EQ(star.network.marks(), 8U);

@@ -33,8 +33,8 @@ struct CapturedFrame {
     };
 
     base::Time at = {};
-    std::uint16_t source_host = 0;
-    std::uint16_t destination_host = 0;
+    std::uint32_t source_host = 0;
+    std::uint32_t destination_host = 0;
     std::uint16_t source_port = 0;
     std::uint16_t destination_port = 0;
     std::uint32_t seq = 0;

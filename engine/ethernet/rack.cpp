@@ -139,7 +139,10 @@ void Rack::wire() {
     const auto narrow = [](std::uint32_t value) { return static_cast<std::uint16_t>(value); };
     network_.add_switch(config_.core, core_ports(config_));
     network_.add_switch(config_.tor, tor_ports(config_));
-    constexpr std::uint16_t host = Wiring::kHost;
+    constexpr std::uint32_t host = Wiring::kHost;
+    const auto route = [this](std::uint32_t at, std::uint32_t to, LinkIndex link) {
+        network_.route(at, to, std::span(&link, 1));
+    };
 
     for (std::uint32_t r = 0; r < config_.readouts; ++r) {
         const auto port = narrow(r);
@@ -147,17 +150,19 @@ void Rack::wire() {
                           fmt::format("source.{}.up", r));
         const LinkIndex down = network_.add_link(config_.readout_link, {kCore, port, host, 0},
                                                  fmt::format("source.{}.down", r));
-        network_.route(kCore, narrow(readout_host(r)), down);
+        route(kCore, readout_host(r), down);
     }
-    // Each direction of the uplinks lies together, so that a route is a run of links.
+    std::vector<LinkIndex> down_to_tor;
+    std::vector<LinkIndex> up_to_core;
     for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
-        network_.add_link(config_.uplink, {kCore, narrow(config_.readouts + i), kTor, narrow(i)},
-                          fmt::format("uplink.{}.down", i));
+        down_to_tor.push_back(network_.add_link(
+            config_.uplink, {kCore, narrow(config_.readouts + i), kTor, narrow(i)},
+            fmt::format("uplink.{}.down", i)));
     }
-    const LinkIndex uplink_up = 2 * config_.readouts + config_.uplinks;
     for (std::uint32_t i = 0; i < config_.uplinks; ++i) {
-        network_.add_link(config_.uplink, {kTor, narrow(i), kCore, narrow(config_.readouts + i)},
-                          fmt::format("uplink.{}.up", i));
+        up_to_core.push_back(network_.add_link(
+            config_.uplink, {kTor, narrow(i), kCore, narrow(config_.readouts + i)},
+            fmt::format("uplink.{}.up", i)));
     }
     LinkConfig access_up = config_.access_link;
     access_up.rate_limit = {0};
@@ -166,20 +171,19 @@ void Rack::wire() {
         const LinkIndex down = network_.add_link(config_.access_link, {kTor, port, host, 0},
                                                  fmt::format("access.{}.down", b));
         network_.add_link(access_up, {host, 0, kTor, port}, fmt::format("access.{}.up", b));
-        network_.route(kTor, narrow(builder_host(b)), down);
-        network_.route(kCore, narrow(builder_host(b)), uplink_down(0), config_.uplinks);
+        route(kTor, builder_host(b), down);
+        network_.route(kCore, builder_host(b), down_to_tor);
         if (config_.access_loss.probability > 0 || config_.access_loss.period > 0) {
             network_.inject_loss(down, config_.access_loss,
                                  base::RandomStream(config_.seed, fmt::format("loss.{}", b)));
         }
     }
     for (std::uint32_t r = 0; r < config_.readouts; ++r) {
-        network_.route(kTor, narrow(readout_host(r)), uplink_up, config_.uplinks);
+        network_.route(kTor, readout_host(r), up_to_core);
     }
     for (std::uint32_t b = 0; b < config_.builders; ++b) {
         for (std::uint32_t r = 0; r < config_.readouts; ++r) {
-            hosts_.connect(narrow(builder_host(b)), access_down(b) + 1, narrow(readout_host(r)),
-                           readout_up(r));
+            hosts_.connect(builder_host(b), access_down(b) + 1, readout_host(r), readout_up(r));
         }
     }
 }

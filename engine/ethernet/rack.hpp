@@ -124,8 +124,8 @@ class Rack {
         event_observer_ = events;
     }
 
-    static constexpr std::uint16_t kCore = 0;
-    static constexpr std::uint16_t kTor = 1;
+    static constexpr std::uint32_t kCore = 0;
+    static constexpr std::uint32_t kTor = 1;
 
     [[nodiscard]] LinkIndex readout_up(std::uint32_t readout) const { return 2 * readout; }
     [[nodiscard]] LinkIndex uplink_down(std::uint32_t i) const { return 2 * config_.readouts + i; }

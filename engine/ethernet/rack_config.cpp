@@ -14,6 +14,7 @@ using base::Time;
 namespace {
 
 constexpr Bytes largest_message = Bytes{1} << 40;
+constexpr std::uint64_t kMostHosts = 0xffff;  // and so ports of a switch, which have 16 bits
 
 /// What is wrong, or nothing.
 using Problem = std::optional<std::string>;
@@ -24,8 +25,8 @@ Problem problem_of_hosts(const RackConfig& config) {
     const std::uint64_t builders = config.builders;
     const std::uint64_t uplinks = config.uplinks;
     if (config.readouts < 1 || builders < 1 || uplinks < 1 ||
-        config.readouts + builders >= Wiring::kHost || config.readouts + uplinks >= Wiring::kHost ||
-        builders + uplinks >= Wiring::kHost) {
+        config.readouts + builders >= kMostHosts || config.readouts + uplinks >= kMostHosts ||
+        builders + uplinks >= kMostHosts) {
         return "a rack has 1 to 65534 hosts, at least one of each kind, and uplinks";
     }
     if (config.request_size < 1 || config.request_size > largest_message) {

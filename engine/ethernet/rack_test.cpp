@@ -370,9 +370,9 @@ class FrameScales : public Observer {
             const SackBlocks& sack = sacks_[frame.sack];
             ASSERT_LE(sack.count, tcp_.sack_blocks());
             options = 4 + 8 * static_cast<Bytes>(sack.count);
-            frames_with_duplicate += (frame.flags & kDuplicate) != 0 ? 1 : 0;
+            frames_with_duplicate += frame.has(kDuplicate) ? 1 : 0;
         } else {
-            EXPECT_EQ(frame.flags & kDuplicate, 0);
+            EXPECT_FALSE(frame.has(kDuplicate));
         }
         EXPECT_EQ(frame.bytes,
                   std::max<Bytes>(frame.payload + tcp_.header_bytes() + options + 18, 64));

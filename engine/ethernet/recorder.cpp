@@ -45,16 +45,16 @@ std::uint16_t scaled_window(Bytes window) {
     return static_cast<std::uint16_t>(std::max<Bytes>(window, 1));
 }
 
-Ecn ecn(std::uint8_t flags) {
-    return (flags & kCongestionExperienced) != 0 ? Ecn::kCongested
-           : (flags & kEcnCapable) != 0          ? Ecn::kCapable0
-                                                 : Ecn::kNotCapable;
+Ecn ecn(const Frame& frame) {
+    return frame.has(kCongestionExperienced) ? Ecn::kCongested
+           : frame.has(kEcnCapable)          ? Ecn::kCapable0
+                                             : Ecn::kNotCapable;
 }
 
 std::uint8_t tcp_flags(const Frame& frame) {
     unsigned flags = kTcpAck;
     flags |= frame.payload != 0 ? unsigned{kTcpPsh} : 0U;
-    flags |= (frame.flags & kEcnEcho) != 0 ? unsigned{kTcpEce} : 0U;
+    flags |= frame.has(kEcnEcho) ? unsigned{kTcpEce} : 0U;
     return static_cast<std::uint8_t>(flags);
 }
 
@@ -164,13 +164,13 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
     }
     writer.frame({.at = now,
                   .source_host = rack_.hosts().peer_host(frame.to),
-                  .destination_host = frame.destination,
+                  .destination_host = frame.destination(),
                   .source_port = to_readout ? builder_port : kReadoutPort,
                   .destination_port = to_readout ? kReadoutPort : builder_port,
                   .seq = frame.seq + kFirstByte,
                   .ack = frame.ack + kFirstByte,
                   .flags = tcp_flags(frame),
-                  .ecn = ecn(frame.flags),
+                  .ecn = ecn(frame),
                   .window = window_,
                   .timestamps = rack_.config().tcp.timestamps,
                   .ts_value = milliseconds(now),

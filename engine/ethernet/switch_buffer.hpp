@@ -31,6 +31,7 @@ struct SwitchConfig {
     base::Bytes cell_metadata = 0;    // taken from the first cell of a packet
     std::uint32_t queue_packets = 0;  // drop_tail, for one output; 0: none
     base::Bytes ecn_threshold = 0;    // mark what finds more than this queued; 0: never
+    std::uint32_t hash_seed = 0;      // of the choice among links that lead to the same host
 };
 
 class SwitchBuffer {

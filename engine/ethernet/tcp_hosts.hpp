@@ -68,7 +68,7 @@ class TcpHosts {
         SegmentSink sink{*this, frame.to, now};
         TcpSender& sender = endpoint.sender;
         if (static_cast<std::uint32_t>(sender.una()) != frame.ack || frame.sack != kNoSack ||
-            (frame.flags & (kEcnEcho | kDuplicate)) != 0) {
+            frame.has(kEcnEcho | kDuplicate)) {
             take_ack(endpoint, frame, now);
             sender.transmit(now, config_, sink);
             keep_sender_timer(frame.to);
@@ -142,12 +142,12 @@ class TcpHosts {
     };
 
     void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {
-        const bool duplicate = (frame.flags & kDuplicate) != 0;
+        const bool duplicate = frame.has(kDuplicate);
         const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
         const bool tells_arrivals = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
         endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()),
-                               tells_arrivals ? sack : nullptr, (frame.flags & kEcnEcho) != 0,
-                               duplicate, now, config_);
+                               tells_arrivals ? sack : nullptr, frame.has(kEcnEcho), duplicate, now,
+                               config_);
         if (sack != nullptr) {
             network_.sacks().release(frame.sack);
         }
@@ -161,7 +161,7 @@ class TcpHosts {
         if (receiver.silence(now) > config_.rto_min) [[unlikely]] {
             receiver.watch_silence(now, endpoint.sender.retransmission_timeout());
         }
-        const bool marked = (frame.flags & kCongestionExperienced) != 0;
+        const bool marked = frame.has(kCongestionExperienced);
         const std::uint64_t begin = unwrap(frame.seq, receiver.next());
         const auto reaction = receiver.on_segment(begin, frame.payload, marked, now, config_);
         if (reaction == TcpReceiver::Reaction::acknowledge) {
@@ -221,9 +221,7 @@ class TcpHosts {
         frame.sack = segment.sack;
         frame.payload = static_cast<std::uint16_t>(segment.payload);
         frame.bytes = static_cast<std::uint16_t>(bytes);
-        frame.destination = endpoint.peer_host;
-        frame.flags = static_cast<std::uint8_t>(segment.flags);
-        frame.unused = 0;
+        frame.send_to(endpoint.peer_host, segment.flags);
     }
 
     // Deadlines move with nearly every acknowledgement, mostly later. An event that fires too early

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ethernet/network.hpp"
+
+namespace daqloom::ethernet {
+namespace {
+
+using base::gigabits_per_second;
+using base::nanoseconds;
+using base::Time;
+using network::End;
+using network::NodeIndex;
+using network::PortIndex;
+using network::Route;
+
+End at(std::uint32_t node, std::uint32_t port) { return {NodeIndex(node), PortIndex(port)}; }
+
+/// A tree of two levels: `hosts` at each leaf (ports 1 …), one cable from each leaf to each spine
+/// (behind the hosts' ports), and every way up in one group.
+NetworkConfig tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t hosts) {
+    NetworkConfig config;
+    network::Graph& graph = config.graph;
+    graph.hosts = leaves * hosts;
+    const std::uint32_t first_spine = graph.hosts + leaves;
+    const auto cable = [&](End a, End b) {
+        graph.cables.push_back({a, b, gigabits_per_second(100), nanoseconds(10)});
+    };
+    for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+        graph.switch_ports.push_back(static_cast<std::uint16_t>(hosts + spines));
+        for (std::uint32_t host = 0; host < hosts; ++host) {
+            cable(at(leaf * hosts + host, 1), at(graph.hosts + leaf, host + 1));
+        }
+        network::PortGroup up{NodeIndex(graph.hosts + leaf), {}};
+        for (std::uint32_t spine = 0; spine < spines; ++spine) {
+            cable(at(graph.hosts + leaf, hosts + spine + 1), at(first_spine + spine, leaf + 1));
+            up.ports.push_back(PortIndex(hosts + spine + 1));
+        }
+        graph.groups.push_back(up);
+        for (std::uint32_t host = 0; host < graph.hosts; ++host) {
+            const std::uint32_t port = host / hosts == leaf ? host % hosts + 1 : hosts + spines + 1;
+            graph.routes.push_back(static_cast<Route>(port));
+        }
+    }
+    for (std::uint32_t spine = 0; spine < spines; ++spine) {
+        graph.switch_ports.push_back(static_cast<std::uint16_t>(leaves));
+        for (std::uint32_t host = 0; host < graph.hosts; ++host) {
+            graph.routes.push_back(static_cast<Route>(host / hosts + 1));
+        }
+    }
+    config.switches.resize(leaves + spines);
+    for (std::uint32_t i = 0; i < config.switches.size(); ++i) {
+        config.switches[i].hash_seed = i;
+    }
+    return config;
+}
+
+/// A network of a graph, driven to its end.
+class Driven {
+  public:
+    explicit Driven(const NetworkConfig& config) {
+        const auto built = network.build(config);
+        EXPECT_TRUE(built) << built.error().message;
+    }
+
+    void send(HostIndex from, HostIndex to, EndpointIndex endpoint) {
+        Frame& frame = network.append(network.host_link(from), 1000, now);
+        frame.seq = frame.ack = 0;
+        frame.to = endpoint;
+        frame.sack = kNoSack;
+        frame.payload = 900;
+        frame.bytes = 1000;
+        frame.send_to(to, 0);
+    }
+    void run() {
+        while (!events.empty()) {
+            const sim::Event event = events.pop();
+            now = event.at;
+            network.on_delivery(event.index, now, *this);
+        }
+        const auto conserved = network.check_conservation();
+        EXPECT_TRUE(conserved) << conserved.error().message;
+    }
+    void receive(const Frame& frame) { ++received[frame.destination()]; }
+    void expect(const Frame& /*frame*/) const {}
+
+    sim::EventQueue events;
+    Network network{events};
+    Time now;
+    std::map<HostIndex, int> received;
+};
+
+TEST(NetworkOfAGraph, EachHostReachesEachOther) {
+    Driven tree_run(tree(4, 3, 5));
+    for (HostIndex from = 0; from < 20; ++from) {
+        for (HostIndex to = 0; to < 20; ++to) {
+            if (from != to) {
+                tree_run.send(from, to, 2 * (20 * from + to));
+            }
+        }
+    }
+    tree_run.run();
+    ASSERT_EQ(tree_run.received.size(), 20U);
+    for (const auto& [host, frames] : tree_run.received) {
+        EXPECT_EQ(frames, 19);
+    }
+}
+
+// Host 0 sends through one leaf: its frames stay within the rate of its own cable, and a leaf's
+// frames to others are spread over its ways up. With n connections and k ways, a way has n/k ±
+// 5·√n.
+TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
+    constexpr std::uint32_t spines = 4;
+    Driven tree_run(tree(2, spines, 8));
+    constexpr std::uint32_t connections = 4000;
+    for (std::uint32_t i = 0; i < connections; ++i) {
+        tree_run.send(i % 8, 8 + i % 8, 2 * i);
+    }
+    tree_run.run();
+    for (std::uint32_t spine = 0; spine < spines; ++spine) {
+        const LinkIndex up = 2 * (8 + spine);  // cables: 8 hosts, then the first leaf's ways up
+        EXPECT_NEAR(static_cast<double>(tree_run.network.link(up).counters().frames),
+                    connections / spines, 5 * 64);
+    }
+}
+
+TEST(NetworkOfAGraph, SwitchesInARowDoNotPickAlike) {
+    const auto picks = [](std::uint32_t seed) {
+        NetworkConfig config = tree(2, 2, 1);
+        for (SwitchConfig& each : config.switches) {
+            each.hash_seed = seed;
+        }
+        Driven tree_run(config);
+        std::vector<std::uint64_t> taken;
+        for (std::uint32_t i = 0; i < 512; ++i) {
+            tree_run.send(0, 1, 2 * i);
+            tree_run.run();
+            taken.push_back(tree_run.network.link(2).counters().frames);
+        }
+        std::vector<bool> first;
+        for (std::size_t i = 0; i < taken.size(); ++i) {
+            first.push_back(taken[i] != (i == 0 ? 0 : taken[i - 1]));
+        }
+        return first;
+    };
+    const std::vector<bool> one = picks(1);
+    const std::vector<bool> other = picks(0x5bd1e995);
+    int same = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        same += one[i] == other[i] ? 1 : 0;
+    }
+    EXPECT_NEAR(same, 256, 5 * 11.3);  // binomial, n = 512: a deviation of 11.3
+}
+
+TEST(NetworkOfAGraph, AFrameWithoutARouteIsCountedAndNothingElseIsLost) {
+    NetworkConfig config = tree(2, 2, 2);
+    config.graph.routes[3] = 0;  // of the first leaf to host 3
+    Driven tree_run(config);
+    tree_run.send(0, 3, 0);
+    tree_run.send(0, 2, 2);
+    tree_run.run();
+    EXPECT_EQ(tree_run.network.unrouted(), 1U);
+    EXPECT_EQ(tree_run.received[2], 1);
+    EXPECT_EQ(tree_run.received[3], 0);
+}
+
+TEST(NetworkOfAGraph, SettingsForOtherSwitchesThanThereAreIsAnError) {
+    NetworkConfig config = tree(2, 2, 2);
+    config.switches.pop_back();
+    sim::EventQueue events;
+    Network network(events);
+    const auto built = network.build(config);
+    ASSERT_FALSE(built);
+    EXPECT_NE(built.error().message.find("3 switches with settings"), std::string::npos)
+        << built.error().message;
+}
+
+}  // namespace
+}  // namespace daqloom::ethernet

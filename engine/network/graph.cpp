@@ -1,0 +1,136 @@
+#include "network/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace daqloom::network {
+
+namespace {
+
+constexpr std::size_t kMostNodes = std::size_t{1} << 24;  // what an Ethernet frame can name
+constexpr std::size_t kMostRoutes = 0xffff;               // of a switch: ports and groups
+
+/// Whether each port of each node has a cable.
+class Cabled {
+  public:
+    explicit Cabled(const Graph& graph) : graph_(graph) {
+        std::size_t ports = 0;
+        for (std::uint32_t node = 0; node < graph.nodes(); ++node) {
+            first_.push_back(ports);
+            ports += graph.ports(NodeIndex(node));
+        }
+        cabled_.resize(ports);
+    }
+
+    [[nodiscard]] bool exists(End end) const {
+        return end.node.value() < graph_.nodes() && end.port.value() >= 1 &&
+               end.port.value() <= graph_.ports(end.node);
+    }
+    [[nodiscard]] std::vector<bool>::reference operator[](End end) {
+        return cabled_[first_[end.node.value()] + end.port.value() - 1U];
+    }
+
+  private:
+    const Graph& graph_;
+    std::vector<std::size_t> first_;
+    std::vector<bool> cabled_;
+};
+
+base::expected<void> check_size(const Graph& graph) {
+    if (graph.hosts == 0 || graph.nodes() > kMostNodes) {
+        return base::failure(
+            fmt::format("{} hosts and {} switches; expected one host at least and at most {} nodes",
+                        graph.hosts, graph.switches(), kMostNodes));
+    }
+    for (const std::uint16_t ports : graph.switch_ports) {
+        if (ports < 1) {
+            return base::failure(std::string("a switch without ports; expected 1 at least"));
+        }
+    }
+    if (graph.routes.size() != std::size_t{graph.switches()} * graph.hosts) {
+        return base::failure(fmt::format(
+            "{} routes; expected {} for {} switches and {} hosts", graph.routes.size(),
+            std::size_t{graph.switches()} * graph.hosts, graph.switches(), graph.hosts));
+    }
+    return {};
+}
+
+base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
+    for (const Cable& cable : graph.cables) {
+        for (const End end : {cable.a, cable.b}) {
+            if (!cabled.exists(end)) {
+                return base::failure(fmt::format(
+                    "a cable ends at port {} of node {}, which does not exist; there are {} nodes, "
+                    "and ports begin at 1",
+                    end.port.value(), end.node.value(), graph.nodes()));
+            }
+            if (cabled[end]) {
+                return base::failure(fmt::format(
+                    "two cables at port {} of node {}, or one to itself; expected one that leads "
+                    "to another port",
+                    end.port.value(), end.node.value()));
+            }
+            cabled[end] = true;
+        }
+        if (cable.rate.bps < 1'000'000 || cable.rate.bps > 1'000'000'000'000'000) {
+            return base::failure(
+                fmt::format("a cable of {} b/s at port {} of node {}; expected 1 Mb/s to 1 Pb/s",
+                            cable.rate.bps, cable.a.port.value(), cable.a.node.value()));
+        }
+        if (cable.delay < base::Time::zero() || cable.delay > base::seconds(100)) {
+            return base::failure(
+                fmt::format("a cable with a delay of {} ps at port {} of node {}; expected 0 to "
+                            "100 s",
+                            cable.delay.ps, cable.a.port.value(), cable.a.node.value()));
+        }
+    }
+    return {};
+}
+
+base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
+    std::vector<std::size_t> most(graph.switch_ports.begin(), graph.switch_ports.end());
+    for (const PortGroup& group : graph.groups) {
+        if (group.node.value() >= graph.nodes() || graph.is_host(group.node)) {
+            return base::failure(
+                fmt::format("a group of ports of node {}, which is no switch", group.node.value()));
+        }
+        for (const PortIndex port : group.ports) {
+            const End end{group.node, port};
+            if (!cabled.exists(end) || !cabled[end]) {
+                return base::failure(
+                    fmt::format("port {} of node {} is in a group; expected a port with a cable",
+                                port.value(), group.node.value()));
+            }
+        }
+        if (group.ports.empty() || ++most[graph.switch_of(group.node)] > kMostRoutes) {
+            return base::failure(fmt::format(
+                "an empty group of ports of node {}, or too many of them", group.node.value()));
+        }
+    }
+    for (std::size_t i = 0; i < graph.routes.size(); ++i) {
+        const auto number = static_cast<std::uint32_t>(i / graph.hosts);
+        if (graph.routes[i] > most[number]) {
+            return base::failure(fmt::format(
+                "a route by port {} of node {}, which has {} ports and {} groups of ports",
+                graph.routes[i], graph.node_of(number).value(), graph.switch_ports[number],
+                most[number] - graph.switch_ports[number]));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+base::expected<void> validate(const Graph& graph) {
+    if (auto fine = check_size(graph); !fine) {
+        return fine;
+    }
+    Cabled cabled(graph);
+    if (auto fine = check_cables(graph, cabled); !fine) {
+        return fine;
+    }
+    return check_routes(graph, cabled);
+}
+
+}  // namespace daqloom::network

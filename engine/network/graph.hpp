@@ -1,0 +1,80 @@
+// A network as every technology sees it: hosts and switches, the cables between their ports, and
+// the ports by which each switch forwards to each host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/index.hpp"
+#include "base/units.hpp"
+
+namespace daqloom::network {
+
+/// Hosts are 0 … hosts − 1, switches follow.
+using NodeIndex = base::Index<struct NodeTag>;
+/// As printed on the box, from 1; a host has port 1 alone.
+using PortIndex = base::Index<struct PortTag, std::uint16_t>;
+/// A cable by its place in the list of cables.
+using CableIndex = base::Index<struct CableTag>;
+
+struct End {
+    NodeIndex node;
+    PortIndex port;
+
+    friend constexpr bool operator==(End, End) = default;
+};
+
+/// Both directions alike.
+struct Cable {
+    End a;
+    End b;
+    base::BitRate rate;  ///< of data, after encoding and error correction
+    base::Time delay;    ///< of cable, transceivers and error correction
+};
+
+/// Ports of a switch that lead to the same hosts at the same cost: a bundle of cables (LAG), or the
+/// ways up in a tree (ECMP). A hash of the connection picks one.
+struct PortGroup {
+    NodeIndex node;
+    std::vector<PortIndex> ports;
+};
+
+/// What a switch does with packets for one host: 0, there is no route; the number of a port; or its
+/// number of ports + n for the n-th of its own groups, n from 1.
+using Route = std::uint16_t;
+
+struct Graph {
+    std::uint32_t hosts = 0;
+    /// Ports of each switch.
+    std::vector<std::uint16_t> switch_ports;
+    base::Table<CableIndex, Cable> cables;
+    /// By [switch · hosts + destination].
+    std::vector<Route> routes;
+    /// The groups of one switch in the order of their numbers.
+    std::vector<PortGroup> groups;
+
+    [[nodiscard]] std::uint32_t switches() const {
+        return static_cast<std::uint32_t>(switch_ports.size());
+    }
+    [[nodiscard]] std::size_t nodes() const { return hosts + switch_ports.size(); }
+    [[nodiscard]] bool is_host(NodeIndex node) const { return node.value() < hosts; }
+    /// From 0; of a node that is none.
+    [[nodiscard]] std::uint32_t switch_of(NodeIndex node) const { return node.value() - hosts; }
+    [[nodiscard]] NodeIndex node_of(std::uint32_t switch_number) const {
+        return NodeIndex(hosts + switch_number);
+    }
+    [[nodiscard]] std::uint16_t ports(NodeIndex node) const {
+        return is_host(node) ? std::uint16_t{1} : switch_ports[switch_of(node)];
+    }
+    [[nodiscard]] Route route(std::uint32_t switch_number, NodeIndex host) const {
+        return routes[std::size_t{switch_number} * hosts + host.value()];
+    }
+};
+
+/// An error of one sentence if the graph contradicts itself: an end, a route or a group names what
+/// is not there, a port has two cables, or a cable's rate or delay is impossible.
+[[nodiscard]] base::expected<void> validate(const Graph& graph);
+
+}  // namespace daqloom::network
