@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from daqloom._engine import ShiftStage
+from daqloom._engine import Counters, ShiftStage
 
 DEADLINE_S = 5.0
 FOLDER = "FAKE_NODE_FOLDER"
@@ -26,6 +26,7 @@ class FakeNode:
 
     def __init__(self, folder: Path, unit: int) -> None:
         self.folder, self.unit = folder, unit
+        self.made_s = time.monotonic()
         self.epoch = 0
         self.members: list[int] = []
         self.first_mep = 0
@@ -61,19 +62,22 @@ class FakeNode:
         self.first_mep, self.since = next_mep, None
         return SimpleNamespace(next_mep=next_mep, missing=[])
 
-    def counters(self) -> Mapping[str, int | float]:
+    def counters(self) -> Counters:
         stuck = self.fault() == "stuck"
         beats = 0 if stuck else time.monotonic_ns() // 1000
         done = self.next_mep()
-        return {
-            "beats": beats,
-            "steps": done,
-            "next_mep": done,
-            "meps_delivered": done,
-            "meps_built": done,
-            "meps_processed": done,
-            "mfp_bytes_built": 1000 * done,
-        }
+        return Counters(
+            {
+                "elapsed_s": time.monotonic() - self.made_s,
+                "beats": beats,
+                "steps": done,
+                "next_mep": done,
+                "meps_delivered": done,
+                "meps_built": done,
+                "meps_processed": done,
+                "mfp_bytes_built": 1000 * done,
+            }
+        )
 
     def lease(self, mep_end: int, until_s: float) -> None:
         """It cares for none."""

@@ -16,17 +16,7 @@ from pydantic import BaseModel
 import daqloom
 from daqloom import _engine
 from daqloom.enumerations import named
-from daqloom.measure import (
-    counters,
-    exporter,
-    ledger,
-    messages,
-    node,
-    recorded,
-    result,
-    tally,
-    unit_program,
-)
+from daqloom.measure import messages, unit_program
 from daqloom.scenario import building, links, measure, switches, transport, units
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.event import Event
@@ -191,32 +181,25 @@ def test_a_scenario_has_no_more_streams_than_the_engine_takes() -> None:
 # ---- counters of units --------------------------------------------------------------------------
 
 
-def test_every_counter_that_a_result_reads_is_one_of_a_unit() -> None:
-    """Heartbeats carry counters by name; test_operations compares these names with a unit's."""
-    read = {row.counter for row in result.ROWS} | {row.by for row in result.ROWS if row.by}
-    read |= {node.BEATS, node.STEPS, node.WAITS, node.NEXT_MEP, node.BROKEN, node.ELAPSED}
-    read |= {*ledger.FINISHED, *ledger.UNANSWERED, *tally.LEVELS}
-    read |= {name for *_, names in exporter.LABELLED.values() for name in names.values()}
-    read |= {recorded.NOT_WRITTEN, recorded.INCOMPLETE_NOT_WRITTEN}
-    assert sorted(name for name in read - {node.CPU} if not counters.described(name)) == []
+def test_every_counter_is_an_attribute_with_its_meaning() -> None:
+    known = _engine.known_counters()
+    assert len(known) > 50
+    for each in known:
+        attribute = each.name.removesuffix(".*").replace(".", "_")
+        documented = vars(_engine.Counters)[attribute]
+        assert documented.__doc__.endswith(each.meaning)
+        if "*" in each.name:
+            counted = _engine.Counters({each.name.replace("*", "cause"): 7})
+            assert getattr(counted, attribute) == {"cause": 7}
+        else:
+            assert getattr(_engine.Counters(), attribute) is None
+            assert getattr(_engine.Counters({each.name: 7}), attribute) == 7
 
 
-def test_counters_are_read_by_the_names_that_the_engine_gives():
-    names = {value for key, value in vars(_engine.CounterName).items() if not key.startswith("_")}
-    assert {"meps_built", "in_barrier_s", "transport.writes", "steps"} <= names
-    written = []
-    for path in sorted((SOURCES / "measure").glob("*.py")):
-        for each in ast.walk(ast.parse(path.read_text())):
-            keys: list[ast.expr] = []
-            if isinstance(each, ast.Subscript):
-                keys = [each.slice]
-            elif isinstance(each, ast.Call) and ast.unparse(each.func).endswith(".get"):
-                keys = each.args[:1]
-            elif isinstance(each, ast.Call) and ast.unparse(each.func) == "Row":
-                keys = [*each.args[1:], *(keyword.value for keyword in each.keywords)]
-            written += [
-                f"{path.name}:{key.lineno}: {key.value}"
-                for key in keys
-                if isinstance(key, ast.Constant) and key.value in names
-            ]
-    assert written == []
+def test_a_reading_of_counters_is_its_own() -> None:
+    given = {"phases": 3}
+    counted = _engine.Counters(given)
+    given["phases"] = 4
+    counted.by_name["phases"] = 5
+    assert counted.phases == 3
+    assert counted.by_name == {"phases": 3}

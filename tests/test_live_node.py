@@ -49,7 +49,7 @@ def halt(nodes: list[_engine.LiveNode]) -> int:
 
 
 def built(nodes: list[_engine.LiveNode]) -> int:
-    return sum(int(each.counters()["meps_built"]) for each in nodes)
+    return sum(each.counters().meps_built for each in nodes)
 
 
 def test_events_are_built_while_no_python_thread_can_run(nodes):
@@ -74,10 +74,10 @@ def test_all_that_was_begun_is_built_and_right(nodes):
         pass
     next_mep = halt(nodes)
     counters = [each.counters() for each in nodes]
-    assert sum(each["meps_built"] for each in counters) == next_mep >= 100
-    assert sum(each["meps_checked"] for each in counters) == next_mep
-    assert sum(each["meps_wrong"] for each in counters) == 0
-    assert sum(each["mfps_received"] for each in counters) == UNITS * next_mep
+    assert sum(each.meps_built for each in counters) == next_mep >= 100
+    assert sum(each.meps_checked for each in counters) == next_mep
+    assert sum(each.meps_wrong for each in counters) == 0
+    assert sum(each.mfps_received for each in counters) == UNITS * next_mep
 
 
 def test_an_epoch_is_prepared_connected_and_started_in_this_order(nodes):

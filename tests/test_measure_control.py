@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom._engine import Counters
 from daqloom.measure import MeasureError
 from daqloom.measure.control import Control
 from daqloom.measure.launch import Launcher, Local
@@ -70,7 +71,8 @@ def test_a_run_lives_from_start_to_exit(tmp_path):
             assert [unit.state for unit in control.status().units] == ["ready"] * 3
             control.want(Goal.RUNNING)
             await running(control, {0, 1, 2})
-            await control.until(lambda: control.run.units[1].tally.totals.get("meps_built", 0) > 10)
+            tally = control.run.units[1].tally
+            await control.until(lambda: (tally.totals.meps_built or 0) > 10)
             control.want(Goal.READY)
             await control.until(lambda: control.run.phase is Phase.READY)
             assert control.run.first_mep > 10
@@ -246,7 +248,7 @@ def test_what_a_killed_unit_had_counted_is_read_from_its_memory(tmp_path):
             return True
 
         def last(self, unit):
-            return {"meps_built": 10**9} if unit == 1 else {}
+            return Counters({"meps_built": 10**9}) if unit == 1 else None
 
     async def life():
         async with controlled(tmp_path, restart=False) as control:
@@ -255,9 +257,9 @@ def test_what_a_killed_unit_had_counted_is_read_from_its_memory(tmp_path):
             await control.until_running()
             os.kill(pid(control, 1), signal.SIGKILL)
             await running(control, {0, 2})
-            lost = control.run.units[1].tally.totals
-            await control.until(lambda: lost["meps_built"] == 10**9)
-            built = [unit.tally.totals["meps_built"] for unit in control.run.units]
+            lost = control.run.units[1].tally
+            await control.until(lambda: lost.totals.meps_built == 10**9)
+            built = [unit.tally.totals.meps_built or 0 for unit in control.run.units]
             assert max(built[0], built[2]) < 10**9
 
     asyncio.run(life())

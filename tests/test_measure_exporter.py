@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daqloom._engine import latency_bucket
+from daqloom._engine import Counters, latency_bucket
 from daqloom.measure import exporter as exporter_module
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
@@ -52,7 +52,7 @@ def served():
 
     def read():
         reads.append(1)
-        return COUNTERS
+        return Counters(COUNTERS)
 
     server = Exporter(Collector(read, LABELS, packing=10), "127.0.0.1", 0)
     try:
@@ -142,7 +142,7 @@ def test_a_client_that_says_half_is_hung_up_on_in_time(served, monkeypatch, capf
 
 def test_it_listens_on_an_address_of_either_version() -> None:
     try:
-        server = Exporter(Collector(dict, LABELS, 1), "::1", 0)
+        server = Exporter(Collector(Counters, LABELS, 1), "::1", 0)
     except MeasureError:
         pytest.skip("no IPv6 here")
     try:
@@ -177,7 +177,7 @@ def test_a_mep_has_as_many_events_as_the_scenario_packs(event: dict, packing: in
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     document = {"event": event, "measure": {"prometheus_port": port}}
-    server = exporter(document, 0, LABELS["run"], "127.0.0.1:1", lambda: COUNTERS)
+    server = exporter(document, 0, LABELS["run"], "127.0.0.1:1", lambda: Counters(COUNTERS))
     assert server is not None
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:

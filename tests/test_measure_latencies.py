@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom._engine import latency_bucket
-from daqloom.measure.latencies import latencies, merged, percentiles, split
+from daqloom._engine import Counters, latency_bucket
+from daqloom.measure.latencies import latencies, merged, percentiles
 from daqloom.measure.result import metrics
 
 
@@ -18,10 +18,19 @@ def bucket_of(duration_s: float) -> int:
 
 
 def test_counters_are_told_from_histograms() -> None:
-    numbers, histograms = split({"phases": 3, "a_bucket.7": 2, "a_bucket.5": 1, "a_bucket.6": 0})
-    assert numbers == {"phases": 3}
-    assert histograms == {"a": {5: 1, 7: 2}}
-    assert list(histograms["a"]) == [5, 7]
+    counted = Counters(
+        {
+            "phases": 3,
+            "building_bucket.17": 2,
+            "building_bucket.5": 1,
+            "building_bucket.6": 0,
+            "wrong.sizes": 4,
+        }
+    )
+    assert counted.numbers == {"phases": 3, "wrong.sizes": 4}
+    assert counted.plain == {"phases": 3}
+    assert list(counted.building.items()) == [(5, 1), (17, 2)]
+    assert counted.in_barrier == {}
 
 
 durations = st.lists(st.floats(1e-9, 100), min_size=1, max_size=50)
@@ -48,7 +57,8 @@ def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> Non
     bucket = bucket_of(0.001)
     lowest, width = latency_bucket(bucket)
     unit = {f"building_bucket.{bucket}": 4, "building_s": 0.004, "meps_delivered": 4}
-    found = metrics({0: unit, 1: {**unit, f"in_barrier_bucket.{bucket}": 1}}, packing=1)
+    other = {**unit, f"in_barrier_bucket.{bucket}": 1}
+    found = metrics({0: Counters(unit), 1: Counters(other)}, packing=1)
     assert found["collection_latency_s"] == {
         "mean": 0.001,
         "p50": lowest + width / 2,
@@ -60,11 +70,13 @@ def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> Non
 
 def test_the_skew_of_phases_is_between_those_who_wait_least_and_most() -> None:
     waits = {0: (1.0, 10), 1: (4.0, 20), 2: (0.0, 0)}
-    counted = {unit: {"in_barrier_s": s, "barriers": n} for unit, (s, n) in waits.items()}
+    counted = {unit: Counters({"in_barrier_s": s, "barriers": n}) for unit, (s, n) in waits.items()}
     found = metrics(counted, packing=1)["barrier_s"]
     assert found == {"whole": 5 / 30, "least": 1 / 10, "most": 4 / 20}
 
 
 def test_what_no_unit_of_ours_counts_gives_no_percentiles() -> None:
-    assert latencies([{}, {"building_bucket.99999": 1, "in_barrier_bucket.x": 3}]) == {}
+    strange = ("99999", "x", "7x", "", "-1", "²")
+    counted = Counters({f"building_bucket.{bucket}": 1 for bucket in strange})
+    assert latencies([Counters(), counted]) == {}
     assert percentiles({}) == {}

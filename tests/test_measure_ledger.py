@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom._engine import Counters
 from daqloom.measure.ledger import Balance, Ledger
 
 
-def counters(built: int = 0, granted: int | None = None, **others: int) -> dict[str, int]:
+def counters(built: int = 0, granted: int | None = None, **others: int) -> Counters:
     granted = built if granted is None else granted
-    return {"meps_built": built, "meps_granted": granted} | {
-        f"meps_{name}": count for name, count in others.items()
-    }
+    fates = {"built": built, "granted": granted} | others
+    return Counters({f"meps_{fate}": count for fate, count in fates.items()})
 
 
 def test_units_that_built_their_share_leave_nothing() -> None:
@@ -70,18 +70,24 @@ def test_all_that_was_begun_has_a_fate(data: st.DataObject) -> None:
     """Each MEP of each epoch gets one, by chance; the ledger finds those that no counter tells."""
     takes_turns = data.draw(st.booleans())
     ledger, first = Ledger(takes_turns), 0
-    totals: dict[int, dict[str, int]] = {unit: counters(incomplete=0) for unit in range(4)}
+    fates: dict[int, dict[str, int]] = {
+        unit: {"built": 0, "granted": 0, "incomplete": 0} for unit in range(4)
+    }
+
+    def totals(unit: int) -> Counters:
+        return counters(**fates[unit])
+
     unfinished = skipped = 0
     for _ in range(data.draw(st.integers(1, 5))):
         builders = tuple(sorted(data.draw(st.sets(st.integers(0, 3), min_size=1))))
-        ledger.begin(first, builders, totals.__getitem__)
+        ledger.begin(first, builders, totals)
         for mep in range(data.draw(st.integers(0, 12))):
-            unit = totals[builders[mep % len(builders)]]
+            unit = fates[builders[mep % len(builders)]]
             fate = data.draw(st.sampled_from(["built", "incomplete", "unfinished", "skipped"]))
-            unit["meps_granted"] += fate != "skipped"
+            unit["granted"] += fate != "skipped"
             if fate in ("built", "incomplete"):
-                unit[f"meps_{fate}"] += 1
+                unit[fate] += 1
             unfinished += fate == "unfinished"
             skipped += fate == "skipped"
             first += 1
-    assert ledger.balance(first, totals.__getitem__) == Balance(unfinished, skipped)
+    assert ledger.balance(first, totals) == Balance(unfinished, skipped)

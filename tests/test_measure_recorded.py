@@ -1,10 +1,11 @@
 """What file sinks could not write: counted, told, and a reason to stop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from virtual_run import World
 
+from daqloom._engine import Counters
 from daqloom.cli.console import FAILED, present
 from daqloom.measure.ledger import Balance
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
@@ -23,7 +24,10 @@ FULL = {"meps_not_written": 7, "incomplete_meps_not_written": 2, "not_written.EN
 def test_events_not_written_are_a_fate_of_their_own() -> None:
     built = {"meps_built": 100, "meps_incomplete": 20, "meps_discarded": 5}
     processed = {"meps_processed": 120, "incomplete_meps_processed": 20}
-    totals = {0: {**built, **processed, **FULL}, 1: {"meps_built": 50, "meps_processed": 50}}
+    totals = {
+        0: Counters({**built, **processed, **FULL}),
+        1: Counters({"meps_built": 50, "meps_processed": 50}),
+    }
     found = accounts(totals, Balance(unfinished=5), 100 + 50 + 20 + 5 + 5, PACKING, "file")
     fates = {fate: count for fate, count in found.items() if fate != "begun"}
     # 5 of 7 were built whole, 2 incomplete.
@@ -41,7 +45,8 @@ def test_events_that_a_killed_unit_took_with_it_are_a_fate_of_their_own() -> Non
         "meps_processed": 110,
         "incomplete_meps_processed": 17,
     }
-    totals = {0: lost, 1: {"meps_built": 50, "meps_processed": 50}, 2: {}}
+    whole = {"meps_built": 50, "meps_processed": 50}
+    totals = {0: Counters(lost), 1: Counters(whole), 2: Counters()}
     found = accounts(totals, Balance(), 170, PACKING, "check")
     assert found == {
         "begun": 170 * PACKING,
@@ -60,7 +65,7 @@ def test_events_that_a_killed_unit_took_with_it_are_a_fate_of_their_own() -> Non
 
 
 def test_a_users_consumer_keeps_what_a_killed_unit_had_built() -> None:
-    totals = {0: {"meps_built": 100, "meps_processed": 90}}
+    totals = {0: Counters({"meps_built": 100, "meps_processed": 90})}
     found = accounts(totals, Balance(), 100, PACKING, "user")
     assert found["built"] == 100 * PACKING
     assert "not_processed" not in found
@@ -68,7 +73,7 @@ def test_a_users_consumer_keeps_what_a_killed_unit_had_built() -> None:
 
 
 def test_a_fate_that_is_counted_wrongly_is_a_failure() -> None:
-    totals = {0: {"meps_built": 10, "meps_processed": 11}}
+    totals = {0: Counters({"meps_built": 10, "meps_processed": 11})}
     metrics = {"events_accounted": accounts(totals, Balance(), 10, PACKING, "check")}
     result = Result(scenario="x", scenario_hash="0", method="measure", metrics=metrics)
     [told] = failures(result)
@@ -76,10 +81,11 @@ def test_a_fate_that_is_counted_wrongly_is_a_failure() -> None:
 
 
 def test_they_are_told_with_units_and_causes() -> None:
-    [told] = lost_events({0: {"not_written.EIO": 0}, 2: FULL, 3: {**FULL}}, PACKING, "file")
+    totals = {0: Counters({"not_written.EIO": 0}), 2: Counters(FULL), 3: Counters(FULL)}
+    [told] = lost_events(totals, PACKING, "file")
     assert "140 events were built, but not written" in told
     assert told.endswith("by units 2, 3: No space left on device")
-    processed = {"meps_built": 3, "meps_processed": 3}
+    processed = Counters({"meps_built": 3, "meps_processed": 3})
     assert list(lost_events({0: processed}, PACKING, "file")) == []
 
 
@@ -115,8 +121,8 @@ class FinishingNode:
 
     lost = 0
 
-    def counters(self) -> Mapping[str, int | float]:
-        return {"meps_not_written": self.lost}
+    def counters(self) -> Counters:
+        return Counters({"meps_not_written": self.lost})
 
     def suspects(self) -> Sequence[int]:
         return []
@@ -130,7 +136,7 @@ def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_last_words() -> N
     unit.obey(Configure(order=1, unit=0, run="run", units=1, heartbeat_s=1, scenario={}))
     unit.obey(Exit(order=2))
     [words] = unit.last_words()
-    assert words.counters["meps_not_written"] == 1
+    assert words.counted.meps_not_written == 1
 
 
 def running(**changes) -> World:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_measure_control import FAKE, HUNG_S
 
+from daqloom._engine import Counters
 from daqloom.cli.options import with_options
 from daqloom.measure import MeasureError
 from daqloom.measure.launch import Local
@@ -153,18 +154,13 @@ def test_options_stand_in_for_keys() -> None:
 
 def test_metrics_are_differences_of_counters_over_each_units_own_time() -> None:
     begin = {
-        0: {"meps_delivered": 100, "meps_built": 90, "elapsed_s": 1.0},
-        1: {"meps_delivered": 10, "elapsed_s": 7.0},
+        0: Counters({"meps_delivered": 100, "meps_built": 90, "elapsed_s": 1.0}),
+        1: Counters({"meps_delivered": 10, "elapsed_s": 7.0}),
     }
+    barriers = {"in_barrier_s": 0.5, "barriers": 4}
     end = {
-        0: {
-            "meps_delivered": 300,
-            "meps_built": 280,
-            "elapsed_s": 3.0,
-            "in_barrier_s": 0.5,
-            "barriers": 4,
-        },
-        1: {"meps_delivered": 30, "elapsed_s": 9.0, "in_barrier_s": 1.5, "barriers": 4},
+        0: Counters({"meps_delivered": 300, "meps_built": 280, "elapsed_s": 3.0, **barriers}),
+        1: Counters({"meps_delivered": 30, "elapsed_s": 9.0, "in_barrier_s": 1.5, "barriers": 4}),
     }
     found = metrics(difference(begin, end), packing=10)
     assert found["events_built"] == 10 * (280 - 90), "the others are incomplete"
@@ -174,18 +170,21 @@ def test_metrics_are_differences_of_counters_over_each_units_own_time() -> None:
 
 
 def test_a_unit_that_was_away_adds_only_what_it_did() -> None:
-    counted = {0: {"n": 100, "elapsed_s": 10.0}, 1: {"n": 10, "elapsed_s": 1.0}}
-    row = Row("event_rate_hz", "n", "rate")
+    counted = {
+        0: Counters({"phases": 100, "elapsed_s": 10.0}),
+        1: Counters({"phases": 10, "elapsed_s": 1.0}),
+    }
+    row = Row("event_rate_hz", lambda c: c.phases, "rate")
     assert metrics(counted, 1, [row])["event_rate_hz"] == pytest.approx(10 + 10 / 9)
 
 
 def test_only_bytes_of_fragments_count_as_throughput() -> None:
     counted = {
         # Readout units look into packets: 900 of 1000 bytes are fragments.
-        0: {"mfp_bytes_taken": 600, "fragment_bytes_taken": 500, "elapsed_s": 2.0},
-        1: {"mfp_bytes_taken": 400, "fragment_bytes_taken": 400, "elapsed_s": 2.0},
+        0: Counters({"mfp_bytes_taken": 600, "fragment_bytes_taken": 500, "elapsed_s": 2.0}),
+        1: Counters({"mfp_bytes_taken": 400, "fragment_bytes_taken": 400, "elapsed_s": 2.0}),
         # Builder units write them into events, with tables and padding.
-        2: {"mfp_bytes_built": 800, "mep_bytes_built": 960, "elapsed_s": 2.0},
+        2: Counters({"mfp_bytes_built": 800, "mep_bytes_built": 960, "elapsed_s": 2.0}),
     }
     found = metrics(counted, packing=1)
     assert found["throughput_bps"] == pytest.approx(0.9 * 800 / 2 * 8)
@@ -205,11 +204,11 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
         for number, step in enumerate(steps):
             count += step
             # A new process is seen by a count below the last: its first reading is small.
-            if number == 0 and count >= tally._last.get("n", 0):
-                tally._last["n"] = count + 1
-            tally.read({"n": count})
+            if number == 0 and count >= tally._last.get("phases", 0):
+                tally._last["phases"] = count + 1
+            tally.read(Counters({"phases": count}))
             expected += step
-    assert tally.totals["n"] == expected
+    assert tally.totals.phases == expected
 
 
 # ---- [measure] of a scenario ---------------------------------------------------------------------
@@ -391,9 +390,9 @@ def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
 
 def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> None:
     tally = Tally()
-    tally.read({"elapsed_s": 5.0, "meps_built": 10, "phases": 1})
-    assert tally.begins_anew({"elapsed_s": 4.0})
-    assert not tally.begins_anew({"elapsed_s": 5.0})
-    tally.read({"elapsed_s": 4.0, "meps_built": 12, "phases": 7})
+    tally.read(Counters({"elapsed_s": 5.0, "meps_built": 10, "phases": 1}))
+    assert tally.begins_anew(Counters({"elapsed_s": 4.0}))
+    assert not tally.begins_anew(Counters({"elapsed_s": 5.0}))
+    tally.read(Counters({"elapsed_s": 4.0, "meps_built": 12, "phases": 7}))
     # Nothing of the 12 and 7 has been counted before, though neither is less than it was.
-    assert tally.totals == {"elapsed_s": 9.0, "meps_built": 22, "phases": 8}
+    assert tally.totals.by_name == {"elapsed_s": 9.0, "meps_built": 22, "phases": 8}

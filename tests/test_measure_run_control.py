@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_run import World
 
+from daqloom._engine import Counters
 from daqloom.measure.messages import Answer, Heartbeat, Pulse
 from daqloom.measure.outputs import About
 from daqloom.measure.refused import Refused
@@ -178,10 +179,9 @@ def test_a_unit_that_nobody_reaches_is_dropped_and_not_its_accusers() -> None:
 def test_a_run_that_stands_still_for_no_known_reason_ends_in_error() -> None:
     world = running(3)
     for process in world.processes:
-        process.node.counters = lambda world=world: {
-            "beats": round(1e6 * world.now),
-            "steps": 7,
-        }
+        process.node.counters = lambda world=world: Counters(
+            {"beats": round(1e6 * world.now), "steps": 7}
+        )
     assert world.run(60, lambda: world.control.phase is Phase.ERROR), log(world)
     assert "event building has stalled" in world.control.failure
     assert world.control.counts["units_lost"] == 0
@@ -202,7 +202,7 @@ def test_a_run_that_stands_still_again_and_again_and_builds_in_between_goes_on()
 def test_who_waits_for_its_own_source_does_not_stand_still() -> None:
     world = running(3)
     for process in world.processes:
-        counters = {"steps": 7, "waits": 1}
+        counters = Counters({"steps": 7, "waits": 1})
         process.node.counters = lambda counters=counters: counters
     world.run(60)
     assert world.control.counts["regroupings"] == 0

@@ -2,11 +2,12 @@
 
 import heapq
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from daqloom._engine import Counters
 from daqloom.measure.messages import Answer, Message, Prepare, Renew, Start
 from daqloom.measure.outputs import Drop, Kill, Launch, Send
 from daqloom.measure.plan import Plan
@@ -57,7 +58,7 @@ class VirtualNode:
     """Builds with the members of its epoch."""
 
     def __init__(self, world: "World", number: int) -> None:
-        self.world, self.number = world, number
+        self.world, self.number, self.made_s = world, number, world.now
         self.epoch, self.members = 0, ()
         self.building: Building | None = None
         self.mep_end, self.until_s = 0, 0.0
@@ -93,14 +94,17 @@ class VirtualNode:
             self.building.advance()
         self.mep_end, self.until_s = mep_end, until_s
 
-    def counters(self) -> Mapping[str, int | float]:
+    def counters(self) -> Counters:
         process = self.world.processes[self.number]
-        return {
-            "beats": 0 if process and process.stuck else round(1e6 * self.world.now),
-            "steps": 0 if self.suspects() or self.world.stalled else self.next_mep(),
-            "next_mep": self.next_mep(),
-            "streams_broken": 1 if process and process.broken else 0,
-        }
+        return Counters(
+            {
+                "elapsed_s": self.world.now - self.made_s,
+                "beats": 0 if process and process.stuck else round(1e6 * self.world.now),
+                "steps": 0 if self.suspects() or self.world.stalled else self.next_mep(),
+                "next_mep": self.next_mep(),
+                "streams_broken": 1 if process and process.broken else 0,
+            }
+        )
 
     def suspects(self) -> list[int]:
         return [unit for unit in self.members if not self.world.reaches(self.number, unit)]
@@ -144,8 +148,7 @@ class Process:
     @property
     def node(self) -> VirtualNode | None:
         """What its unit holds."""
-        held = self.unit._node
-        return held.node if held else None
+        return self.unit._node
 
 
 class World:
@@ -196,8 +199,7 @@ class World:
             if process.node:
                 process.node.shut()
                 if self.here:
-                    counters = process.node.counters()
-                    self.control.counted(number, counters, final=True)
+                    self.control.counted(number, process.node.counters())
             self._close(number, process)
             self.control.exited(self.now, number, "SIGKILL")
             self.act()

@@ -1,35 +1,29 @@
 // A unit of a real event builder, for Python. Its data thread never enters Python: calls here only
 // tell it what to do, and let other Python threads run while they wait.
-#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "bindings/attributes.hpp"
+#include "bindings/counters.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
 #include "live/memory/clock.hpp"
-#include "live/memory/counter_names.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node.hpp"
 #include "live/transport/make.hpp"
@@ -174,58 +168,6 @@ Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, double timeout
     return node.halt(lost, base::Time::from_seconds(timeout_s));
 }
 
-/// By name.
-using Counted = nb::typed<nb::dict, std::string, std::variant<std::uint64_t, double>>;
-
-/// The name of a counter in Python: times, which are counted in picoseconds, are seconds there.
-std::string counter_in_python(std::string name) {
-    constexpr std::string_view kPicoseconds = "_ps";
-    if (name.ends_with(kPicoseconds)) {
-        name.replace(name.size() - kPicoseconds.size(), kPicoseconds.size(), "_s");
-    }
-    return name;
-}
-
-/// A class whose attributes are the names of all counters.
-void bind_counter_names(nb::module_& module) {
-    struct CounterName {};
-    nb::class_<CounterName> cls(
-        module, "CounterName",
-        "Names of the counters of LiveNode.counters, of their histograms, and what the names of "
-        "counters by cause or bucket begin with.");
-    const auto name = [&](const std::string& attribute, const std::string& value) {
-        const std::string in_python = counter_in_python(value);
-        cls.attr(counter_in_python(attribute).c_str()) = in_python.c_str();
-    };
-    NodeCounters::each([&](const char* each, auto) { name(each, each); });
-    NodeCounters::each_histogram(
-        [&](const char* each, auto) { name(fmt::format("{}_histogram", each), each); });
-    TransportCounters::each([&](const char* each, auto) {
-        name(fmt::format("transport_{}", each),
-             fmt::format("{}{}", counter_names::kTransport, each));
-    });
-    counter_names::each(name);
-}
-
-/// Times, which are counted in picoseconds, as seconds.
-template <class Each>
-Counted in_seconds(Each each) {
-    Counted all;
-    each([&](const std::string& name, std::uint64_t value) {
-        const std::string in_python = counter_in_python(name);
-        if (in_python != name) {
-            all[in_python.c_str()] = static_cast<double>(value) * 1e-12;
-        } else {
-            all[name.c_str()] = value;
-        }
-    });
-    return all;
-}
-
-Counted counters(const Node& node) {
-    return in_seconds([&](const auto& see) { node.each_counter(see); });
-}
-
 CountersPage attach(const std::string& run, UnitIndex unit, double timeout_s) {
     auto page = [&] {
         const nb::gil_scoped_release release;
@@ -251,17 +193,6 @@ std::vector<StageRow> take_stages(Node& node) {
     return told;
 }
 
-/// Lowest value and width, in seconds.
-std::pair<double, double> latency_bucket(std::size_t bucket) {
-    using Buckets = LatencyHistogram::Buckets;
-    if (bucket >= Buckets::count) {
-        throw nb::value_error(
-            fmt::format("latency bucket {}; there are {}", bucket, Buckets::count).c_str());
-    }
-    return {static_cast<double>(Buckets::lowest(bucket)) * 1e-12,
-            static_cast<double>(Buckets::width(bucket)) * 1e-12};
-}
-
 }  // namespace
 
 void bind_live(nb::module_& module) {
@@ -283,24 +214,27 @@ void bind_live(nb::module_& module) {
             nb::arg("mep_end"), nb::arg("until_s"),
             "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
-        .def("counters", &counters, "Everything counted since the node was made, by name.")
+        .def(
+            "counters",
+            [](const Node& node) {
+                return counted([&](const auto& see) { node.each_counter(see); });
+            },
+            "Everything counted since the node was made.")
         .def("take_stages", &take_stages,
              "The unit's last stages, each told once: when it began (ns since 1970), epoch, step, "
              "unit of the partner or -1, stage.")
         .def("shut", &Node::shut, nb::call_guard<nb::gil_scoped_release>(),
              "Ends threads and gives memory back.");
-    bind_counter_names(module);
+    bind_counters(module);
     nb::class_<CountersPage>(module, "UnitCounters")
         .def_static("attach", &attach, nb::arg("run"), nb::arg("unit"), nb::arg("timeout_s"),
                     "Of a unit of this user on this machine.")
         .def(
             "read",
             [](const CountersPage& page) {
-                return in_seconds([&](const auto& see) { see_counters(page.counters(), see); });
+                return counted([&](const auto& see) { see_counters(page.counters(), see); });
             },
             "What it has counted up to now, or until it ended.");
-    module.def("latency_bucket", &latency_bucket, nb::arg("bucket"),
-               "A bucket of a unit's latency histograms: its lowest value and its width (s).");
     module.def(
         "transport_names", [] { return transport_names(); },
         "What measure.transport can be on this machine.");

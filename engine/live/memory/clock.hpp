@@ -16,6 +16,13 @@ inline base::Time now() {
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
 }
 
+/// CPU time of this process, all threads.
+inline base::Time processor_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
+}
+
 /// What to give ::poll so that it returns at `until` (an hour at most, so poll in a loop): whole
 /// milliseconds, rounded up; -1 for never().
 inline int poll_timeout(base::Time until) {

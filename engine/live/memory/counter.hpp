@@ -38,4 +38,7 @@ class Counter {
     std::atomic<std::uint64_t> value_ = 0;
 };
 
+/// A counter that tells what is so now: readings of several processes are not summed.
+class Gauge : public Counter {};
+
 }  // namespace daqloom::live

@@ -7,61 +7,62 @@
 namespace daqloom::live {
 
 /// The counters of a unit since its start, over all epochs: those of its consumer are written by
-/// the sink's thread, all others by the data thread. Times are in picoseconds (`_ps`).
+/// the sink's thread, all others by the data thread. `each` names them and says what they mean;
+/// times are in picoseconds (`_ps`).
 struct NodeCounters {
-    Counter beats;  ///< iterations of the data thread's loop
+    Counter beats;
     Counter sleeps;
-    Counter waits;     ///< not 0: it waits for its own source or consumer, now
-    Counter next_mep;  ///< number in the run of the first MEP beyond what it has answered, now
+    Gauge waits;
+    Gauge next_mep;
     // ---- readout unit
-    Counter mfps_taken;  ///< from the streams' buffers
+    Counter mfps_taken;
     Counter mfp_bytes_taken;
-    Counter fragment_bytes_taken;  ///< in these MFPs, without headers and padding
-    Counter mfps_written;          ///< to builder units
+    Counter fragment_bytes_taken;
+    Counter mfps_written;
     Counter mfp_bytes_written;
-    Counter mfps_stale;      ///< of MEPs that an earlier epoch has finished with
-    Counter mfps_absent;     ///< numbers that the source left out
-    Counter mfps_malformed;  ///< no MFP, or not the one whose turn it is
-    Counter streams_broken;  ///< closed because of invalid descriptors of their source
+    Counter mfps_stale;
+    Counter mfps_absent;
+    Counter mfps_malformed;
+    Counter streams_broken;
     Counter phases;
     Counter idle_phases;
-    Counter phase_time;  ///< of all stages
+    Counter phase_time;
     Counter sending_time;
     Counter barrier_time;
     Counter idle_time;
     Counter entering_time;
-    Counter waiting_for_source;   ///< asleep while sending: no MFP is there
-    Counter waiting_for_builder;  ///< asleep while sending: no answer to what was announced
-    Counter waiting_for_network;  ///< asleep while sending: writes are under way
+    Counter waiting_for_source;
+    Counter waiting_for_builder;
+    Counter waiting_for_network;
     Counter barriers;
     Counter messages_sent;
     // ---- builder unit
     Counter meps_granted;
-    Counter meps_delivered;   ///< to the consumer, whole or not
-    Counter meps_built;       ///< whole
-    Counter meps_incomplete;  ///< delivered without the MFPs of some of the run's streams
-    Counter meps_dropped;     ///< not whole, and dropped
-    Counter meps_discarded;   ///< because the output buffer was full
+    Counter meps_delivered;
+    Counter meps_built;
+    Counter meps_incomplete;
+    Counter meps_dropped;
+    Counter meps_discarded;
     Counter mfps_received;
-    Counter mfp_bytes_built;  ///< of MEPs delivered
-    Counter mep_bytes_built;  ///< the same with headers and padding
-    Counter first_mep_time;   ///< from the start of the first epoch to its first MEP
-    Counter build_time;       ///< from the grant of a MEP until it is built, sum
+    Counter mfp_bytes_built;
+    Counter mep_bytes_built;
+    Gauge first_mep_time;
+    Counter build_time;
     // ---- consumer
-    Counter meps_processed;               ///< consumed: a unit that is killed loses all others
-    Counter incomplete_meps_processed;    ///< of these
-    Counter meps_repeated;                ///< duplicates
-    Counter meps_not_written;             ///< of which a file sink lost some packet; each once
-    Counter incomplete_meps_not_written;  ///< of these, that lacked an MFP anyhow
+    Counter meps_processed;
+    Counter incomplete_meps_processed;
+    Counter meps_repeated;
+    Counter meps_not_written;
+    Counter incomplete_meps_not_written;
     // ---- what was refused
-    Counter refused_messages;  ///< that no unit of this epoch sends, or not to this one, or not now
-    Counter refused_writes;    ///< of another epoch, of a lost or another unit, or never granted
-    Counter unreachable;       ///< units lost by the transport
-    Counter leases_over;       ///< times that it had not heard from its run control for too long
+    Counter refused_messages;
+    Counter refused_writes;
+    Counter unreachable;
+    Counter leases_over;
     // ---- how long it took, each time
-    LatencyHistogram builds;       ///< of MEPs: from the grant until it is built
-    LatencyHistogram in_barriers;  ///< from entering one until it lets go
-    LatencyHistogram in_phases;    ///< from one step to the next
+    LatencyHistogram builds;
+    LatencyHistogram in_barriers;
+    LatencyHistogram in_phases;
 
     /// MEPs of the run before this number are answered. Called before the others are told, so that
     /// it holds whenever the unit is killed.
@@ -71,63 +72,90 @@ struct NodeCounters {
         }
     }
 
+    /// Calls see(name, member, meaning) for each counter.
     template <class See>
     static void each(See see) {
         using N = NodeCounters;
-        see("beats", &N::beats);
-        see("sleeps", &N::sleeps);
-        see("waits", &N::waits);
+        see("beats", &N::beats, "Data-loop iterations: they rise while the data thread runs.");
+        see("sleeps", &N::sleeps, "Sleeps of the data thread when it had no work.");
+        see("waits", &N::waits,
+            "1: waiting for its own source or consumer now, so that no progress is expected (a "
+            "gauge).");
         // The consumer's first: it has processed no more MEPs than are delivered by then.
-        see("meps_processed", &N::meps_processed);
-        see("incomplete_meps_processed", &N::incomplete_meps_processed);
-        see("meps_repeated", &N::meps_repeated);
-        see("meps_not_written", &N::meps_not_written);
-        see("incomplete_meps_not_written", &N::incomplete_meps_not_written);
-        see("mfps_taken", &N::mfps_taken);
-        see("mfp_bytes_taken", &N::mfp_bytes_taken);
-        see("fragment_bytes_taken", &N::fragment_bytes_taken);
-        see("mfps_written", &N::mfps_written);
-        see("mfp_bytes_written", &N::mfp_bytes_written);
-        see("mfps_stale", &N::mfps_stale);
-        see("mfps_absent", &N::mfps_absent);
-        see("mfps_malformed", &N::mfps_malformed);
-        see("streams_broken", &N::streams_broken);
-        see("phases", &N::phases);
-        see("idle_phases", &N::idle_phases);
-        see("in_phases_ps", &N::phase_time);
-        see("sending_ps", &N::sending_time);
-        see("in_barrier_ps", &N::barrier_time);
-        see("idle_ps", &N::idle_time);
-        see("entering_ps", &N::entering_time);
-        see("waiting_for_source_ps", &N::waiting_for_source);
-        see("waiting_for_builder_ps", &N::waiting_for_builder);
-        see("waiting_for_network_ps", &N::waiting_for_network);
-        see("barriers", &N::barriers);
-        see("messages_sent", &N::messages_sent);
-        see("meps_granted", &N::meps_granted);
-        see("meps_delivered", &N::meps_delivered);
-        see("meps_built", &N::meps_built);
-        see("meps_incomplete", &N::meps_incomplete);
-        see("meps_dropped", &N::meps_dropped);
-        see("meps_discarded", &N::meps_discarded);
-        see("mfps_received", &N::mfps_received);
-        see("mfp_bytes_built", &N::mfp_bytes_built);
-        see("mep_bytes_built", &N::mep_bytes_built);
-        see("first_mep_ps", &N::first_mep_time);
-        see("building_ps", &N::build_time);
-        see("refused_messages", &N::refused_messages);
-        see("refused_writes", &N::refused_writes);
-        see("unreachable", &N::unreachable);
-        see("leases_over", &N::leases_over);
-        see("next_mep", &N::next_mep);  // last: it is beyond whatever was counted before
+        see("meps_processed", &N::meps_processed,
+            "MEPs that the sink has finished with. Of a user's consumer: those that it "
+            "acknowledged in the epoch that built them.");
+        see("incomplete_meps_processed", &N::incomplete_meps_processed,
+            "Incomplete MEPs of these (own sinks only).");
+        see("meps_repeated", &N::meps_repeated, "Duplicates: MEPs that the consumer already had.");
+        see("meps_not_written", &N::meps_not_written, "MEPs not written in full to files.");
+        see("incomplete_meps_not_written", &N::incomplete_meps_not_written,
+            "MEPs not written that were incomplete.");
+        see("mfps_taken", &N::mfps_taken, "MFPs taken from the stream buffers.");
+        see("mfp_bytes_taken", &N::mfp_bytes_taken,
+            "Bytes in these MFPs, headers and padding included.");
+        see("fragment_bytes_taken", &N::fragment_bytes_taken,
+            "Bytes of fragments alone in these MFPs.");
+        see("mfps_written", &N::mfps_written, "MFPs written into the memory of builder units.");
+        see("mfp_bytes_written", &N::mfp_bytes_written, "Bytes of MFPs written to builder units.");
+        see("mfps_stale", &N::mfps_stale, "MFPs skipped: an earlier epoch finished their MEPs.");
+        see("mfps_absent", &N::mfps_absent, "MFP numbers missing from the source.");
+        see("mfps_malformed", &N::mfps_malformed, "Malformed MFPs, or MFPs out of sequence.");
+        see("streams_broken", &N::streams_broken,
+            "Streams whose source wrote invalid descriptors. The unit reports an error, is removed "
+            "from the epoch, and rejoins with new buffers.");
+        see("phases", &N::phases, "Phases of linear shifting completed.");
+        see("idle_phases", &N::idle_phases, "Phases without a partner: the turn of a dummy.");
+        see("in_phases_ps", &N::phase_time, "Time in all stages of phases.");
+        see("sending_ps", &N::sending_time, "Time in phases spent sending.");
+        see("in_barrier_ps", &N::barrier_time,
+            "Time in phases from entering a barrier to release.");
+        see("idle_ps", &N::idle_time, "Time in phases without a partner.");
+        see("entering_ps", &N::entering_time, "Time in phases held back before sending.");
+        see("waiting_for_source_ps", &N::waiting_for_source,
+            "Time in phases waiting for an MFP from the source.");
+        see("waiting_for_builder_ps", &N::waiting_for_builder,
+            "Time in phases waiting for a builder's answer to sizes.");
+        see("waiting_for_network_ps", &N::waiting_for_network,
+            "Time in phases waiting for writes under way.");
+        see("barriers", &N::barriers, "Barriers completed.");
+        see("messages_sent", &N::messages_sent,
+            "Messages to other units, barriers and sizes included.");
+        see("meps_granted", &N::meps_granted, "MEPs given a place in the output buffer.");
+        see("meps_delivered", &N::meps_delivered,
+            "MEPs delivered to the consumer, complete or not.");
+        see("meps_built", &N::meps_built, "Complete MEPs delivered.");
+        see("meps_incomplete", &N::meps_incomplete, "MEPs delivered with MFPs missing (masked).");
+        see("meps_dropped", &N::meps_dropped,
+            "MEPs dropped: nothing of them came, or incomplete and `measure.incomplete = "
+            "\"drop\"`.");
+        see("meps_discarded", &N::meps_discarded, "MEPs discarded: the output buffer was full.");
+        see("mfps_received", &N::mfps_received, "MFPs completely received by this builder unit.");
+        see("mfp_bytes_built", &N::mfp_bytes_built, "Bytes of fragments in MEPs delivered.");
+        see("mep_bytes_built", &N::mep_bytes_built,
+            "Bytes of MEPs delivered, headers and padding included.");
+        see("first_mep_ps", &N::first_mep_time,
+            "Time from the start of the first epoch to the first MEP.");
+        see("building_ps", &N::build_time,
+            "Time from a MEP's grant to its completion, summed over MEPs.");
+        see("refused_messages", &N::refused_messages,
+            "Messages refused: no unit of this epoch sends them.");
+        see("refused_writes", &N::refused_writes,
+            "Writes refused: their immediate data was not granted.");
+        see("unreachable", &N::unreachable, "Units that the transport lost, over all epochs.");
+        see("leases_over", &N::leases_over,
+            "Leases expired: the run control was silent for too long.");
+        see("next_mep", &N::next_mep,
+            "Number of the first MEP not yet answered (a gauge).");  // last: it is beyond whatever
+                                                                     // was counted before
     }
 
     template <class See>
     static void each_histogram(See see) {
         using N = NodeCounters;
-        see("building", &N::builds);
-        see("in_barrier", &N::in_barriers);
-        see("in_phase", &N::in_phases);
+        see("building", &N::builds, "Time from a MEP's grant to its completion.");
+        see("in_barrier", &N::in_barriers, "Time from entering a barrier to release.");
+        see("in_phase", &N::in_phases, "Time from one step of the shift to the next.");
     }
 };
 

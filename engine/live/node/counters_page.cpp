@@ -25,7 +25,7 @@ namespace {
 /// Hash (FNV-1a) of the names of all counters and histograms in their order.
 std::uint64_t layout() {
     std::uint64_t hash = 0xcbf29ce484222325;
-    const auto add = [&](const char* name, auto) {
+    const auto add = [&](const char* name, auto, const char*) {
         for (; *name != '\0'; ++name) {
             hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3;
         }
@@ -92,16 +92,15 @@ base::expected<CountersPage> CountersPage::attach(const std::string& run, UnitIn
 
 void see_counters(const NodeCounters& counted,
                   const std::function<void(const std::string& name, std::uint64_t value)>& see) {
-    NodeCounters::each([&](const char* name, Counter NodeCounters::*counter) {
-        see(name, (counted.*counter).get());
-    });
-    NodeCounters::each_histogram([&](const char* name, LatencyHistogram NodeCounters::*histogram) {
+    NodeCounters::each(
+        [&](const char* name, auto counter, const char*) { see(name, (counted.*counter).get()); });
+    NodeCounters::each_histogram([&](const char* name, auto histogram, const char*) {
         (counted.*histogram).each([&](std::size_t bucket, std::uint64_t count) {
             see(fmt::format("{}{}{}", name, counter_names::kBucket, bucket), count);
         });
     });
-    see(counter_names::kSteps, counted.mfps_written + counted.mfps_received +
-                                   counted.meps_processed + counted.meps_discarded);
+    see(counter_names::kSteps.name, counted.mfps_written + counted.mfps_received +
+                                        counted.meps_processed + counted.meps_discarded);
 }
 
 base::expected<std::unique_ptr<CountersServer>> CountersServer::serve(const std::string& run,

@@ -69,33 +69,33 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
 }
 
 void see_checked(const CheckCounters& checked, const SeeCount& see) {
-    see(counter_names::kMepsChecked, checked.right);
+    see(counter_names::kMepsChecked.name, checked.right);
     std::uint64_t wrong = checked.wrong_number;
     for (std::size_t fault = 1; fault < data_faults; ++fault) {
         wrong += checked.wrong[fault];
-        see(fmt::format("{}{}", counter_names::kWrong,
+        see(fmt::format("{}{}", counter_names::kWrong.name,
                         protocol::name_of(static_cast<protocol::DataFault>(fault))),
             checked.wrong[fault]);
     }
-    see(fmt::format("{}MEP number", counter_names::kWrong), checked.wrong_number);
-    see(counter_names::kMepsWrong, wrong);
-    see(counter_names::kFragmentsChecked, checked.fragments);
-    see(counter_names::kFragmentBytesChecked, checked.fragment_bytes);
+    see(fmt::format("{}MEP number", counter_names::kWrong.name), checked.wrong_number);
+    see(counter_names::kMepsWrong.name, wrong);
+    see(counter_names::kFragmentsChecked.name, checked.fragments);
+    see(counter_names::kFragmentBytesChecked.name, checked.fragment_bytes);
 }
 
 void see_written(const FileCounters& written, const SeeCount& see) {
-    see(counter_names::kFilesWritten, written.files);
+    see(counter_names::kFilesWritten.name, written.files);
     std::uint64_t lost = 0;
     for (std::size_t error = 0; error < FileCounters::errors; ++error) {
         const std::uint64_t packets = written.lost[error];
         if (packets > 0 || std::ranges::count(kUsualErrors, static_cast<int>(error)) > 0) {
             const char* name = ::strerrorname_np(static_cast<int>(error));
-            see(fmt::format("{}{}", counter_names::kNotWritten, name != nullptr ? name : "0"),
+            see(fmt::format("{}{}", counter_names::kNotWritten.name, name != nullptr ? name : "0"),
                 packets);
             lost += packets;
         }
     }
-    see(counter_names::kPacketsNotWritten, lost);
+    see(counter_names::kPacketsNotWritten.name, lost);
 }
 
 }  // namespace
@@ -261,8 +261,8 @@ void Ends::each_count(const SeeCount& see) const {
         blocked += source->counters().blocked;
         late += source->counters().late;
     }
-    see(counter_names::kMfpsBlocked, blocked);
-    see(counter_names::kMfpsLate, late);
+    see(counter_names::kMfpsBlocked.name, blocked);
+    see(counter_names::kMfpsLate.name, late);
     if (parts.kind == SinkKind::check) {
         see_checked(parts.checked, see);
     } else if (parts.kind == SinkKind::file) {

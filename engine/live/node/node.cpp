@@ -162,6 +162,8 @@ struct Node::Parts {
     NodeCounters& counters = page.counters();
     std::unique_ptr<CountersServer> server;
     StageTrace trace;
+    base::Time began = now();
+    base::Time began_cpu = processor_time();
     Lease lease;
     Ends ends{counters};
     std::uint32_t epoch = 0;
@@ -233,7 +235,7 @@ void Node::Parts::end_flow() {
     if (!flow) {
         return;
     }
-    TransportCounters::each([&](const char*, Counter TransportCounters::*counter) {
+    TransportCounters::each([&](const char*, auto counter, const char*) {
         earlier.*counter += flow->transport->counters().*counter;
     });
     flow.reset();
@@ -381,8 +383,11 @@ std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
 void Node::each_counter(const SeeCount& see) const {
     see_counters(parts_->counters, see);
     parts_->ends.each_count(see);
+    see(counter_names::kElapsed.name, static_cast<std::uint64_t>((now() - parts_->began).ps));
+    see(counter_names::kCpu.name,
+        static_cast<std::uint64_t>((processor_time() - parts_->began_cpu).ps));
     const std::lock_guard lock(parts_->mutex);
-    TransportCounters::each([&](const char* name, Counter TransportCounters::*counter) {
+    TransportCounters::each([&](const char* name, auto counter, const char*) {
         const std::uint64_t here =
             parts_->flow ? (parts_->flow->transport->counters().*counter).get() : 0;
         see(fmt::format("{}{}", counter_names::kTransport, name), parts_->earlier.*counter + here);

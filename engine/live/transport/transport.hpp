@@ -77,23 +77,27 @@ struct TransportCounters {
     Counter writes;
     Counter written_bytes;
     Counter writes_received;
-    Counter refused_strangers;  ///< connections or messages without the token
-    Counter refused_epoch;      ///< of another epoch
-    Counter refused_malformed;  ///< of an impossible length, sender or kind
+    Counter refused_strangers;
+    Counter refused_epoch;
+    Counter refused_malformed;
     Counter sleeps;
 
+    /// Calls see(name, member, meaning) for each counter.
     template <class See>
     static void each(See see) {
         using T = TransportCounters;
-        see("messages_sent", &T::messages_sent);
-        see("messages_received", &T::messages_received);
-        see("writes", &T::writes);
-        see("written_bytes", &T::written_bytes);
-        see("writes_received", &T::writes_received);
-        see("refused_strangers", &T::refused_strangers);
-        see("refused_epoch", &T::refused_epoch);
-        see("refused_malformed", &T::refused_malformed);
-        see("sleeps", &T::sleeps);
+        see("messages_sent", &T::messages_sent, "Messages sent by the transport.");
+        see("messages_received", &T::messages_received, "Messages received by the transport.");
+        see("writes", &T::writes, "Writes into remote memory or that of the own builder.");
+        see("written_bytes", &T::written_bytes, "Bytes in these writes.");
+        see("writes_received", &T::writes_received,
+            "Writes received, announced by immediate data.");
+        see("refused_strangers", &T::refused_strangers,
+            "Messages or connections without the token.");
+        see("refused_epoch", &T::refused_epoch, "Messages of another epoch.");
+        see("refused_malformed", &T::refused_malformed,
+            "Messages with an invalid length, sender or kind.");
+        see("sleeps", &T::sleeps, "Sleeps until something was received.");
     }
 };
 

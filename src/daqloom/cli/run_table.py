@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daqloom.columns import tables
-from daqloom.measure.counters import SHOWN
 from daqloom.measure.states import Phase, Standing
 
 if TYPE_CHECKING:
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
     from daqloom.measure.status import Status, UnitStatus
 
-"""Of units, those that a table has a column for, and its name."""
 EVENTS_SHOWN = 8
 MOST_ROWS = 40
 
@@ -33,10 +31,22 @@ def unit_table(status: Status, width: int) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    head = ["unit", "state", "member", "host", "pid", *SHOWN.values(), "last loss"]
+    head = [
+        "unit",
+        "state",
+        "member",
+        "host",
+        "pid",
+        "MEPs",
+        "incomplete",
+        "discarded",
+        "last loss",
+    ]
     cells, styles = [], []
     rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):
+        counted = unit.counted
+        counts = (counted.meps_built, counted.meps_incomplete, counted.meps_discarded)
         cells.append(
             [
                 str(unit.unit),
@@ -44,7 +54,7 @@ def unit_table(status: Status, width: int) -> Group:
                 "yes" if unit.member else str(unit.standing),
                 unit.host,
                 str(unit.pid or "-"),
-                *(f"{unit.counters[name]:,}" if name in unit.counters else "-" for name in SHOWN),
+                *("-" if count is None else f"{count:,}" for count in counts),
                 unit.reason,
             ]
         )

@@ -20,7 +20,6 @@ from typing import Self
 
 from daqloom.measure.connection import Certificates, joined
 from daqloom.measure.errors import MeasureError
-from daqloom.measure.latencies import split
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
 from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
@@ -231,11 +230,12 @@ class Control:
 
     def read_last(self, unit: int) -> None:
         """Count what a unit of this machine that has ended counted up to its end."""
-        self.run.counted(unit, self._pages.last(unit), final=True)
+        if counted := self._pages.last(unit):
+            self.run.counted(unit, counted)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
         """Read the counters of a unit of this machine, as long as they are the same ones."""
-        if report.counters and self.run.units[unit].tally.begins_anew(report.counters):
+        if report.counters and self.run.units[unit].tally.begins_anew(report.counted):
             self.read_last(unit)
         guest = self._guests.get(unit)
         if guest and guest.host == self._host and not self._pages.watches(unit):
@@ -302,7 +302,7 @@ class Control:
             host=guest.host if guest else "",
             pid=guest.pid if guest else 0,
             reason=unit.reason[:1000],
-            counters=split(unit.tally.totals)[0],
+            counters=unit.tally.totals.numbers,
         )
 
     def _has_ended(self) -> bool:

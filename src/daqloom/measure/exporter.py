@@ -14,33 +14,35 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from daqloom._engine import CounterName
+from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.measure.connection import joined
-from daqloom.measure.counters import GROUPS, REFUSED
 from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
-from daqloom.measure.latencies import Buckets, split
-from daqloom.measure.tally import LEVELS
+from daqloom.measure.latencies import Buckets
+from daqloom.measure.result import Count
+from daqloom.measure.tally import GAUGES
 from daqloom.scenario.document import ABSENT, look
 from daqloom.scenario.event import Event
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-Read = Callable[[], Mapping[str, int | float]]
+Read = Callable[[], Counters]
 """Returns all counters as they stand now."""
 
-LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
+MEANINGS = {each.name: each.meaning for each in known_counters()}
+
+LABELLED: dict[str, tuple[str, str, str, dict[str, Count]]] = {
     "daqloom_events": (
         "Events by fate: built, delivered incomplete, dropped because incomplete, or discarded "
         "because the output buffer was full.",
         "fate",
         "events",
         {
-            "built": CounterName.meps_built,
-            "incomplete": CounterName.meps_incomplete,
-            "dropped": CounterName.meps_dropped,
-            "discarded": CounterName.meps_discarded,
+            "built": lambda c: c.meps_built,
+            "incomplete": lambda c: c.meps_incomplete,
+            "dropped": lambda c: c.meps_dropped,
+            "discarded": lambda c: c.meps_discarded,
         },
     ),
     "daqloom_waiting_seconds": (
@@ -48,46 +50,49 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "cause",
         "one",
         {
-            "source": CounterName.waiting_for_source_s,
-            "builder": CounterName.waiting_for_builder_s,
-            "network": CounterName.waiting_for_network_s,
-            "barrier": CounterName.in_barrier_s,
-            "dummy": CounterName.idle_s,
+            "source": lambda c: c.waiting_for_source_s,
+            "builder": lambda c: c.waiting_for_builder_s,
+            "network": lambda c: c.waiting_for_network_s,
+            "barrier": lambda c: c.in_barrier_s,
+            "dummy": lambda c: c.idle_s,
         },
     ),
 }
 """Metrics that combine several counters under one label: HELP text, label, what is counted
 (a MEP counts as the number of events packed in it), and the counter for each label value."""
 
-FAMILIES = {
-    REFUSED: ("daqloom_refused", "Messages and writes refused, by cause."),
-    CounterName.transport + REFUSED: (
-        "daqloom_transport_refused",
+FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
+    "daqloom_refused": ("Messages and writes refused, by cause.", lambda c: c.refused),
+    "daqloom_transport_refused": (
         "Messages refused by the transport, by cause.",
+        lambda c: c.transport_refused,
     ),
-    CounterName.not_written: ("daqloom_packets_lost", "Packets not written to files, by error."),
-    CounterName.wrong: ("daqloom_meps_wrong_by_cause", "Wrong MEPs, by the first error found."),
+    "daqloom_packets_lost": ("Packets not written to files, by error.", lambda c: c.not_written),
+    "daqloom_meps_wrong_by_cause": (
+        "Wrong MEPs, by the first error found.",
+        lambda c: c.wrong,
+    ),
 }
-"""Counters with a common prefix, which become one metric with a label: its name and HELP text."""
+"""Metrics of what is counted by cause, which becomes a label: HELP text and counters."""
 
-HISTOGRAMS = {
-    CounterName.building_histogram: (
-        "daqloom_build_seconds",
-        CounterName.building_s,
+HISTOGRAMS: dict[str, tuple[str, Callable[[Counters], Buckets], Count]] = {
+    "daqloom_build_seconds": (
         "Time from a MEP's grant to its completion.",
+        lambda c: c.building,
+        lambda c: c.building_s,
     ),
-    CounterName.in_barrier_histogram: (
-        "daqloom_barrier_seconds",
-        CounterName.in_barrier_s,
+    "daqloom_barrier_seconds": (
         "Time from entering a barrier to release.",
+        lambda c: c.in_barrier,
+        lambda c: c.in_barrier_s,
     ),
-    CounterName.in_phase_histogram: (
-        "daqloom_phase_seconds",
-        CounterName.in_phases_s,
+    "daqloom_phase_seconds": (
         "Time from one step of the shift to the next.",
+        lambda c: c.in_phase,
+        lambda c: c.in_phases_s,
     ),
 }
-"""Histogram metrics: name, counter of the sum, HELP text."""
+"""Histogram metrics: HELP text, counts, sum of the times."""
 BOUNDS_S = tuple(m * 10.0**e for e in range(-6, 1) for m in (1, 2, 5))
 """Upper bounds of the exposed buckets: 1 µs to 5 s."""
 
@@ -107,12 +112,6 @@ def exposed_name(counter: str) -> str:
     return "_".join(("daqloom", *words))
 
 
-def meaning(counter: str) -> str:
-    """Return the HELP text of a counter."""
-    known = (each for group in GROUPS.values() for each in group if each.matches(counter))
-    return next((each.meaning for each in known), counter)
-
-
 class Collector:
     """Collects the metrics of one unit: `labels` go on each of them, a MEP has `packing` events."""
 
@@ -121,26 +120,21 @@ class Collector:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics; called at each scrape."""
-        numbers, histograms = split(self._read())
+        counted = self._read()
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
-            found = {value: numbers.get(key) for value, key in counters.items()}
-            yield self._counter(name, text, {k: factor * (v or 0) for k, v in found.items()}, label)
-        for prefix, (name, text) in FAMILIES.items():
-            causes = {
-                counter.removeprefix(prefix): numbers.pop(counter)
-                for counter in list(numbers)
-                if counter.startswith(prefix)
-            }
-            yield self._counter(name, text, causes, "cause")
-        for name, value in numbers.items():
-            if name in LEVELS:
-                yield self._gauge(exposed_name(name), meaning(name), value)
+            found = {value: factor * (of(counted) or 0) for value, of in counters.items()}
+            yield self._counter(name, text, found, label)
+        for name, (text, causes) in FAMILIES.items():
+            yield self._counter(name, text, causes(counted), "cause")
+        for name, count in counted.plain.items():
+            text = MEANINGS.get(name, name)
+            if name in GAUGES:
+                yield self._gauge(exposed_name(name), text, count)
             else:
-                yield self._counter(exposed_name(name), meaning(name), {"": value})
-        for name, (exposed, total, text) in HISTOGRAMS.items():
-            total_s = float(numbers.get(total, 0))
-            yield self._histogram(exposed, text, histograms.get(name, {}), total_s)
+                yield self._counter(exposed_name(name), text, {"": count})
+        for name, (text, buckets, total_s) in HISTOGRAMS.items():
+            yield self._histogram(name, text, buckets(counted), total_s(counted) or 0.0)
 
     def _counter(
         self, name: str, text: str, values: Mapping[str, int | float], label: str = ""
@@ -171,8 +165,6 @@ class Collector:
 def _cumulative(buckets: Buckets) -> list[tuple[str, float]]:
     """Return cumulative counts by upper bound, as Prometheus wants them. One of our buckets that
     a bound divides counts above it."""
-    from daqloom._engine import latency_bucket
-
     ends_s = [(sum(latency_bucket(bucket)), count) for bucket, count in buckets.items()]
     found = [
         (f"{bound_s:g}", float(sum(n for end_s, n in ends_s if end_s <= bound_s * (1 + 1e-9))))

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from math import ceil
 
-from daqloom._engine import CounterName
-
-BUCKET = CounterName.bucket
-"""Separates a histogram's name from the number of its bucket in a counter's name; see
-`_engine.latency_bucket`."""
-
-HISTOGRAMS = {
-    "collection_latency_s": CounterName.building_histogram,
-    "barrier_s": CounterName.in_barrier_histogram,
-}
-"""Latency metrics and their histograms."""
+from daqloom._engine import Counters, latency_bucket
 
 Buckets = dict[int, int]
 """Counts by bucket number, in ascending order."""
 
-
-def split(
-    counters: Mapping[str, int | float],
-) -> tuple[dict[str, int | float], dict[str, Buckets]]:
-    """Split counters into plain ones and histograms by name."""
-    numbers: dict[str, int | float] = {}
-    histograms: dict[str, Buckets] = {}
-    for name, value in counters.items():
-        histogram, _, bucket = name.partition(BUCKET)
-        if not bucket:
-            numbers[name] = value
-        elif bucket.isascii() and bucket.isdigit() and value > 0:
-            histograms.setdefault(histogram, {})[int(bucket[:9])] = int(value)
-    return numbers, {name: dict(sorted(found.items())) for name, found in histograms.items()}
+HISTOGRAMS: dict[str, Callable[[Counters], Buckets]] = {
+    "collection_latency_s": lambda counted: counted.building,
+    "barrier_s": lambda counted: counted.in_barrier,
+}
+"""Latency metrics and their histograms."""
 
 
 def merged(all_of_them: Iterable[Buckets]) -> Buckets:
@@ -49,12 +30,7 @@ def merged(all_of_them: Iterable[Buckets]) -> Buckets:
 def percentiles(buckets: Buckets) -> dict[str, float]:
     """Return p50 and p99 (s), at the middle of their buckets, so within 3 %; and max, the end of
     the last bucket."""
-    from daqloom._engine import latency_bucket
-
-    try:
-        places = [latency_bucket(bucket) for bucket in buckets]
-    except ValueError:  # no unit of ours counts so
-        return {}
+    places = [latency_bucket(bucket) for bucket in buckets]
     if not places:
         return {}
     up_to = list(accumulate(buckets.values()))
@@ -66,12 +42,11 @@ def percentiles(buckets: Buckets) -> dict[str, float]:
     return {**found, "max": sum(places[-1])}
 
 
-def latencies(counted: Iterable[Mapping[str, int | float]]) -> dict[str, dict[str, float]]:
+def latencies(counted: Sequence[Counters]) -> dict[str, dict[str, float]]:
     """Return percentiles by metric, from the counters of all units; metrics without counts are left
     out."""
-    units = [split(counters)[1] for counters in counted]
     found = {
-        metric: percentiles(merged(unit.get(histogram, {}) for unit in units))
+        metric: percentiles(merged(histogram(unit) for unit in counted))
         for metric, histogram in HISTOGRAMS.items()
     }
     return {metric: values for metric, values in found.items() if values}

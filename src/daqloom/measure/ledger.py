@@ -12,19 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from daqloom._engine import CounterName
-
-Totals = Mapping[str, int | float]
-"""Counters of a unit by name, over the whole run."""
-
-FINISHED = (
-    CounterName.meps_built,
-    CounterName.meps_incomplete,
-    CounterName.meps_dropped,
-    CounterName.meps_discarded,
-)
-UNANSWERED = (CounterName.meps_built, CounterName.meps_incomplete, CounterName.meps_dropped)
-"""Counters of the final fates of a granted MEP."""
+from daqloom._engine import Counters
 
 
 @dataclass(frozen=True)
@@ -36,11 +24,14 @@ class Counted:
     """MEPs granted and not finished."""
 
     @staticmethod
-    def of(totals: Totals) -> Counted:
-        """Read them from counters; those of a unit that builds nothing are all 0."""
-        finished = sum(int(totals.get(name, 0)) for name in FINISHED)
-        ended = sum(int(totals.get(name, 0)) for name in UNANSWERED)
-        return Counted(finished, max(0, int(totals.get(CounterName.meps_granted, 0)) - ended))
+    def of(totals: Counters) -> Counted:
+        """Read them from the counters of the whole run; a unit that builds nothing has none."""
+        ended = (totals.meps_built or 0) + (totals.meps_incomplete or 0)
+        ended += totals.meps_dropped or 0
+        return Counted(
+            finished=ended + (totals.meps_discarded or 0),
+            begun=max(0, (totals.meps_granted or 0) - ended),
+        )
 
     def since(self, before: Counted) -> Counted:
         """Return the difference to an earlier count."""
@@ -88,7 +79,7 @@ class Ledger:
         """Epochs of which a unit may still report more; the last one has no end yet."""
         self._closed = Balance()
 
-    def begin(self, first: int, builders: Sequence[int], totals: Callable[[int], Totals]) -> None:
+    def begin(self, first: int, builders: Sequence[int], totals: Callable[[int], Counters]) -> None:
         """Begin an epoch with MEP `first`. What its builder units have counted until now belongs
         to earlier epochs."""
         if self._epochs:
@@ -103,7 +94,7 @@ class Ledger:
         self._epochs = [e for e in self._epochs if e.counted.keys() != e.before.keys()]
         self._epochs.append(_Epoch(first, tuple(builders), before))
 
-    def balance(self, next_mep: int, totals: Callable[[int], Totals]) -> Balance:
+    def balance(self, next_mep: int, totals: Callable[[int], Counters]) -> Balance:
         """Return the balance up to MEP `next_mep`, the first that no unit is known to have
         answered."""
         found = self._closed

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from daqloom import _engine
 from daqloom.measure.states import State
 
 MOST_UNITS = 8192
@@ -41,7 +42,8 @@ Address = Annotated[bytes, Field(max_length=1024)]
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
-    dict[Annotated[str, Field(max_length=80)], int | float], Field(max_length=2000)
+    dict[Annotated[str, Field(max_length=80)], Count | Annotated[float, Field(ge=0)]],
+    Field(max_length=2000),
 ]
 
 
@@ -97,13 +99,23 @@ class Pulse(Message):
     failure: Text = Field(default="", description="why it is in error; else empty")
 
 
-class Heartbeat(Message):
+class Counting(Message):
+    """A report with what the unit has counted."""
+
+    counters: Counters = Field(default_factory=dict, description="by name")
+
+    @property
+    def counted(self) -> _engine.Counters:
+        """The counters as the engine knows them."""
+        return _engine.Counters(self.counters)
+
+
+class Heartbeat(Counting):
     """The periodic report of a unit."""
 
     kind: Literal["heartbeat"] = "heartbeat"
     number: Count = Field(default=0, description="of this report; they rise")
     pulse: Pulse
-    counters: Counters = Field(default_factory=dict)
     ended: Epoch | None = Field(
         default=None,
         description="last epoch of a node that has been shut, whose final counters these are; 0: "
@@ -111,7 +123,7 @@ class Heartbeat(Message):
     )
 
 
-class Answer(Message):
+class Answer(Counting):
     """The answer to an order that has been carried out or has failed."""
 
     kind: Literal["answer"] = "answer"
@@ -122,7 +134,6 @@ class Answer(Message):
     address: Address = Field(default=b"", description="prepare: address for the other units")
     missing: UnitNumbers = Field(default=(), description="connect, halt: units that did not answer")
     next_mep: Count = Field(default=0, description="halt: first MEP not answered by a builder")
-    counters: Counters = Field(default_factory=dict)
 
 
 StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)], StageName]

@@ -6,29 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from daqloom._engine import CounterName
-
 if TYPE_CHECKING:
-    from daqloom._engine import ShiftStage
-
-Counters = Mapping[str, int | float]
-"""Counters of a unit by flat names."""
-
-# Counters of a node that run control itself looks at; all are cumulative but `WAITS`.
-BEATS = CounterName.beats
-"""Iterations of the data loop: they rise while the data thread runs."""
-STEPS = CounterName.steps
-"""Progress of event building: writes made and MEPs built."""
-WAITS = CounterName.waits
-"""Not 0: it waits for its own source or sink, so that no progress is expected."""
-NEXT_MEP = CounterName.next_mep
-"""First MEP not answered by a builder."""
-BROKEN = CounterName.streams_broken
-"""Streams that can deliver no more data."""
-ELAPSED = "elapsed_s"
-"""Seconds since the node was created, at the moment of a reading; the unit adds it."""
-CPU = "cpu_s"
-"""CPU time of the unit's process (s), all threads; the unit adds it."""
+    from daqloom._engine import Counters, ShiftStage
 
 
 class Halted(Protocol):
@@ -67,7 +46,7 @@ class Node(Protocol):
         """Allow to answer MEPs before this number until then, by CLOCK_MONOTONIC."""
 
     def counters(self) -> Counters:
-        """Return the counters by flat names."""
+        """Return everything counted since the node was made."""
 
     def suspects(self) -> list[int]:
         """Return the units that the data thread could not reach in this epoch."""

@@ -5,12 +5,8 @@ They include what a unit counts between its last heartbeat and its end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from daqloom._engine import Counters, UnitCounters
 
-if TYPE_CHECKING:
-    from daqloom._engine import UnitCounters
-
-Counters = dict[str, int | float]
 PATIENCE_S = 0.2
 """How long a unit may take to hand over its counters (s)."""
 
@@ -24,8 +20,6 @@ class Pages:
 
     def watch(self, unit: int) -> None:
         """Begin to watch a unit; where it has no page, heartbeats must do."""
-        from daqloom._engine import UnitCounters
-
         try:
             self._pages[unit] = UnitCounters.attach(self._run, unit, PATIENCE_S)
         except OSError:
@@ -35,7 +29,7 @@ class Pages:
         """Return whether the unit has been watched, or the attempt failed."""
         return unit in self._pages
 
-    def last(self, unit: int) -> Counters:
-        """Return the unit's last counters and stop watching it. Empty: it had no page."""
+    def last(self, unit: int) -> Counters | None:
+        """Return the unit's last counters and stop watching it; none if it had no page."""
         page = self._pages.pop(unit, None)
-        return page.read() if page is not None else {}
+        return page.read() if page is not None else None

@@ -9,17 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daqloom._engine import CounterName
 from daqloom.metrics import with_unit
 
 if TYPE_CHECKING:
-    from daqloom.measure.node import Counters
+    from daqloom._engine import Counters
     from daqloom.scenario.models import Scenario
 
-NOT_WRITTEN = CounterName.meps_not_written
-INCOMPLETE_NOT_WRITTEN = CounterName.incomplete_meps_not_written
-CAUSE = CounterName.not_written
-"""Prefix of counters of packets not written, by errno, such as ENOSPC."""
 MOST_NAMED = 4
 
 
@@ -35,24 +30,16 @@ class Unprocessed:
 def unprocessed(counters: Counters) -> Unprocessed:
     """Return what a unit's processes, once all have ended, took with them from their output
     buffers: a process that ends in good order leaves nothing there, a killed one does."""
-
-    def count(name: str) -> int:
-        return int(counters.get(name, 0))
-
-    incomplete = count(CounterName.meps_incomplete)
+    incomplete = counters.meps_incomplete or 0
     return Unprocessed(
-        count(CounterName.meps_built) + incomplete - count(CounterName.meps_processed),
-        incomplete - count(CounterName.incomplete_meps_processed),
+        (counters.meps_built or 0) + incomplete - (counters.meps_processed or 0),
+        incomplete - (counters.incomplete_meps_processed or 0),
     )
 
 
 def causes(counters: Counters) -> str:
     """Return the causes, such as "No space left on device"."""
-    names = [
-        name.removeprefix(CAUSE)
-        for name, packets in counters.items()
-        if name.startswith(CAUSE) and packets
-    ]
+    names = [name for name, packets in counters.not_written.items() if packets]
     told = (os.strerror(getattr(errno, name)) if hasattr(errno, name) else name for name in names)
     return " and ".join(dict.fromkeys(told)) or "unknown cause"
 
@@ -67,9 +54,9 @@ def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iter
             f"{_units([unit for unit, meps in killed.items() if meps])} ended before the sink had "
             "processed them"
         )
-    units = {unit: each for unit, each in totals.items() if each.get(NOT_WRITTEN)}
+    units = {unit: each for unit, each in totals.items() if each.meps_not_written}
     if units:
-        count = int(sum(each[NOT_WRITTEN] for each in units.values())) * packing
+        count = sum(each.meps_not_written or 0 for each in units.values()) * packing
         why = " and ".join(dict.fromkeys(causes(each) for each in units.values()))
         yield (
             f"{count:,} events were built, but not written or written without some sources, by "

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from daqloom._engine import CounterName
-from daqloom.measure.counters import REFUSED
+from daqloom._engine import Counters
 from daqloom.measure.latencies import latencies
 from daqloom.measure.ledger import Balance
-from daqloom.measure.node import CPU, ELAPSED, Counters
-from daqloom.measure.recorded import INCOMPLETE_NOT_WRITTEN, NOT_WRITTEN, unprocessed
+from daqloom.measure.recorded import unprocessed
 from daqloom.metrics import Systems, declared
 
 Reading = Mapping[int, Counters]
 """The total counters of each unit at one time."""
+Count = Callable[[Counters], int | float | None]
+"""Reads one counter; None: the unit does not count that."""
 Metrics = dict[str, int | float | dict[str, int | float]]
 
 
@@ -24,38 +25,38 @@ class Row:
     """A metric, nested by a dot at most once, and the counter that it is computed from."""
 
     metric: str
-    counter: str
+    counter: Count
     kind: Literal["sum", "rate", "share", "each"]
     """How the counter becomes a metric: summed over units; that sum per second; the mean share of
     the time of the units that count it; or the sum divided by that of the counter `by`."""
     factor: Literal["one", "bits", "events"] = "one"
     """Whether the counter is of MEPs, each of which has as many events as are packed."""
-    by: str = ""
+    by: Count | None = None
 
 
 ROWS: tuple[Row, ...] = (
-    Row("event_rate_hz", CounterName.meps_delivered, "rate", "events"),
-    Row("throughput_bps", CounterName.mfp_bytes_built, "rate", "bits"),
-    Row("events_built", CounterName.meps_built, "sum", "events"),
-    Row("events_incomplete", CounterName.meps_incomplete, "sum", "events"),
-    Row("events_discarded", CounterName.meps_discarded, "sum", "events"),
-    Row("events_checked", CounterName.meps_checked, "sum", "events"),
-    Row("events_wrong", CounterName.meps_wrong, "sum", "events"),
-    Row("events_repeated", CounterName.meps_repeated, "sum", "events"),
-    Row("fragments_checked", CounterName.fragments_checked, "sum"),
-    Row("checked_bytes", CounterName.fragment_bytes_checked, "sum"),
-    Row("collection_latency_s.mean", CounterName.building_s, "each", by=CounterName.meps_delivered),
-    Row("phases", CounterName.phases, "sum"),
-    Row("phase_s", CounterName.in_phases_s, "each", by=CounterName.phases),
-    Row("barrier_share", CounterName.in_barrier_s, "share"),
-    Row("barrier_s.whole", CounterName.in_barrier_s, "each", by=CounterName.barriers),
-    Row("idle_share", CounterName.idle_s, "share"),
-    Row("waiting_share.source", CounterName.waiting_for_source_s, "share"),
-    Row("waiting_share.builder", CounterName.waiting_for_builder_s, "share"),
-    Row("waiting_share.network", CounterName.waiting_for_network_s, "share"),
-    Row("control_messages", CounterName.messages_sent, "sum"),
-    Row("source_buffer_full", CounterName.mfps_blocked, "sum"),
-    Row("unit_cores", CPU, "share"),
+    Row("event_rate_hz", lambda c: c.meps_delivered, "rate", "events"),
+    Row("throughput_bps", lambda c: c.mfp_bytes_built, "rate", "bits"),
+    Row("events_built", lambda c: c.meps_built, "sum", "events"),
+    Row("events_incomplete", lambda c: c.meps_incomplete, "sum", "events"),
+    Row("events_discarded", lambda c: c.meps_discarded, "sum", "events"),
+    Row("events_checked", lambda c: c.meps_checked, "sum", "events"),
+    Row("events_wrong", lambda c: c.meps_wrong, "sum", "events"),
+    Row("events_repeated", lambda c: c.meps_repeated, "sum", "events"),
+    Row("fragments_checked", lambda c: c.fragments_checked, "sum"),
+    Row("checked_bytes", lambda c: c.fragment_bytes_checked, "sum"),
+    Row("collection_latency_s.mean", lambda c: c.building_s, "each", by=lambda c: c.meps_delivered),
+    Row("phases", lambda c: c.phases, "sum"),
+    Row("phase_s", lambda c: c.in_phases_s, "each", by=lambda c: c.phases),
+    Row("barrier_share", lambda c: c.in_barrier_s, "share"),
+    Row("barrier_s.whole", lambda c: c.in_barrier_s, "each", by=lambda c: c.barriers),
+    Row("idle_share", lambda c: c.idle_s, "share"),
+    Row("waiting_share.source", lambda c: c.waiting_for_source_s, "share"),
+    Row("waiting_share.builder", lambda c: c.waiting_for_builder_s, "share"),
+    Row("waiting_share.network", lambda c: c.waiting_for_network_s, "share"),
+    Row("control_messages", lambda c: c.messages_sent, "sum"),
+    Row("source_buffer_full", lambda c: c.mfps_blocked, "sum"),
+    Row("unit_cores", lambda c: c.cpu_s, "share"),
 )
 """Metrics of all protocols; one whose counter no unit has is absent."""
 
@@ -66,12 +67,14 @@ def rows_of(protocol: str) -> tuple[Row, ...]:
     return tuple(row for row in ROWS if system in declared(row.metric).measure)
 
 
-def difference(begin: Reading, end: Reading) -> dict[int, dict[str, int | float]]:
+def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
     """Return what each unit counted between two readings."""
-    return {
-        unit: {name: value - begin.get(unit, {}).get(name, 0) for name, value in counters.items()}
-        for unit, counters in end.items()
-    }
+    found = {}
+    for unit, counted in end.items():
+        before = begin[unit].by_name if unit in begin else {}
+        now = counted.by_name.items()
+        found[unit] = Counters({name: value - before.get(name, 0) for name, value in now})
+    return found
 
 
 def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
@@ -81,8 +84,8 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
     moment."""
     found: Metrics = {}
     factors = {"one": 1, "bits": 8, "events": packing}
+    units = list(counted.values())
     for row in rows:
-        units = [counters for counters in counted.values() if row.counter in counters]
         value = _value(row, units, window_s(counted))
         if value is None:
             continue
@@ -92,18 +95,15 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
             found[name] = scaled
         else:
             _nest(found, name)[inner] = scaled
-    for name, percentiles in latencies(counted.values()).items():
+    for name, percentiles in latencies(units).items():
         _nest(found, name).update(percentiles)
-    if skew := _skew(counted.values()):
+    if skew := _skew(units):
         _nest(found, "barrier_s").update(skew)
-    share = _fragment_share(counted.values())
+    share = _fragment_share(units)
     if share is None:
         return found
-    built = _total(CounterName.mep_bytes_built, counted.values())
-    if built:
-        found["overhead_share"] = (
-            1 - share * _total(CounterName.mfp_bytes_built, counted.values()) / built
-        )
+    if built := _total(units, lambda c: c.mep_bytes_built):
+        found["overhead_share"] = 1 - share * _total(units, lambda c: c.mfp_bytes_built) / built
     throughput = found.get("throughput_bps")
     if isinstance(throughput, int | float):
         found["throughput_bps"] = share * throughput
@@ -112,17 +112,17 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
 
 def window_s(counted: Reading) -> float:
     """Return the length of the measurement (s): the longest of any unit."""
-    return float(max((counters.get(ELAPSED, 0) for counters in counted.values()), default=0))
+    return max((unit.elapsed_s or 0.0 for unit in counted.values()), default=0.0)
 
 
-def _fragment_share(units: Collection[Counters]) -> float | None:
+def _fragment_share(units: Sequence[Counters]) -> float | None:
     """Return the share of fragments in the bytes of MFPs; only readout units count it."""
-    taken = _total(CounterName.mfp_bytes_taken, units)
-    return _total(CounterName.fragment_bytes_taken, units) / taken if taken else None
+    taken = _total(units, lambda c: c.mfp_bytes_taken)
+    return _total(units, lambda c: c.fragment_bytes_taken) / taken if taken else None
 
 
-def _total(counter: str, units: Collection[Counters]) -> int | float:
-    return sum(unit.get(counter, 0) for unit in units)
+def _total(units: Iterable[Counters], counter: Count) -> int | float:
+    return sum(counter(unit) or 0 for unit in units)
 
 
 def _nest(found: Metrics, name: str) -> dict[str, int | float]:
@@ -131,25 +131,18 @@ def _nest(found: Metrics, name: str) -> dict[str, int | float]:
     return nest
 
 
-def _skew(units: Collection[Counters]) -> dict[str, float]:
+def _skew(units: Sequence[Counters]) -> dict[str, float]:
     """Return the time per barrier of the unit that is last to enter them, and of the first."""
-    means_s = [
-        unit.get(CounterName.in_barrier_s, 0) / unit[CounterName.barriers]
-        for unit in units
-        if unit.get(CounterName.barriers)
-    ]
+    means_s = [(unit.in_barrier_s or 0) / unit.barriers for unit in units if unit.barriers]
     return {"least": min(means_s), "most": max(means_s)} if means_s else {}
 
 
-def refused(counted: Reading) -> dict[str, int | float]:
+def refused(counted: Reading) -> dict[str, int]:
     """Return what all units refused, by cause; causes without any are left out."""
-    found: dict[str, int | float] = {}
-    for counters in counted.values():
-        for name, value in counters.items():
-            if name.startswith(REFUSED) and value:
-                cause = name.removeprefix(REFUSED)
-                found[cause] = found.get(cause, 0) + value
-    return found
+    found: Counter[str] = Counter()
+    for unit in counted.values():
+        found.update({cause: count for cause, count in unit.refused.items() if count})
+    return dict(found)
 
 
 LATE = 0.1
@@ -158,16 +151,18 @@ unit with less was absent for part of the window."""
 
 
 def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | None:
-    if not units:
+    counted = [(unit, value) for unit in units if (value := row.counter(unit)) is not None]
+    if not counted:
         return None
+    total = sum(value for _, value in counted)
     if row.kind == "sum":
-        return sum(unit[row.counter] for unit in units)
+        return total
     if row.kind == "each":
-        divisor = sum(unit.get(row.by, 0) for unit in units) if row.by else len(units)
-        return sum(unit[row.counter] for unit in units) / divisor if divisor else None
+        divisor = _total((unit for unit, _ in counted), row.by) if row.by else len(counted)
+        return total / divisor if divisor else None
     if time_s <= 0:
         return None
-    rates = [unit[row.counter] / max(unit.get(ELAPSED, 0), (1 - LATE) * time_s) for unit in units]
+    rates = [value / max(unit.elapsed_s or 0, (1 - LATE) * time_s) for unit, value in counted]
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
 
 
@@ -183,24 +178,25 @@ def accounts(
     nor `incomplete`.
     """
 
-    def meps(counter: str) -> int:
-        return int(sum(unit.get(counter, 0) for unit in totals.values()))
+    def meps(counter: Callable[[Counters], int | None]) -> int:
+        return sum(counter(unit) or 0 for unit in totals.values())
 
-    told = {
-        "built": CounterName.meps_built,
-        "incomplete": CounterName.meps_incomplete,
-        "dropped": CounterName.meps_dropped,
-        "discarded": CounterName.meps_discarded,
+    found = {
+        "built": meps(lambda c: c.meps_built),
+        "incomplete": meps(lambda c: c.meps_incomplete),
+        "dropped": meps(lambda c: c.meps_dropped),
+        "discarded": meps(lambda c: c.meps_discarded),
     }
-    found = {fate: meps(counter) for fate, counter in told.items()}
     if sink != "user":
         lost = [unprocessed(unit) for unit in totals.values()]
         found["not_processed"] = sum(each.meps for each in lost)
         found["incomplete"] -= sum(each.incomplete for each in lost)
         found["built"] -= sum(each.meps - each.incomplete for each in lost)
     if sink == "file":
-        found["not_written"] = meps(NOT_WRITTEN)
-        found["incomplete"] -= meps(INCOMPLETE_NOT_WRITTEN)
-        found["built"] -= meps(NOT_WRITTEN) - meps(INCOMPLETE_NOT_WRITTEN)
+        not_written = meps(lambda c: c.meps_not_written)
+        incomplete = meps(lambda c: c.incomplete_meps_not_written)
+        found["not_written"] = not_written
+        found["incomplete"] -= incomplete
+        found["built"] -= not_written - incomplete
     found |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
     return {fate: count * packing for fate, count in ({"begun": next_mep} | found).items()}

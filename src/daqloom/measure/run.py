@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom._engine import CounterName
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
 from daqloom.measure.errors import MeasureError
@@ -416,7 +415,7 @@ def _number(value: object) -> float:
 
 def reading(control: Control) -> Reading:
     """Return the counters of each unit as they stand now."""
-    return {unit.number: dict(unit.tally.totals) for unit in control.run.units}
+    return {unit.number: unit.tally.totals for unit in control.run.units}
 
 
 def _result(
@@ -445,7 +444,7 @@ def _result(
     for fate in ("not_processed", "not_written"):
         if fate in found["events_accounted"]:
             found[f"events_{fate}"] = found["events_accounted"][fate]
-    first = [counters.get(CounterName.first_mep_s, 0) for counters in reading(control).values()]
+    first = [counters.first_mep_s or 0 for counters in reading(control).values()]
     if any(first):
         found["first_event_s"] = max(first)
     refusals = Counter(refused(reading(control)))

@@ -8,8 +8,7 @@ start with the next epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from daqloom._engine import Counters
 from daqloom.measure.accusers import Accusers, accusers_among, convicted, worst
 from daqloom.measure.messages import (
     Answer,
@@ -19,7 +18,7 @@ from daqloom.measure.messages import (
     Renew,
 )
 from daqloom.measure.outputs import About, Drop, Send
-from daqloom.measure.recorded import NOT_WRITTEN, causes
+from daqloom.measure.recorded import causes
 from daqloom.measure.refused import Refused
 from daqloom.measure.regrouping import Regrouping
 from daqloom.measure.states import Goal, Phase, Standing, State
@@ -91,13 +90,10 @@ class RunControl(Regrouping):
         self._advance(now)
         return refusal
 
-    def counted(self, number: int, counters: Mapping[str, int | float], *, final: bool) -> None:
-        """Take in counters of a unit that come from outside a report. `final`: no more will come
-        from this process."""
-        unit = self.units[number]
-        self._read(unit, counters)
-        if final and counters:
-            self._leases.read(number)
+    def counted(self, number: int, counters: Counters) -> None:
+        """Take in the last counters of a process, which come from outside its reports."""
+        self._read(self.units[number], counters)
+        self._leases.read(number)
 
     def left(self, now: float, number: int, session: int) -> None:
         """Take in that the connection of a unit has ended."""
@@ -171,7 +167,7 @@ class RunControl(Regrouping):
         if unit.asked is None or answer.order != unit.asked.number:
             return None  # to an order that another has replaced
         what, unit.asked, unit.state = unit.asked.what, None, answer.state
-        self._read(unit, answer.counters)
+        self._read(unit, answer.counted)
         if what == "prepare":
             self._leases.prepared(unit.number, unit.session)
         if answer.failure:
@@ -189,7 +185,7 @@ class RunControl(Regrouping):
         pulse = report.pulse
         if pulse.epoch > self.epoch:
             return Refused.EPOCH
-        self._read(unit, report.counters)
+        self._read(unit, report.counted)
         self._look_at_files(now, unit)
         self._leases.answered(pulse.next_mep)
         if report.ended is not None:
@@ -212,7 +208,7 @@ class RunControl(Regrouping):
         return None
 
     def _look_at_files(self, now: float, unit: UnitView) -> None:
-        lost = int(unit.tally.totals.get(NOT_WRITTEN, 0))
+        lost = unit.tally.totals.meps_not_written or 0
         is_news = lost > unit.not_written and not unit.told_not_written
         unit.not_written = lost
         if not is_news:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
+from daqloom._engine import Counters
 from daqloom.measure.leases import Leases
 from daqloom.measure.ledger import Balance, Ledger
 from daqloom.measure.messages import (
     Message,
     Reset,
 )
-from daqloom.measure.node import NEXT_MEP
 from daqloom.measure.outputs import About, Drop, Kill, Launch, Output, RunEvent, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.states import Goal, Phase, Standing
@@ -70,11 +70,11 @@ class RunState:
         """Return the fates of the run's MEPs that no counter shows."""
         return self._ledger.balance(self.next_mep, self._totals)
 
-    def _read(self, unit: UnitView, counters: Mapping[str, int | float]) -> None:
+    def _read(self, unit: UnitView, counters: Counters) -> None:
         unit.tally.read(counters)
-        self._leases.answered(int(counters.get(NEXT_MEP, 0)))
+        self._leases.answered(counters.next_mep or 0)
 
-    def _totals(self, number: int) -> Mapping[str, int | float]:
+    def _totals(self, number: int) -> Counters:
         return self.units[number].tally.totals
 
     def _lose(self, now: float, unit: UnitView, reason: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from daqloom.measure.messages import Count, Counters, MalformedError, Message, Text, UnitNumber
+from daqloom.measure.messages import Count, Counting, MalformedError, Message, Text, UnitNumber
 from daqloom.measure.states import Goal, Phase, Standing, State
 
 MOST_EVENTS_TOLD = 100
@@ -20,7 +20,7 @@ class Request(Message):
     unit: UnitNumber | None = Field(default=None, description="reset: the unit")
 
 
-class UnitStatus(Message):
+class UnitStatus(Counting):
     """Status of one unit."""
 
     unit: UnitNumber
@@ -30,7 +30,6 @@ class UnitStatus(Message):
     host: Text = ""
     pid: Count = 0
     reason: Text = Field(default="", description="why it was last lost")
-    counters: Counters = Field(default_factory=dict)
 
 
 class Status(Message):

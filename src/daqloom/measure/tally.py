@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from daqloom._engine import Counters, known_counters
 
-from daqloom._engine import CounterName
-from daqloom.measure.node import ELAPSED
-
-LEVELS = frozenset({CounterName.waits, CounterName.next_mep, CounterName.first_mep_s})
-"""Gauges among what a node reports, which are not summed."""
+GAUGES = frozenset(each.name for each in known_counters() if each.is_gauge)
+"""What is so now: readings are not summed."""
 
 
 class Tally:
     """Sums a unit's counters over all processes that the unit has had."""
 
     def __init__(self) -> None:
-        self.totals: dict[str, int | float] = {}
+        self._totals: dict[str, int | float] = {}
         self._last: dict[str, int | float] = {}
+        self._read_s = 0.0
 
-    def begins_anew(self, counters: Mapping[str, int | float]) -> bool:
+    @property
+    def totals(self) -> Counters:
+        """The sums until now."""
+        return Counters(self._totals)
+
+    def begins_anew(self, counters: Counters) -> bool:
         """Return whether a reading comes from another process, or from one that was reset."""
-        return counters.get(ELAPSED, 0) < self._last.get(ELAPSED, 0)
+        return (counters.elapsed_s or 0) < self._read_s
 
-    def read(self, counters: Mapping[str, int | float]) -> None:
+    def read(self, counters: Counters) -> None:
         """Add a new reading; a counter that has become smaller has begun anew at 0."""
-        if ELAPSED in counters and self.begins_anew(counters):
-            self._last = {}
-        for name, value in counters.items():
-            if name in LEVELS:
-                self.totals[name] = value
+        if counters.elapsed_s is not None:
+            if self.begins_anew(counters):
+                self._last = {}
+            self._read_s = counters.elapsed_s
+        for name, value in counters.by_name.items():
+            if name in GAUGES:
+                self._totals[name] = value
                 continue
             last = self._last.get(name, 0)
-            self.totals[name] = self.totals.get(name, 0) + (value if value < last else value - last)
+            self._totals[name] = self._totals.get(name, 0) + (
+                value if value < last else value - last
+            )
             self._last[name] = value

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar, cast
 
+from daqloom._engine import Counters
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
 from daqloom.measure.errors import MeasureError
@@ -39,18 +40,7 @@ from daqloom.measure.messages import (
     Trace,
     read_order,
 )
-from daqloom.measure.node import (
-    BEATS,
-    BROKEN,
-    CPU,
-    ELAPSED,
-    NEXT_MEP,
-    STEPS,
-    WAITS,
-    MakeNode,
-    Node,
-    RunInfo,
-)
+from daqloom.measure.node import MakeNode, Node, RunInfo
 from daqloom.measure.states import State, Step, after
 
 OCCUPIED = "it has a process already"
@@ -81,10 +71,10 @@ class Unit:
         self.token = token
         self._make_node = make_node
         self.control = control
-        self._node: _Counted | None = None
+        self._node: Node | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
-        self._shut_node: _Counted | None = None
+        self._shut_node: Node | None = None
         self._next_mep = 0
         self._started = 0
         self._lease = Lease(clock)
@@ -101,7 +91,7 @@ class Unit:
 
     def with_counters(self, answer: Answer) -> Answer:
         """Add the counters to a report as it is sent; one thread does, so that no counter falls."""
-        return answer.model_copy(update={"counters": self._counters()})
+        return answer.model_copy(update={"counters": self._counters().by_name})
 
     def sending(self, report: R) -> R:
         """Number a report, from whose sending the lease that it brings counts."""
@@ -116,7 +106,7 @@ class Unit:
         shut, self._shut_node = self._shut_node, None
         if shut:
             pulse = Pulse(epoch=0, state=State.NOT_READY)
-            yield Heartbeat(pulse=pulse, counters=shut.counters(), ended=self._started)
+            yield Heartbeat(pulse=pulse, counters=shut.counters().by_name, ended=self._started)
 
     def traces(self) -> Iterator[Trace]:
         """Return the stages that are kept, each once."""
@@ -124,7 +114,7 @@ class Unit:
             return
         stages: list[StageRow] = [
             (begin_ns, epoch, step, to, cast(StageName, stage.name))
-            for begin_ns, epoch, step, to, stage in self._node.node.take_stages()
+            for begin_ns, epoch, step, to, stage in self._node.take_stages()
         ]
         for first in range(0, len(stages), ROWS_AT_ONCE):
             yield Trace(stages=tuple(stages[first : first + ROWS_AT_ONCE]))
@@ -132,27 +122,26 @@ class Unit:
     def heartbeat(self) -> Heartbeat:
         """Return the node's state as a report."""
         here = self._node
-        counters = here.counters() if here else {}
-        running = here is not None and self.state is State.RUNNING
-        suspects = tuple(sorted(here.node.suspects())) if here and running else ()
-        broken = _whole(counters.get(BROKEN)) if self.state is State.RUNNING else None
+        counted = self._counters()
+        running = self.state is State.RUNNING
+        broken = counted.streams_broken if running else None
         pulse = Pulse(
             epoch=self.epoch,
             state=State.ERROR if broken else self.state,
-            beats=_whole(counters.get(BEATS)) if self.state is State.RUNNING else None,
-            steps=_whole(counters.get(STEPS)) if self.state is State.RUNNING else None,
-            waits=bool(counters.get(WAITS)),
-            next_mep=_whole(counters.get(NEXT_MEP)) or 0,
-            suspects=suspects,
+            beats=counted.beats if running else None,
+            steps=counted.steps if running else None,
+            waits=bool(counted.waits),
+            next_mep=counted.next_mep or 0,
+            suspects=tuple(sorted(here.suspects())) if here and running else (),
             failure=_of_streams(broken) if broken else "",
         )
-        return Heartbeat(pulse=pulse, counters=counters)
+        return Heartbeat(pulse=pulse, counters=counted.by_name)
 
     def shut(self) -> None:
         """Free the node."""
         here, self._node = self._node, None
         if here:
-            here.node.shut()
+            here.shut()
             self._shut_node = here
         self.state, self.epoch = State.NOT_READY, 0
 
@@ -202,7 +191,7 @@ class Unit:
     def _renew(self, epoch: int, heard: int, mep_end: int) -> None:
         leased = self._lease.heard(epoch, heard, mep_end)
         if here := self._node:
-            here.node.lease(*leased)
+            here.lease(*leased)
 
     def _halt(self, lost: list[int], timeout_s: float) -> tuple[int, ...]:
         if self.state is not State.RUNNING:
@@ -222,9 +211,7 @@ class Unit:
             control=self.control,
             trace_stages=given.trace_stages,
         )
-        made_s, made_cpu_s = time.monotonic(), time.process_time()
-        node = self._make_node(given.scenario, given.unit, run)
-        self._node = _Counted(node, made_s, made_cpu_s)
+        self._node = self._make_node(given.scenario, given.unit, run)
 
     def _export(self, order: Configure) -> None:
         if self._exporter:
@@ -236,35 +223,15 @@ class Unit:
     def _made(self) -> Node:
         if self._node is None:
             raise ValueError("it has not been configured")
-        return self._node.node
+        return self._node
 
-    def _counters(self) -> dict[str, int | float]:
-        return here.counters() if (here := self._node) else {}
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """A node, and the time since which it counts."""
-
-    node: Node
-    made_s: float
-    made_cpu_s: float
-
-    def counters(self) -> dict[str, int | float]:
-        return {
-            **self.node.counters(),
-            ELAPSED: time.monotonic() - self.made_s,
-            CPU: time.process_time() - self.made_cpu_s,
-        }
+    def _counters(self) -> Counters:
+        return here.counters() if (here := self._node) else Counters()
 
 
 def _of_streams(broken: int) -> str:
     streams = "1 stream has" if broken == 1 else f"{broken} streams have"
     return f"{streams} invalid descriptors; correct the program that writes to the buffer"
-
-
-def _whole(value: int | float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 # ---- the process ------------------------------------------------------------------------------

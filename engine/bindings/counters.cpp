@@ -1,0 +1,246 @@
+#include "bindings/counters.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings/report.hpp"
+#include "live/memory/counter_names.hpp"
+#include "live/memory/counters.hpp"
+#include "live/transport/transport.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+namespace counter_names = live::counter_names;
+using live::CounterName, live::NodeCounters, live::TransportCounters;
+
+namespace {
+
+using ByName = nb::typed<nb::dict, std::string, std::variant<std::uint64_t, double>>;
+using ByCause = nb::typed<nb::dict, std::string, std::uint64_t>;
+using Buckets = nb::typed<nb::dict, std::uint64_t, std::uint64_t>;
+
+constexpr std::array kCauses = {counter_names::kWrong, counter_names::kNotWritten,
+                                counter_names::kRefused, counter_names::kTransportRefused};
+
+bool is_time(std::string_view name) { return name.ends_with("_ps"); }
+
+std::string name_in_python(std::string name) {
+    return is_time(name) ? name.substr(0, name.size() - 2) + "s" : name;
+}
+
+/// What a counter means.
+struct KnownCounter {
+    std::string name;
+    std::string meaning;
+    bool is_gauge = false;
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Known = KnownCounter;
+        see("name", &Known::name, "In `Counters.by_name`; * stands for any cause.");
+        see("meaning", &Known::meaning, "What is counted.");
+        see("is_gauge", &Known::is_gauge, "What is so now; readings are not summed.");
+    }
+};
+
+/// Calls see(counter, attribute, whether it is a time) for all that have one name each.
+template <class See>
+void each_known(See see) {
+    const auto all_of = [&]<class Of>(const std::string& prefix, const std::string& of_attributes) {
+        Of::each([&]<class Value>(const char* name, Value Of::*, const char* meaning) {
+            see(KnownCounter{name_in_python(prefix + name), meaning,
+                             std::is_same_v<Value, live::Gauge>},
+                name_in_python(of_attributes + name), is_time(name));
+        });
+    };
+    all_of.template operator()<NodeCounters>("", "");
+    all_of.template operator()<TransportCounters>(counter_names::kTransport, "transport_");
+    for (const CounterName& single : counter_names::kSingle) {
+        const std::string name = name_in_python(single.name);
+        see(KnownCounter{name, single.meaning}, name, is_time(single.name));
+    }
+}
+
+std::vector<KnownCounter> known_counters() {
+    std::vector<KnownCounter> all;
+    each_known(
+        [&](KnownCounter known, const std::string&, bool) { all.push_back(std::move(known)); });
+    for (const CounterName& cause : {counter_names::kWrong, counter_names::kNotWritten}) {
+        all.push_back({fmt::format("{}*", cause.name), cause.meaning});
+    }
+    std::ranges::sort(all, {}, &KnownCounter::name);
+    return all;
+}
+
+template <class Number>
+void bind_number(nb::class_<Counters>& cls, const std::string& attribute, const std::string& name,
+                 const std::string& meaning) {
+    cls.def_prop_ro(
+        attribute.c_str(),
+        [name](const Counters& self) -> std::optional<Number> {
+            if (!self.by_name.contains(name.c_str())) {
+                return std::nullopt;
+            }
+            return Number(self.by_name[name.c_str()]);
+        },
+        meaning.c_str());
+}
+
+void bind_causes(nb::class_<Counters>& cls, const char* attribute, const CounterName& cause) {
+    cls.def_prop_ro(
+        attribute,
+        [prefix = std::string(cause.name)](const Counters& self) {
+            ByCause found;
+            for (const auto& [key, value] : self.by_name) {
+                if (const auto name = nb::cast<std::string>(key); name.starts_with(prefix)) {
+                    found[name.substr(prefix.size()).c_str()] = nb::int_(value);
+                }
+            }
+            return found;
+        },
+        cause.meaning);
+}
+
+/// The number of the bucket in the name of a counter of the histogram.
+std::optional<std::size_t> bucket_of(std::string_view histogram, std::string_view name) {
+    const std::string_view between = counter_names::kBucket;
+    if (!name.starts_with(histogram) || !name.substr(histogram.size()).starts_with(between)) {
+        return std::nullopt;
+    }
+    const std::string_view digits = name.substr(histogram.size() + between.size());
+    std::size_t bucket = live::LatencyHistogram::Buckets::count;
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), bucket);
+    const bool is_one = error == std::errc() && end == digits.end() &&
+                        bucket < live::LatencyHistogram::Buckets::count;
+    return is_one ? std::optional(bucket) : std::nullopt;
+}
+
+void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char* meaning) {
+    cls.def_prop_ro(
+        histogram,
+        [histogram](const Counters& self) {
+            std::map<std::size_t, nb::int_> counts;
+            for (const auto& [key, value] : self.by_name) {
+                const auto bucket = bucket_of(histogram, nb::cast<std::string>(key));
+                if (bucket && value > nb::int_(0)) {
+                    counts.emplace(*bucket, nb::int_(value));
+                }
+            }
+            Buckets found;
+            for (const auto& [bucket, count] : counts) {
+                found[nb::int_(bucket)] = count;
+            }
+            return found;
+        },
+        fmt::format(
+            "{} Counts by number of the bucket, see latency_bucket: above 0, in ascending order.",
+            meaning)
+            .c_str());
+}
+
+/// Those whose name says that they are of no histogram and, where asked, of no cause.
+ByName without(const Counters& all, bool causes) {
+    ByName found;
+    for (const auto& [key, value] : all.by_name) {
+        const auto name = nb::cast<std::string>(key);
+        const bool is_cause = std::ranges::any_of(
+            kCauses, [&](const CounterName& cause) { return name.starts_with(cause.name); });
+        if (name.find(counter_names::kBucket) == std::string::npos && !(causes && is_cause)) {
+            found[key] = value;
+        }
+    }
+    return found;
+}
+
+/// Lowest value and width, in seconds.
+std::pair<double, double> latency_bucket(std::size_t bucket) {
+    using Latencies = live::LatencyHistogram::Buckets;
+    if (bucket >= Latencies::count) {
+        throw nb::value_error(
+            fmt::format("latency bucket {}; there are {}", bucket, Latencies::count).c_str());
+    }
+    return {static_cast<double>(Latencies::lowest(bucket)) * 1e-12,
+            static_cast<double>(Latencies::width(bucket)) * 1e-12};
+}
+
+}  // namespace
+
+Counters counted(const std::function<void(const SeeCounter& see)>& each) {
+    Counters all;
+    each([&](const std::string& name, std::uint64_t value) {
+        if (is_time(name)) {
+            all.by_name[name_in_python(name).c_str()] = static_cast<double>(value) * 1e-12;
+        } else {
+            all.by_name[name.c_str()] = value;
+        }
+    });
+    return all;
+}
+
+void bind_counters(nb::module_& module) {
+    nb::class_<Counters> cls(
+        module, "Counters",
+        "A reading of a unit's counters. An attribute is None where the unit does not count it.");
+    cls.def(
+        "__init__",
+        [](Counters* self, const ByName& by_name) {
+            new (self) Counters;
+            self->by_name.update(by_name);
+        },
+        nb::arg("by_name") = nb::dict());
+    cls.def_prop_ro(
+        "by_name",
+        [](const Counters& self) {
+            ByName all;
+            all.update(self.by_name);
+            return all;
+        },
+        "All of them, as messages carry them.");
+    cls.def_prop_ro(
+        "numbers", [](const Counters& self) { return without(self, false); },
+        "Those by name that are of no histogram.");
+    cls.def_prop_ro(
+        "plain", [](const Counters& self) { return without(self, true); },
+        "Those by name that are of no histogram and of no cause.");
+    each_known([&](const KnownCounter& known, const std::string& attribute, bool is_time) {
+        if (is_time) {
+            bind_number<nb::float_>(cls, attribute, known.name, known.meaning);
+        } else {
+            bind_number<nb::int_>(cls, attribute, known.name, known.meaning);
+        }
+    });
+    bind_causes(cls, "wrong", counter_names::kWrong);
+    bind_causes(cls, "not_written", counter_names::kNotWritten);
+    bind_causes(cls, "refused", counter_names::kRefused);
+    bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
+    NodeCounters::each_histogram(
+        [&](const char* name, auto, const char* meaning) { bind_histogram(cls, name, meaning); });
+    bind_report<KnownCounter>(module, "KnownCounter", "What a counter means.");
+    module.def("known_counters", &known_counters, "All counters that a unit can have.");
+    module.def("latency_bucket", &latency_bucket, nb::arg("bucket"),
+               "A bucket of a unit's latency histograms: its lowest value and its width (s).");
+}
+
+}  // namespace daqloom::bindings
