@@ -16,6 +16,8 @@ from daqloom.scenario.network import Network
 from daqloom.study.changes import number, value
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from daqloom.topology.fabric import Fabric
 
 HOPS_PER_S = 2.5e6
@@ -101,17 +103,17 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 
 
-def _units(base: Scenario, changes: Mapping[str, Any]) -> float:
+def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
     """How many hosts have units, as told; 0: all."""
-    of = functools.partial(number, base, changes)
-    if value(base, changes, "hosts.placement") == "table":
-        return len(base.hosts.units)
-    if value(base, changes, "building.protocol") == "none":
-        return of("hosts.count")
-    readouts = of("readout.units")
-    if value(base, changes, "builders.folded"):
-        return readouts
-    return readouts + (of("builders.units") or readouts)
+
+    def changed(table: str) -> BaseModel:
+        keys = [key for key in changes if key.startswith(f"{table}.")]
+        values = {key.removeprefix(f"{table}."): changes[key] for key in keys}
+        kept: BaseModel = getattr(base, table)
+        return kept.model_copy(update=values)
+
+    tables = ("building", "readout", "builders", "hosts")
+    return base.model_copy(update={table: changed(table) for table in tables}).nodes
 
 
 def _listed(network: Network) -> tuple[float, float]:
