@@ -46,8 +46,8 @@ class AtomicFile {
 
     std::string path_;
     std::string part_path_;
-    std::unique_ptr<std::FILE, Close> file_;  // null once committed, discarded or moved from
-    int error_ = 0;                           // errno of the first write that failed
+    std::unique_ptr<std::FILE, Close> file_;  ///< null once committed, discarded or moved from
+    int error_ = 0;                           ///< errno of the first write that failed
 };
 
 }  // namespace daqloom::base

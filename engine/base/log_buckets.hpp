@@ -15,8 +15,8 @@ struct LogBuckets {
     static constexpr std::size_t per_octave = std::size_t{1} << SubBits;
     static constexpr std::size_t count = (63 - SubBits + 1) * per_octave;
 
-    // A value of n > SubBits bits falls by its SubBits + 1 leading bits into a bucket of
-    // 2^(n - SubBits - 1) values. The leading 1 of these bits carries into the octave.
+    /// A value of n > SubBits bits falls by its SubBits + 1 leading bits into a bucket of
+    /// 2^(n - SubBits - 1) values. The leading 1 of these bits carries into the octave.
     static constexpr std::size_t of(std::uint64_t value) {
         const auto octave = std::max(static_cast<int>(std::bit_width(value)) - SubBits - 1, 0);
         return (static_cast<std::size_t>(octave) << SubBits) + (value >> octave);

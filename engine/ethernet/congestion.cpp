@@ -9,12 +9,12 @@ using base::Time;
 
 namespace {
 
-constexpr double kCubicBeta = 0.7;  // RFC 9438, 4.6
-constexpr double kCubicC = 0.4;     // RFC 9438, 5
+constexpr double kCubicBeta = 0.7;  ///< RFC 9438, 4.6
+constexpr double kCubicC = 0.4;     ///< RFC 9438, 5
 constexpr double kCubicRenoGain = 3.0 * (1.0 - kCubicBeta) / (1.0 + kCubicBeta);
 
-// HyStart as Linux has it (net/ipv4/tcp_cubic.c): thresholds of the delay and of the ack train.
-constexpr Bytes kHystartLowWindow = 16;  // segments
+// ---- HyStart as Linux has it (net/ipv4/tcp_cubic.c): thresholds of delay and ack train
+constexpr Bytes kHystartLowWindow = 16;  ///< segments
 constexpr std::uint32_t kHystartSamples = 8;
 constexpr Time kHystartAckSpacing = base::milliseconds(2);
 constexpr Time kHystartDelayMin = base::milliseconds(4);

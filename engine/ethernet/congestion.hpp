@@ -15,12 +15,12 @@ namespace daqloom::ethernet {
 /// The information of one acknowledgement for congestion control.
 struct AckSample {
     base::Time now;
-    base::Time rtt;         // of this acknowledgement; zero when it gave no sample
-    base::Bytes delivered;  // newly acknowledged, cumulatively or selectively
-    std::uint64_t una;      // stream offsets, to tell one round trip from the next
+    base::Time rtt;         ///< of this acknowledgement; zero when it gave no sample
+    base::Bytes delivered;  ///< newly acknowledged, cumulatively or selectively
+    std::uint64_t una;      ///< stream offsets, to tell one round trip from the next
     std::uint64_t nxt;
-    bool may_grow;  // it acknowledged the next byte, and the window had held the sender back
-    bool echo;      // ECE
+    bool may_grow;  ///< it acknowledged the next byte, and the window had held the sender back
+    bool echo;      ///< ECE
 };
 
 class Congestion {
@@ -99,28 +99,28 @@ class Congestion {
 
     base::Bytes cwnd_;
     base::Bytes ssthresh_ = kUnlimited;
-    base::Bytes acked_towards_next_ = 0;  // congestion avoidance: bytes acknowledged since growth
-    base::Time epoch_ = base::Time::never();  // CUBIC: when the window was reduced last
-    bool queue_found_ = false;                // HyStart: once is enough
+    base::Bytes acked_towards_next_ = 0;  ///< congestion avoidance: bytes acknowledged since growth
+    base::Time epoch_ = base::Time::never();  ///< CUBIC: when the window was reduced last
+    bool queue_found_ = false;                ///< HyStart: once is enough
     base::Bytes cwnd_before_timeout_ = 0;
     base::Bytes ssthresh_before_timeout_ = 0;
 
-    // CUBIC (RFC 9438), in segments and seconds
-    double w_max_ = 0;  // before the last loss; 0: none yet
+    // ---- CUBIC (RFC 9438), in segments and seconds
+    double w_max_ = 0;  ///< before the last loss; 0: none yet
     double origin_ = 0;
     double w_reno_ = 0;
     double k_s_ = 0;
-    double growth_ = 0;  // earned, less than a segment
+    double growth_ = 0;  ///< earned, less than a segment
     base::Time min_rtt_ = base::Time::never();
 
-    // HyStart, one round trip at a time
+    // ---- HyStart, one round trip at a time
     std::uint64_t round_end_ = 0;
     base::Time round_start_;
     base::Time last_ack_;
     base::Time round_min_rtt_ = base::Time::never();
     std::uint32_t round_samples_ = 0;
 
-    // DCTCP (RFC 8257)
+    // ---- DCTCP (RFC 8257)
     double alpha_ = 1.0;
     base::Bytes window_acked_ = 0;
     base::Bytes window_marked_ = 0;

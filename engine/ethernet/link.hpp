@@ -21,13 +21,13 @@ namespace daqloom::ethernet {
 struct LinkConfig {
     base::BitRate rate;
     base::Time delay;
-    base::BitRate rate_limit{0};  // pacing below the line rate, in wire bits; 0: none
+    base::BitRate rate_limit{0};  ///< pacing below the line rate, in wire bits; 0: none
 };
 
 struct LinkCounters {
-    std::uint64_t frames = 0;      // delivered at the far end
-    std::uint64_t ack_frames = 0;  // of those, without payload
-    std::int64_t frame_bytes = 0;  // delivered, as buffered
+    std::uint64_t frames = 0;      ///< delivered at the far end
+    std::uint64_t ack_frames = 0;  ///< of those, without payload
+    std::int64_t frame_bytes = 0;  ///< delivered, as buffered
 
     /// Bytes of wire occupied by the frames delivered, preambles and gaps counted.
     [[nodiscard]] std::int64_t wire_bytes() const {
@@ -37,7 +37,7 @@ struct LinkCounters {
 
 /// Where a link begins and ends: at a port of a switch, or at a host.
 struct Wiring {
-    static constexpr std::uint32_t kHost = 0xffffffff;  // no switch
+    static constexpr std::uint32_t kHost = 0xffffffff;  ///< no switch
 
     std::uint32_t from_switch = kHost;
     std::uint16_t from_port = 0;
@@ -116,10 +116,10 @@ class alignas(64) Link {
     }
 
   private:
-    // What a delivery needs is one cache line, what else an append needs the next.
+    // ---- one cache line for what a delivery needs, the next for what else an append needs
     base::Ring<Frame> frames_;
-    std::uint32_t departed_ = 0;  // frames at the head that are on the wire and released
-    std::uint16_t from_port_;     // the wiring, in less room than its own type takes
+    std::uint32_t departed_ = 0;  ///< frames at the head that are on the wire and released
+    std::uint16_t from_port_;     ///< the wiring, in less room than its own type takes
     std::uint16_t to_port_;
     std::uint32_t from_switch_;
     std::uint32_t to_switch_;

@@ -30,7 +30,7 @@ std::vector<Time> arrivals(Link& link) {
     return times;
 }
 
-// 10 Gb/s: 0.8 ns a byte. 1518 B and 20 B of preamble and gap take 1230.4 ns.
+/// 10 Gb/s: 0.8 ns a byte. 1518 B and 20 B of preamble and gap take 1230.4 ns.
 constexpr LinkConfig kTenGigabit{gigabits_per_second(10), microseconds(1)};
 constexpr Time kFullFrame{1'230'400};
 
@@ -71,8 +71,8 @@ TEST(Link, AFrameThatFindsTheWireIdleStartsAtOnce) {
                                                  microseconds(3) + kFullFrame + microseconds(1)}));
 }
 
-// D/D/1: one frame of service time s each period T. T >= s: nobody waits. T < s: the k-th frame
-// (from 0) waits k·(s − T).
+/// D/D/1: one frame of service time s each period T. T >= s: nobody waits. T < s: the k-th frame
+/// (from 0) waits k·(s − T).
 TEST(Link, PeriodicFramesWaitAsInTheQueueDD1) {
     for (const Time period : {kFullFrame, kFullFrame + nanoseconds(1), kFullFrame * 2}) {
         Link link(kTenGigabit);
@@ -96,7 +96,7 @@ TEST(Link, PeriodicFramesWaitAsInTheQueueDD1) {
     }
 }
 
-// At 1 Gb/s a full frame takes 12.304 us; each still passes the wire at 10 Gb/s.
+/// At 1 Gb/s a full frame takes 12.304 us; each still passes the wire at 10 Gb/s.
 TEST(Link, ARateLimitSpacesFramesAndDoesNotStretchThem) {
     Link link({gigabits_per_second(10), microseconds(1), gigabits_per_second(1)});
     for (int k = 0; k < 10; ++k) {

@@ -24,8 +24,8 @@ namespace daqloom::ethernet {
 
 /// Kinds of event that a network schedules; the driver returns them when they are due.
 enum NetworkEvent : std::uint32_t {
-    kDelivery = 0,  // index: link
-    kPortFree = 1,  // index: link whose transmitter has become free (voq only)
+    kDelivery = 0,  ///< index: link
+    kPortFree = 1,  ///< index: link whose transmitter has become free (voq only)
     kFirstHostEvent = 2,
 };
 
@@ -34,8 +34,8 @@ using SackPool = base::Pool<SackBlocks>;
 
 /// Frames dropped on a link by fault injection, in addition to the drops of switches.
 struct LossConfig {
-    double probability = 0;    // of each data frame
-    std::uint64_t period = 0;  // every n-th data frame; 0: none
+    double probability = 0;    ///< of each data frame
+    std::uint64_t period = 0;  ///< every n-th data frame; 0: none
 };
 
 /// An observer of single frames, for captures and timelines. Without one there is no cost.
@@ -49,9 +49,9 @@ class Observer {
 /// A graph with what Ethernet adds to it.
 struct NetworkConfig {
     network::Graph graph;
-    std::vector<SwitchConfig> switches;      // of each switch
-    std::vector<base::BitRate> rate_limits;  // of each link; empty: none
-    std::vector<std::string> link_names;     // of each link; empty: without names
+    std::vector<SwitchConfig> switches;      ///< of each switch
+    std::vector<base::BitRate> rate_limits;  ///< of each link; empty: none
+    std::vector<std::string> link_names;     ///< of each link; empty: without names
 };
 
 class Network {
@@ -63,7 +63,7 @@ class Network {
     /// The link by which a host of that graph sends.
     [[nodiscard]] LinkIndex host_link(HostIndex host) const { return host_links_[host]; }
 
-    // Building by hand, in this order: switches, links, routes.
+    /// Building by hand, in this order: switches, links, routes.
     std::uint32_t add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
@@ -160,7 +160,7 @@ class Network {
         std::vector<base::Ring<Frame>> by_input;
         std::vector<base::Bytes> held;
         std::uint32_t next = 0;
-        std::uint32_t waiting = 0;  // frames in all of them
+        std::uint32_t waiting = 0;  ///< frames in all of them
     };
 
     struct SwitchNode {
@@ -171,13 +171,13 @@ class Network {
               groups(1) {}
 
         SwitchBuffer buffer;
-        bool takes_all;  // neither drops nor marks
+        bool takes_all;  ///< neither drops nor marks
         std::vector<LinkIndex> port_links;
-        std::vector<std::uint32_t> routes;           // by destination host
-        std::vector<std::vector<LinkIndex>> groups;  // the first is empty: no route
-        std::vector<VirtualOutputQueues> outputs;    // voq only
+        std::vector<std::uint32_t> routes;           ///< by destination host
+        std::vector<std::vector<LinkIndex>> groups;  ///< the first is empty: no route
+        std::vector<VirtualOutputQueues> outputs;    ///< voq only
         std::optional<sim::TimeSeries> occupancy;
-        std::optional<sim::TimeSeries> least_buffer;  // shared memory only
+        std::optional<sim::TimeSeries> least_buffer;  ///< shared memory only
     };
 
     /// Returns the link that the frame took, or would have taken if it had not been dropped; null
@@ -313,12 +313,12 @@ class Network {
     sim::EventQueue& events_;
     std::vector<Link> links_;
     std::vector<SwitchNode> switches_;
-    bool watched_ = false;  // an observer or injected loss wants to see every frame
+    bool watched_ = false;  ///< an observer or injected loss wants to see every frame
     Observer* observer_ = nullptr;
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
     std::vector<std::string> names_;
-    base::Bytes sent_bytes_ = 0;  // by hosts
+    base::Bytes sent_bytes_ = 0;  ///< by hosts
     std::uint64_t lost_frames_ = 0;
     base::Bytes lost_bytes_ = 0;
     base::Bytes lost_at_hosts_ = 0;

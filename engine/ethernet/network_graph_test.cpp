@@ -111,9 +111,9 @@ TEST(NetworkOfAGraph, EachHostReachesEachOther) {
     }
 }
 
-// Host 0 sends through one leaf: its frames stay within the rate of its own cable, and a leaf's
-// frames to others are spread over its ways up. With n connections and k ways, a way has n/k ±
-// 5·√n.
+/// Host 0 sends through one leaf: its frames stay within the rate of its own cable, and a leaf's
+/// frames to others are spread over its ways up. With n connections and k ways, a way has n/k ±
+/// 5·√n.
 TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
     constexpr std::uint32_t spines = 4;
     Driven tree_run(tree(2, spines, 8));

@@ -152,7 +152,7 @@ TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     }
 }
 
-// Store and forward: the switch sends a frame on when it has all of it.
+/// Store and forward: the switch sends a frame on when it has all of it.
 TEST(Network, AFrameTakesItsTimeOnEveryWireAndEveryDelay) {
     Star star(2, {}, {gigabits_per_second(10), microseconds(1)},
               {gigabits_per_second(1), microseconds(3)});
@@ -202,8 +202,8 @@ TEST(Network, AllFramesOfAConnectionTakeTheSameUplinkInBothOfItsEndpoints) {
     }
 }
 
-// If each of n connections chose one of k links at random, a link would have n/k ± 5·√(n/k·(1 −
-// 1/k)) of them at worst; a hash that spreads better is welcome.
+/// If each of n connections chose one of k links at random, a link would have n/k ± 5·√(n/k·(1 −
+/// 1/k)) of them at worst; a hash that spreads better is welcome.
 TEST(Network, ConnectionsSpreadOverTheUplinks) {
     constexpr int connections = 48 * 32;
     for (const int uplinks : {2, 3, 4, 8, 16}) {
@@ -225,8 +225,8 @@ TEST(Network, ConnectionsSpreadOverTheUplinks) {
 
 // --- buffers -------------------------------------------------------------------------------------
 
-// Ten frames arrive at once from ten hosts; the output sends one, holds three and has no room for
-// six: a frame in transmission still lies in the buffer.
+/// Ten frames arrive at once from ten hosts; the output sends one, holds three and has no room for
+/// six: a frame in transmission still lies in the buffer.
 TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
     for (std::uint32_t host = 1; host <= 10; ++host) {
@@ -240,8 +240,8 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     EXPECT_EQ(star.arrivals.size(), 5U);
 }
 
-// The first frame leaves the buffer one frame time after it came, and is on the wire for 100 µs: a
-// frame that comes in that moment has room, one that comes a picosecond earlier has not.
+/// The first frame leaves the buffer one frame time after it came, and is on the wire for 100 µs: a
+/// frame that comes in that moment has room, one that comes a picosecond earlier has not.
 TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     for (const std::int64_t early : {0, 1}) {
         Star star(3, drop_tail(1), {gigabits_per_second(10), Time::zero()},
@@ -253,8 +253,8 @@ TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     }
 }
 
-// Frames arrive from 20 hosts at once. The first finds nothing queued, the k-th k − 1 frames: with
-// a threshold of 5 frames, the 7th is the first to find more.
+/// Frames arrive from 20 hosts at once. The first finds nothing queued, the k-th k − 1 frames: with
+/// a threshold of 5 frames, the 7th is the first to find more.
 TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueued) {
     SwitchConfig config;
     config.ecn_threshold = 5 * kFrame;
@@ -324,8 +324,8 @@ TEST(Voq, KeepsTheFramesOfAnInputInOrderAndTheOutputBusy) {
     }
 }
 
-// The output takes 8.16 us for a frame. Within 4.08 us input 1 brings 50 frames: the first is sent,
-// ten fill its queue, 39 are dropped. Input 2 has a queue of its own.
+/// The output takes 8.16 us for a frame. Within 4.08 us input 1 brings 50 frames: the first is
+/// sent, ten fill its queue, 39 are dropped. Input 2 has a queue of its own.
 TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     Star star(3, voq(1 << 20, 10 * kFrame), {gigabits_per_second(100), Time::zero()},
               {gigabits_per_second(1), Time::zero()});
@@ -345,7 +345,8 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
-// As before, with a threshold that the fourth of the eleven admitted frames is the first to exceed.
+/// As before, with a threshold that the fourth of the eleven admitted frames is the first to
+/// exceed.
 TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     SwitchConfig config = voq(1 << 20, 10 * kFrame);
     config.ecn_threshold = 2 * kFrame;
@@ -516,9 +517,9 @@ TEST(Network, TheRecordedPeakIsThatOfAllFramesCountedByHand) {
     }
 }
 
-// Packets of one size come at random times, independently: an M/D/1 queue. Pollaczek and
-// Khinchine: the time average of the number in it is ρ + ρ²/2(1 − ρ). A 99 % interval misses that
-// once in a hundred; that 3 or more of 40 do has a probability of 0.7 %.
+/// Packets of one size come at random times, independently: an M/D/1 queue. Pollaczek and
+/// Khinchine: the time average of the number in it is ρ + ρ²/2(1 − ρ). A 99 % interval misses that
+/// once in a hundred; that 3 or more of 40 do has a probability of 0.7 %.
 TEST(Network, PoissonPacketsQueueAsInMD1) {
     int misses = 0;
     for (const double load : {0.3, 0.5, 0.7, 0.8}) {

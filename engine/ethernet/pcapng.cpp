@@ -10,7 +10,8 @@ namespace {
 constexpr std::uint32_t kEthernetHeader = 14;
 constexpr std::uint32_t kIpHeader = 20;
 constexpr std::uint32_t kTcpHeader = 20;
-constexpr std::uint32_t kLongestHeader = 96;  // 14 + 20 + 60, and two bytes more for a round number
+/// 14 + 20 + 60, and two bytes more for a round number.
+constexpr std::uint32_t kLongestHeader = 96;
 constexpr std::uint32_t kShortestFrame = 60;
 constexpr std::uint32_t kLongestPayload = 65'535 - kIpHeader - 60;
 constexpr std::uint8_t kTcpProtocol = 6;
@@ -85,7 +86,7 @@ Buffer tcp_options(const CapturedFrame& frame) {
 
 struct Headers {
     Buffer bytes;
-    std::uint32_t frame_bytes;  // with the payload and the padding of a short frame
+    std::uint32_t frame_bytes;  ///< with the payload and the padding of a short frame
 };
 
 Headers headers(const CapturedFrame& frame) {

@@ -41,12 +41,13 @@ struct CapturedFrame {
     std::uint32_t ack = 0;
     std::uint8_t flags = kTcpAck;
     Ecn ecn = Ecn::kNotCapable;
-    std::uint16_t window = 0;  // as it stands in the header: scaled
-    bool timestamps = false;   // the option of RFC 7323 with the two values that follow
+    std::uint16_t window = 0;  ///< as it stands in the header: scaled
+    bool timestamps = false;   ///< the option of RFC 7323 with the two values that follow
     std::uint32_t ts_value = 0;
     std::uint32_t ts_echo = 0;
-    std::span<const SackBlock> sack = {};  // at most 4, with timestamps 3: the header holds no more
-    std::uint32_t payload_bytes = 0;       // at most 65 455: an IP packet ends at 65 535
+    /// At most 4, with timestamps 3: the header holds no more.
+    std::span<const SackBlock> sack = {};
+    std::uint32_t payload_bytes = 0;  ///< at most 65 455: an IP packet ends at 65 535
 };
 
 /// Writes one link's frames, headers made up from the fields above, in pcapng
@@ -60,7 +61,7 @@ class PcapngWriter {
         /// Bytes kept of each frame. Less than the longest header, 96, counts as that.
         std::uint32_t snap_length = 96;
         /// A bound for the file: frames beyond it are counted, in the file too.
-        std::uint64_t max_frames = 10'000'000;  // about 1.3 GB
+        std::uint64_t max_frames = 10'000'000;  ///< about 1.3 GB
     };
 
     static base::expected<PcapngWriter> open(std::string path, std::string_view interface_name,

@@ -44,7 +44,7 @@ TcpConfig with_handshake(const RackConfig& config) {
 /// What the state machines of protocol/ ask for.
 struct Rack::ProtocolSink {
     Rack& rack;
-    std::uint32_t unit;  // builder or readout unit that asks
+    std::uint32_t unit;  ///< builder or readout unit that asks
 
     void assign(EventId event, BuilderIndex builder) const {
         rack.begin(number_of(event), builder);

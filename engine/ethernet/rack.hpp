@@ -33,11 +33,11 @@ class EventObserver {
 
 /// The counters of a run; all except the `total_` ones count from the end of the warm-up.
 struct RackReport {
-    base::Time window;  // from the end of the warm-up to the end
+    base::Time window;  ///< from the end of the warm-up to the end
     std::uint64_t events_built = 0;
     std::uint64_t events_arrived = 0;
-    std::uint64_t events_in_flight = 0;  // assigned, and not built at the end
-    std::uint64_t events_waiting = 0;    // not assigned at the end
+    std::uint64_t events_in_flight = 0;  ///< assigned, and not built at the end
+    std::uint64_t events_waiting = 0;    ///< not assigned at the end
     base::Bytes bytes_built = 0;
     std::uint64_t drops = 0;
     std::uint64_t injected_losses = 0;
@@ -144,11 +144,11 @@ class Rack {
   private:
     enum ApplicationEvent : std::uint32_t {
         kArrival = kFirstApplicationEvent,
-        kResponse,   // index: slot of pending_
-        kProcessed,  // index: slot of pending_
-        kProcessor,  // index: host whose processor has finished its first piece of work
+        kResponse,   ///< index: slot of pending_
+        kProcessed,  ///< index: slot of pending_
+        kProcessor,  ///< index: host whose processor has finished its first piece of work
         kWarm,
-        kSample,  // of the occupancy of the switches
+        kSample,  ///< of the occupancy of the switches
         kPause,
         kEnd,
     };
@@ -234,7 +234,7 @@ class Rack {
     base::Ring<EventRecord> records_;
     std::uint64_t first_record_ = 0;
     base::Pool<Pending> pending_;
-    std::vector<std::uint32_t> done_builders_;  // reported, the event manager not yet told
+    std::vector<std::uint32_t> done_builders_;  ///< reported, the event manager not yet told
 
     bool warm_ = false;
     bool ended_ = false;

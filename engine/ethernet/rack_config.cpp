@@ -14,7 +14,7 @@ using base::Time;
 namespace {
 
 constexpr Bytes largest_message = Bytes{1} << 40;
-constexpr std::uint64_t kMostHosts = 0xffff;  // and so ports of a switch, which have 16 bits
+constexpr std::uint64_t kMostHosts = 0xffff;  ///< and so ports of a switch, which have 16 bits
 
 /// What is wrong, or nothing.
 using Problem = std::optional<std::string>;

@@ -29,25 +29,25 @@ struct RackConfig {
 
     protocol::ArrivalsConfig arrivals;
     protocol::EventSizeConfig event_size;
-    std::vector<double> share;  // of an event, by readout unit; empty: equal
+    std::vector<double> share;  ///< of an event, by readout unit; empty: equal
 
     protocol::Assignment assignment = protocol::Assignment::round_robin;
     std::uint32_t concurrent_events = 32;
-    std::uint32_t outstanding_fragments = 0;  // of one builder; 0: no limit
+    std::uint32_t outstanding_fragments = 0;  ///< of one builder; 0: no limit
     base::Bytes request_size = 100;
     base::DelayDistribution response;
-    std::vector<base::DelayDistribution> processing;  // one after the other
-    base::Time readout_cost_per_message;  // of the host's processor, one message at a time
+    std::vector<base::DelayDistribution> processing;  ///< one after the other
+    base::Time readout_cost_per_message;  ///< of the host's processor, one message at a time
     base::Time builder_cost_per_message;
 
     LinkConfig readout_link;
     LinkConfig uplink;
     std::uint32_t uplinks = 1;
-    LinkConfig access_link;  // its rate_limit paces the top of rack only
+    LinkConfig access_link;  ///< its rate_limit paces the top of rack only
     SwitchConfig core;
     SwitchConfig tor;
     TcpConfig tcp;
-    LossConfig access_loss;  // on the way to the builders
+    LossConfig access_loss;  ///< on the way to the builders
 
     base::Time duration;
     base::Time warmup;

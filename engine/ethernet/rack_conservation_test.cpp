@@ -26,7 +26,7 @@ TEST(RackConservation, HoldsInAnyRackAtAnyTime) {
     }
 }
 
-// A check that cannot fail proves nothing: the racks above drop, mark, lose and time out.
+/// A check that cannot fail proves nothing: the racks above drop, mark, lose and time out.
 TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
     RackReport sum;
     std::uint64_t timeouts = 0;

@@ -72,10 +72,11 @@ class RackFingerprint : public RackTest {
     }
 };
 
-// These constants are a hash of every event of a run, in order. One that differs says that the
-// simulator behaves differently, be it a fault or a change of mind. To record a change of mind, put
-// in the values that the failing test prints, and say in the commit what changed and why. (Delays
-// and sizes come from libm and libstdc++; a platform with another arithmetic has other values.)
+/// These constants are a hash of every event of a run, in order. One that differs says that the
+/// simulator behaves differently, be it a fault or a change of mind. To record a change of mind,
+/// put in the values that the failing test prints, and say in the commit what changed and why.
+/// (Delays and sizes come from libm and libstdc++; a platform with another arithmetic has other
+/// values.)
 TEST_F(RackFingerprint, OfThreeRacksIsTheOneOnRecord) {
     EXPECT_EQ(fingerprint(like_the_lab()), "e15b6d61e41a742e");
     EXPECT_EQ(fingerprint(lossy()), "d06a9cd7208de0d9");

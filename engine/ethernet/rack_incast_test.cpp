@@ -45,7 +45,7 @@ RackConfig all_to_one(std::uint32_t ring) {
 
 using LosslessSwitch = RackTest;
 
-// 9790 packets · 1500 B · 8 / 0.78 Gb/s = 150.6 ms.
+/// 9790 packets · 1500 B · 8 / 0.78 Gb/s = 150.6 ms.
 TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
     Rack& rack = run(all_to_one(14'000));
     EXPECT_EQ(rack.report().events_built, 3U);
@@ -57,8 +57,8 @@ TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
     EXPECT_NEAR(rack.latency().max().seconds(), rack.latency().min().seconds(), 0.002 * expected_s);
 }
 
-// The burst comes in at 110 times 1 Gb/s, in 89 · 1538 · 8 / 1 Gb/s = 1.095 ms, and meanwhile 71
-// packets leave: about 9720 need a place in the ring at once.
+/// The burst comes in at 110 times 1 Gb/s, in 89 · 1538 · 8 / 1 Gb/s = 1.095 ms, and meanwhile 71
+/// packets leave: about 9720 need a place in the ring at once.
 TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
     const double burst_s = kPacketsPerFlow * 1538 * 8 / 1e9;
     const double ring = kPackets - burst_s / kPacketSeconds;
@@ -69,7 +69,7 @@ TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
     EXPECT_GT(run(all_to_one(below)).report().drops, 0U);
 }
 
-// What has no room in the ring comes again: at best a round trip later, at worst after a timeout.
+/// What has no room in the ring comes again: at best a round trip later, at worst after a timeout.
 TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
     RackConfig config = all_to_one(6'000);
     config.tcp.rack = false;
@@ -141,7 +141,7 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferCollapsesIntoTimeoutsOf200Millisecond
     EXPECT_LT(static_cast<double>(report.events_built) / 0.8, 0.8 * 2e3);
 }
 
-// The same rack with events that fit: the shallow buffer is no worse than the deep one.
+/// The same rack with events that fit: the shallow buffer is no worse than the deep one.
 TEST_F(ShallowAgainstDeep, TheShallowBufferKeepsUpWithEventsWithinItsReach) {
     for (const SwitchConfig& tor : {shallow(), deep()}) {
         RackConfig config = tenth_of_the_lab();

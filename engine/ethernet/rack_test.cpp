@@ -47,7 +47,7 @@ Time way(Bytes frame, const RackConfig& config) {
            config.access_link.delay;
 }
 
-constexpr Bytes kHeaders = 52 + kFrameOverhead;  // IPv4, TCP with timestamps, Ethernet, FCS
+constexpr Bytes kHeaders = 52 + kFrameOverhead;  ///< IPv4, TCP with timestamps, Ethernet, FCS
 
 class Assignments : public EventObserver {
   public:
@@ -70,8 +70,8 @@ TEST_F(RackLatency, OfASmallEventIsRequestAndReplyOverEveryWire) {
     EXPECT_EQ(rack.report().events_built, 49U);  // at 1, 2, … 49 ms; the one at 50 ms is too late
 }
 
-// A readout unit acknowledges the first request before it answers: the reply waits on the first
-// wire. It then expects to answer the others as soon, and its replies acknowledge them.
+/// A readout unit acknowledges the first request before it answers: the reply waits on the first
+/// wire. It then expects to answer the others as soon, and its replies acknowledge them.
 TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
     RackConfig config = small(1, 1, 1'000);
     config.tcp.quick_acks = true;
@@ -81,7 +81,7 @@ TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
     EXPECT_EQ(rack.latency().min(), others);
 }
 
-// The slowest wire is the last: n frames leave it back to back once the first has reached it.
+/// The slowest wire is the last: n frames leave it back to back once the first has reached it.
 TEST_F(RackLatency, OfALargeEventIsSetByTheSlowestWire) {
     const RackConfig config = small(1, 1, 20 * 1'448);
     Rack& rack = run(config);
@@ -90,8 +90,8 @@ TEST_F(RackLatency, OfALargeEventIsSetByTheSlowestWire) {
                                         on_wire(frame, config.access_link) * 19);
 }
 
-// Replies of eight readout units reach the rack together and leave it one after the other; requests
-// leave one after the other, so that the last reply to come is the last to leave.
+/// Replies of eight readout units reach the rack together and leave it one after the other;
+/// requests leave one after the other, so that the last reply to come is the last to leave.
 TEST_F(RackLatency, OfManyReadoutUnitsIsThatOfOneQueueInTheTopOfRack) {
     const RackConfig config = small(8, 1, 8'000);
     Rack& rack = run(config);
@@ -108,7 +108,7 @@ TEST_F(RackLatency, GrowsByTheResponseTimeOfTheReadoutUnits) {
     EXPECT_EQ(run(config).latency().max(), without + microseconds(123));
 }
 
-// Request sent, request taken, fragment sent, fragment taken: each costs its host's processor.
+/// Request sent, request taken, fragment sent, fragment taken: each costs its host's processor.
 TEST_F(RackLatency, GrowsByTheHostsCostOfEveryMessage) {
     RackConfig config = small(1, 1, 1'000);
     const Time without = run(config).latency().max();
@@ -124,7 +124,7 @@ TEST_F(RackLatency, DoesNotCountTheProcessingThatFollows) {
     EXPECT_EQ(run(config).latency().max(), without);
 }
 
-// One fragment at a time: each readout unit in turn, all its way there and back.
+/// One fragment at a time: each readout unit in turn, all its way there and back.
 TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllReadoutUnits) {
     RackConfig config = small(7, 1, 7'000);
     config.outstanding_fragments = 1;
@@ -134,7 +134,7 @@ TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllReadoutUnits) {
 
 using RackLimits = RackTest;
 
-// No more than the fragments asked for can be in the switch; without a limit there is more.
+/// No more than the fragments asked for can be in the switch; without a limit there is more.
 TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
     RackConfig config = small(40, 2, 40 * 14'480);
     config.readout_link.rate = gigabits_per_second(100);
@@ -148,7 +148,7 @@ TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
     EXPECT_GT(run(config).report().tor_peak, 16 * fragment);
 }
 
-// Each builder handles one event at a time: latency and processing, over and over.
+/// Each builder handles one event at a time: latency and processing, over and over.
 TEST_F(RackLimits, ConcurrentEventsAndProcessingBoundTheRate) {
     RackConfig config = small(1, 2, 1'000);
     config.concurrent_events = 1;
@@ -162,8 +162,8 @@ TEST_F(RackLimits, ConcurrentEventsAndProcessingBoundTheRate) {
     EXPECT_GT(rack.report().events_waiting, 300U);
 }
 
-// A builder sends a request and takes a fragment for each of 12 readout units: 24 messages an
-// event.
+/// A builder sends a request and takes a fragment for each of 12 readout units: 24 messages an
+/// event.
 TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheBuilders) {
     RackConfig config = small(12, 4, 12'000);
     config.builder_cost_per_message = microseconds(10);
@@ -175,7 +175,7 @@ TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheBuilders) {
                 0.01 * expected_hz);
 }
 
-// A readout unit takes a request and sends a fragment for every event.
+/// A readout unit takes a request and sends a fragment for every event.
 TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheReadoutUnits) {
     RackConfig config = small(3, 8, 3'000);
     config.readout_cost_per_message = microseconds(20);
@@ -187,9 +187,9 @@ TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheReadoutUnits) {
                 0.01 * expected_hz);
 }
 
-// The laboratory's deep-buffer rate of 14.2 kHz is a limit of its hosts: 96 messages an event on
-// one of 32 builders take 32 / (14.2 kHz · 96) = 23.5 us each. (Small events here: only messages
-// count.)
+/// The laboratory's deep-buffer rate of 14.2 kHz is a limit of its hosts: 96 messages an event on
+/// one of 32 builders take 32 / (14.2 kHz · 96) = 23.5 us each. (Small events here: only messages
+/// count.)
 TEST_F(RackLimits, TheHostsOfTheLaboratoryStopAt14Point2Kilohertz) {
     RackConfig config = without_chance(atlas_lab());
     config.event_size.mean = 48 * 100;
@@ -206,8 +206,8 @@ TEST_F(RackLimits, TheHostsOfTheLaboratoryStopAt14Point2Kilohertz) {
     EXPECT_EQ(rack.report().events_waiting, 0U);
 }
 
-// Offered 1.5 times what the access links carry. Every frame of a fragment is full: 1448 of 1538 B
-// on the wire are payload.
+/// Offered 1.5 times what the access links carry. Every frame of a fragment is full: 1448 of 1538 B
+/// on the wire are payload.
 TEST_F(RackLimits, BeyondCapacityTheAccessLinksAreFullAndABacklogGrows) {
     RackConfig config = small(10, 2, 10 * 14'480);
     config.concurrent_events = 4;
@@ -250,7 +250,7 @@ TEST_F(RackAssignment, RoundRobinGivesEveryBuilderTheSame) {
     }
 }
 
-// Binomial: 1000/7 ± 5·√(1000/7 · 6/7).
+/// Binomial: 1000/7 ± 5·√(1000/7 · 6/7).
 TEST_F(RackAssignment, RandomGivesEveryBuilderItsShareWithinChance) {
     RackConfig config = small(2, 7, 2'000);
     config.arrivals.rate_hz = 20e3;
@@ -267,8 +267,8 @@ TEST_F(RackAssignment, RandomGivesEveryBuilderItsShareWithinChance) {
     EXPECT_GT(unequal, 2);  // it is not a round-robin either
 }
 
-// 16 slots, each taken for 1 ms on average: 16 kHz. At 14 kHz some builders have two events and
-// others none for a while, but an event waits only when all are full, whatever the policy.
+/// 16 slots, each taken for 1 ms on average: 16 kHz. At 14 kHz some builders have two events and
+/// others none for a while, but an event waits only when all are full, whatever the policy.
 TEST_F(RackAssignment, EveryPolicyKeepsUpNearCapacity) {
     for (const auto assignment :
          {Assignment::round_robin, Assignment::least_busy, Assignment::random}) {
@@ -401,7 +401,7 @@ TEST_F(RackTest, EveryBlockOfSelectiveAcknowledgementsTakesItsPlaceInTheFrame) {
 // --- what is refused -----------------------------------------------------------------------------
 
 struct Refused {
-    const char* sentence;  // how it begins
+    const char* sentence;  ///< how it begins
     void (*change)(RackConfig&);
 };
 

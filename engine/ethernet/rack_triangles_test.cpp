@@ -15,10 +15,10 @@ namespace {
 using base::Bytes;
 
 struct Superposition {
-    double size;    // S, bytes
-    double input;   // I, bytes per second
-    double output;  // O, bytes per second
-    double period;  // 1/f, seconds
+    double size;    ///< S, bytes
+    double input;   ///< I, bytes per second
+    double output;  ///< O, bytes per second
+    double period;  ///< 1/f, seconds
 
     explicit Superposition(const RackConfig& config) {
         const Bytes fragment = config.event_size.mean / config.readouts;
@@ -54,7 +54,7 @@ struct Superposition {
 struct Point {
     double rate_hz;
     Bytes size;
-    Bytes mss;  // 1448: MTU 1500, 8948: MTU 9000
+    Bytes mss;  ///< 1448: MTU 1500, 8948: MTU 9000
 };
 
 void PrintTo(const Point& point, std::ostream* out) {
@@ -87,9 +87,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Point{12e3, 2'500'000, 1448}, Point{20e3, 1'000'000, 1448},
                       Point{6e3, 8'000'000, 8948}));
 
-// Two figures of the superposition worked out by hand, so that the brute force is not alone.
-// S = 5 MB, f = 12 kHz, I = 800 Gb/s, O = 25 Gb/s: 47.5 MB. At 1 kHz of 1 MB events do not
-// overlap: S·(1 − O/I) = 0.97 MB.
+/// Two figures of the superposition worked out by hand, so that the brute force is not alone.
+/// S = 5 MB, f = 12 kHz, I = 800 Gb/s, O = 25 Gb/s: 47.5 MB. At 1 kHz of 1 MB events do not
+/// overlap: S·(1 − O/I) = 0.97 MB.
 TEST(Superposition, GivesTheFiguresWorkedOutByHand) {
     Superposition triangles(atlas_lab());
     triangles.size = 5e6;

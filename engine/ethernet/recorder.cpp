@@ -15,9 +15,9 @@ using base::Time;
 namespace {
 
 constexpr std::uint16_t kReadoutPort = 9000;
-constexpr std::uint32_t kBuilderPorts =
-    50'000;                              // a connection to readout unit i from port 50 000 + i
-constexpr std::uint32_t kFirstByte = 1;  // the SYN took number 0
+/// A connection to readout unit i is from port 50 000 + i.
+constexpr std::uint32_t kBuilderPorts = 50'000;
+constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
 
 std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
     for (LinkIndex i = 0; i < network.links(); ++i) {

@@ -49,9 +49,9 @@ class Recorder final : public Observer, public TimeoutObserver, public EventObse
     void capture(PcapngWriter& writer, const Frame& frame, base::Time now) const;
 
     Rack& rack_;
-    std::uint16_t window_;                               // as every header announces it
-    std::vector<std::optional<PcapngWriter>> captures_;  // by link
-    std::vector<std::uint32_t> heard_;  // by endpoint: the latest time stamp received
+    std::uint16_t window_;                               ///< as every header announces it
+    std::vector<std::optional<PcapngWriter>> captures_;  ///< by link
+    std::vector<std::uint32_t> heard_;  ///< by endpoint: the latest time stamp received
     std::optional<Timeline> timeline_;
 };
 

@@ -22,16 +22,16 @@ enum class BufferModel : std::uint8_t { infinite, drop_tail, shared_memory, voq 
 
 struct SwitchConfig {
     BufferModel model = BufferModel::infinite;
-    base::Bytes buffer = 0;             // all of it; 0: not bounded (drop_tail)
-    base::Bytes dedicated = 0;          // of that, spread evenly over `dedicated_ports`
-    std::uint32_t dedicated_ports = 0;  // 0: the ports that are wired
+    base::Bytes buffer = 0;             ///< all of it; 0: not bounded (drop_tail)
+    base::Bytes dedicated = 0;          ///< of that, spread evenly over `dedicated_ports`
+    std::uint32_t dedicated_ports = 0;  ///< 0: the ports that are wired
     double alpha = 1.0;
-    base::Bytes port_limit = 0;       // for one output (voq: one queue); 0: none
-    base::Bytes cell_size = 0;        // 0: counted by the byte
-    base::Bytes cell_metadata = 0;    // taken from the first cell of a packet
-    std::uint32_t queue_packets = 0;  // drop_tail, for one output; 0: none
-    base::Bytes ecn_threshold = 0;    // mark what finds more than this queued; 0: never
-    std::uint32_t hash_seed = 0;      // of the choice among links that lead to the same host
+    base::Bytes port_limit = 0;       ///< for one output (voq: one queue); 0: none
+    base::Bytes cell_size = 0;        ///< 0: counted by the byte
+    base::Bytes cell_metadata = 0;    ///< taken from the first cell of a packet
+    std::uint32_t queue_packets = 0;  ///< drop_tail, for one output; 0: none
+    base::Bytes ecn_threshold = 0;    ///< mark what finds more than this queued; 0: never
+    std::uint32_t hash_seed = 0;      ///< of the choice among links that lead to the same host
 };
 
 class SwitchBuffer {
@@ -39,7 +39,7 @@ class SwitchBuffer {
     struct Port {
         base::Bytes held = 0;
         std::uint32_t frames = 0;
-        std::int64_t cells = 0;  // of shared memory; bytes if it has no cells
+        std::int64_t cells = 0;  ///< of shared memory; bytes if it has no cells
         std::uint64_t drops = 0;
         base::Bytes dropped_bytes = 0;
     };
@@ -151,10 +151,11 @@ class SwitchBuffer {
     base::Bytes held_ = 0;
     base::Bytes buffer_;
     std::uint32_t queue_frames_;
-    // In cells for shared memory, in bytes otherwise.
+
+    // ---- in cells for shared memory, in bytes otherwise
     std::int64_t cell_bytes_ = 1;
     std::int64_t port_limit_;
-    std::int64_t dedicated_ = 0;  // of each port
+    std::int64_t dedicated_ = 0;  ///< of each port
     std::int64_t pool_ = 0;
     std::int64_t shared_used_ = 0;
     std::int64_t cells_taken_ = 0;

@@ -33,7 +33,7 @@ SwitchConfig shared_memory(Bytes buffer, Bytes dedicated = 0) {
     return config;
 }
 
-// The first of the 256 B cells holds 192 B of the frame beside 64 B of metadata.
+/// The first of the 256 B cells holds 192 B of the frame beside 64 B of metadata.
 TEST(SharedMemory, CountsCellsWithMetadataInTheFirst) {
     SwitchConfig config = shared_memory(1 << 20);
     config.cell_size = 256;
@@ -60,7 +60,7 @@ TEST(SharedMemory, IsCountedByTheByteWithoutCells) {
     EXPECT_EQ(buffer.cells_of(1518), 1518);
 }
 
-// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
+/// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
 TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
     SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
     for (int i = 0; i < 10; ++i) {
@@ -114,9 +114,9 @@ TEST(SharedMemory, OnePortHoldsNoMoreThanThePortLimit) {
     EXPECT_EQ(fill(buffer, 1, 1518), 14);
 }
 
-// 4000 B dedicated to 4 ports, 1000 B each; alpha 1/2. Port 0 takes 8 frames of 500 B: 3000 B
-// beyond its own part. The last found 2500 B used by the port, and needed more than twice that
-// free.
+/// 4000 B dedicated to 4 ports, 1000 B each; alpha 1/2. Port 0 takes 8 frames of 500 B: 3000 B
+/// beyond its own part. The last found 2500 B used by the port, and needed more than twice that
+/// free.
 TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
     SwitchConfig config = shared_memory(1'000'000, 4'000);
     config.alpha = 0.5;
@@ -134,7 +134,7 @@ TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
     EXPECT_EQ(buffer.least_buffer(1, 300), 4'000 + 3'000 + 200);
 }
 
-// The same books in a switch of just that size, or of a cell less.
+/// The same books in a switch of just that size, or of a cell less.
 TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
     base::RandomStream random(1, "least buffer");
     for (const double alpha : {0.0625, 0.3, 1.0, 8.0, 1e6}) {
@@ -162,9 +162,9 @@ TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
     }
 }
 
-// Choudhury and Hahne (1998), eq. 3: each of n greedy queues q may grow while q < α·(B − n·q), so
-// all settle where q = α·(B − n·q), that is q = α·B / (1 + n·α). In whole cells, a queue that is
-// refused at q while j < n others stand at q + 1 has q >= α·(B − n·q − j), at most one cell off.
+/// Choudhury and Hahne (1998), eq. 3: each of n greedy queues q may grow while q < α·(B − n·q), so
+/// all settle where q = α·(B − n·q), that is q = α·B / (1 + n·α). In whole cells, a queue that is
+/// refused at q while j < n others stand at q + 1 has q >= α·(B − n·q − j), at most one cell off.
 TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
     constexpr std::int64_t cells = 100'000;
     for (const double alpha : {0.0625, 0.5, 1.0, 2.0, 8.0}) {
@@ -191,8 +191,8 @@ TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
     }
 }
 
-// One greedy port holds α·B / (1 + α) = 2/3 of the pool with α = 2. A second then finds 1/3 free
-// and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool, while the first gets no more.
+/// One greedy port holds α·B / (1 + α) = 2/3 of the pool with α = 2. A second then finds 1/3 free
+/// and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool, while the first gets no more.
 TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
     constexpr std::int64_t cells = 90'000;
     SwitchConfig config = shared_memory(cells);
@@ -283,8 +283,8 @@ Bytes draw_frame(base::RandomStream& random) {
     return static_cast<Bytes>(64 + random.uniform_int(1455));
 }
 
-// `fits` is asked with books that still hold frames which have left: what it grants then it must
-// grant with fewer, or a frame could be admitted that has no room.
+/// `fits` is asked with books that still hold frames which have left: what it grants then it must
+/// grant with fewer, or a frame could be admitted that has no room.
 TEST(SwitchBuffer, WhateverFitsFitsWithLessOnTheBooks) {
     base::RandomStream random(1, "monotone");
     constexpr std::uint32_t ports = 3;

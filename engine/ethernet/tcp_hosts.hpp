@@ -27,7 +27,7 @@ struct Message {
     base::Bytes bytes;
 };
 
-// Kinds of event; index: endpoint.
+// ---- kinds of event; index: endpoint
 inline constexpr std::uint32_t kSenderTimer = kFirstHostEvent;
 inline constexpr std::uint32_t kDelayedAck = kFirstHostEvent + 1;
 inline constexpr std::uint32_t kFirstApplicationEvent = kFirstHostEvent + 2;
@@ -121,9 +121,9 @@ class TcpHosts {
             : nic(nic_link), peer_host(peer), sender(config) {}
 
         TcpReceiver receiver;
-        base::Ring<Message, 2> inbox;  // messages not yet complete here, in stream order
-        base::Time ack_event = base::Time::never();     // the earliest pending kDelayedAck
-        base::Time sender_event = base::Time::never();  // the earliest pending kSenderTimer
+        base::Ring<Message, 2> inbox;  ///< messages not yet complete here, in stream order
+        base::Time ack_event = base::Time::never();     ///< the earliest pending kDelayedAck
+        base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
         LinkIndex nic;
         HostIndex peer_host;
         alignas(64) TcpSender sender;
@@ -204,7 +204,7 @@ class TcpHosts {
         std::uint64_t seq;
         std::uint64_t ack;
         base::Bytes payload;
-        base::Bytes options;  // beyond those of every segment
+        base::Bytes options;  ///< beyond those of every segment
         std::uint32_t sack;
         unsigned flags;
     };
@@ -224,8 +224,9 @@ class TcpHosts {
         frame.send_to(endpoint.peer_host, segment.flags);
     }
 
-    // Deadlines move with nearly every acknowledgement, mostly later. An event that fires too early
-    // checks the deadline again, and an event is added only if the pending one would fire too late.
+    /// Deadlines move with nearly every acknowledgement, mostly later. An event that fires too
+    /// early checks the deadline again, and an event is added only if the pending one would fire
+    /// too late.
     void keep_sender_timer(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.sender.timer() < endpoint.sender_event) {

@@ -204,8 +204,8 @@ TEST(TcpLimits, TimersOfARealKernelStrikeOnTicks) {
 
 struct StaticWindows {
     std::uint32_t flows;
-    Bytes window;  // packets
-    Time delay;    // of the readout units' links
+    Bytes window;  ///< packets
+    Time delay;    ///< of the readout units' links
     std::uint32_t ack_every;
 };
 

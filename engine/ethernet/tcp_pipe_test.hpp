@@ -22,7 +22,7 @@ namespace daqloom::ethernet {
 class TcpPipe {
   public:
     struct Segment {
-        base::Time at;  // when it left
+        base::Time at;  ///< when it left
         std::uint64_t begin;
         base::Bytes length;
         bool again;
@@ -38,7 +38,7 @@ class TcpPipe {
     TcpPipe(const TcpConfig& config, base::Time one_way)
         : config_(config), one_way_(one_way), sender_(config) {}
 
-    // Behaviour of the pipe; replaced by tests.
+    // ---- behaviour of the pipe; replaced by tests
     std::function<bool(const Segment&)> loses = [](const Segment&) { return false; };
     std::function<bool(const Segment&)> marks = [](const Segment&) { return false; };
     std::function<bool(const Ack&)> loses_ack = [](const Ack&) { return false; };
@@ -159,7 +159,8 @@ class TcpPipe {
     base::Time now_;
     base::Time sender_event_ = base::Time::never();
     base::Time ack_event_ = base::Time::never();
-    std::multimap<base::Time, std::function<void()>> events_;  // equal times in order of insertion
+    /// Equal times in order of insertion.
+    std::multimap<base::Time, std::function<void()>> events_;
     std::vector<Segment> sent_;
     std::vector<Ack> acks_;
 };

@@ -51,7 +51,7 @@ struct Conditions {
     double loss;
     double ack_loss;
     double marks;
-    double jitter_share;  // of segments that come late
+    double jitter_share;  ///< of segments that come late
     Time jitter;
     Bytes total;
     Bytes largest_write;

@@ -28,9 +28,10 @@ struct SackBlocks {
 class TcpReceiver {
   public:
     enum class Reaction : std::uint8_t {
-        none,                          // wait for more, the timer is running
-        acknowledge,                   // at once
-        acknowledge_before_and_delay,  // first what came before this segment (DCTCP, RFC 8257 3.2)
+        none,                          ///< wait for more, the timer is running
+        acknowledge,                   ///< at once
+        acknowledge_before_and_delay,  ///< first what came before this segment (DCTCP, RFC
+                                       ///< 8257 3.2)
     };
 
     /// A segment with payload [seq, seq + length) came, with or without a congestion mark.
@@ -132,18 +133,18 @@ class TcpReceiver {
     void accept_out_of_order(std::uint64_t seq, std::uint64_t end, base::Time now,
                              const TcpConfig& config);
 
-    static constexpr std::uint8_t kQuickAcks = 16;  // Linux's TCP_MAX_QUICKACKS
+    static constexpr std::uint8_t kQuickAcks = 16;  ///< Linux's TCP_MAX_QUICKACKS
 
     std::uint64_t next_ = 0;
     std::uint64_t previous_ = 0;
     base::Time ack_due_ = base::Time::never();
-    base::Time heard_at_ = base::seconds(-1'000'000);  // when data last came in order
-    std::int32_t unacknowledged_ = 0;                  // bytes; no window is larger
-    std::uint8_t quick_ = kQuickAcks;                  // segments still to be acknowledged singly
-    bool ping_pong_ = false;                           // an answer is expected soon
+    base::Time heard_at_ = base::seconds(-1'000'000);  ///< when data last came in order
+    std::int32_t unacknowledged_ = 0;                  ///< bytes; no window is larger
+    std::uint8_t quick_ = kQuickAcks;                  ///< segments still to be acknowledged singly
+    bool ping_pong_ = false;                           ///< an answer is expected soon
     bool marked_ = false;
     bool duplicate_ = false;
-    std::vector<StreamRange> islands_;  // received beyond the gap; most recently changed first
+    std::vector<StreamRange> islands_;  ///< received beyond the gap; most recently changed first
 };
 
 }  // namespace daqloom::ethernet

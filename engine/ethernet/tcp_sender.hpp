@@ -26,12 +26,12 @@ namespace daqloom::ethernet {
 
 /// Retransmissions and expiries of the retransmission timer, by cause.
 struct TcpSenderCounters {
-    std::uint64_t fast_retransmissions = 0;     // segments, found lost by SACK or RACK
-    std::uint64_t probe_retransmissions = 0;    // tail-loss probes that repeat a segment
-    std::uint64_t timeout_retransmissions = 0;  // segments, after a timeout
-    std::uint64_t timeouts_whole_window = 0;    // nothing of the flight was heard of
-    std::uint64_t timeouts_tail = 0;            // the end of a flight was lost
-    std::uint64_t timeouts_retransmission = 0;  // a retransmission was lost
+    std::uint64_t fast_retransmissions = 0;     ///< segments, found lost by SACK or RACK
+    std::uint64_t probe_retransmissions = 0;    ///< tail-loss probes that repeat a segment
+    std::uint64_t timeout_retransmissions = 0;  ///< segments, after a timeout
+    std::uint64_t timeouts_whole_window = 0;    ///< nothing of the flight was heard of
+    std::uint64_t timeouts_tail = 0;            ///< the end of a flight was lost
+    std::uint64_t timeouts_retransmission = 0;  ///< a retransmission was lost
     std::uint64_t recoveries = 0;
 
     /// Calls see(name, member, meaning) for each field.
@@ -164,8 +164,8 @@ class TcpSender {
     [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
 
   private:
-    // In this order, as in Linux: until recovery nothing is known to be lost. `cwr`: the congestion
-    // window is being reduced because of a mark.
+    /// In this order, as in Linux: until recovery nothing is known to be lost. `cwr`: the
+    /// congestion window is being reduced because of a mark.
     enum class State : std::uint8_t { open, cwr, recovery, loss };
     enum class Timer : std::uint8_t { none, retransmission, probe, reorder };
 
@@ -174,7 +174,7 @@ class TcpSender {
         std::uint64_t end;
         base::Time sent;
         bool sacked;
-        bool lost;  // and not sent again since
+        bool lost;  ///< and not sent again since
         bool retransmitted;
 
         [[nodiscard]] base::Bytes length() const { return static_cast<base::Bytes>(end - begin); }
@@ -318,8 +318,8 @@ class TcpSender {
     struct AckEffect {
         base::Time now;
         base::Bytes delivered = 0;
-        base::Time latest_sent = base::Time::never();  // of the segments that were sent only once
-        bool loss_disproved = false;  // the first copy of something counted lost arrived
+        base::Time latest_sent = base::Time::never();  ///< of the segments that were sent only once
+        bool loss_disproved = false;  ///< the first copy of something counted lost arrived
     };
 
     void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
@@ -352,7 +352,7 @@ class TcpSender {
                              const TcpConfig& config);
     std::uint64_t repeat_last_segment(base::Time now, const TcpConfig& config);
 
-    // Touched by every acknowledgement: four cache lines, if the sender begins with one.
+    // ---- touched by every acknowledgement: four cache lines, if the sender begins with one
     std::uint64_t una_ = 0;
     std::uint64_t nxt_ = 0;
     std::uint64_t end_ = 0;
@@ -375,20 +375,21 @@ class TcpSender {
     base::Time last_heard_;
     base::Bytes flight_peak_ = 0;
     std::uint64_t usage_round_ = 0;
-    std::uint64_t probe_end_ = 0;  // what was in flight when a probe left; 0: no probe
-    // RACK (RFC 8985): the latest-sent segment known to be delivered.
+    std::uint64_t probe_end_ = 0;  ///< what was in flight when a probe left; 0: no probe
+
+    // ---- RACK (RFC 8985): the latest-sent segment known to be delivered
     base::Time rack_sent_;
     std::uint64_t rack_end_ = 0;
     base::Time rack_rtt_;
     Congestion congestion_;
 
-    // Recovery and probes.
+    // ---- recovery and probes
     base::Time reorder_due_ = base::Time::never();
     std::uint64_t recovery_end_ = 0;
     bool probe_repeats_ = false;
-    std::int64_t prr_delivered_ = 0;  // RFC 9937, segments
+    std::int64_t prr_delivered_ = 0;  ///< RFC 9937, segments
     std::int64_t prr_sent_ = 0;
-    base::Bytes prr_window_ = 0;  // before the reduction
+    base::Bytes prr_window_ = 0;  ///< before the reduction
     TcpSenderCounters counters_;
 };
 

@@ -52,7 +52,7 @@ class Timeline {
     base::Time sample_every_;
     base::Time next_sample_;
     base::Bytes last_held_ = 0;
-    std::vector<std::vector<Row>> rows_;  // by builder
+    std::vector<std::vector<Row>> rows_;  ///< by builder
 };
 
 }  // namespace daqloom::ethernet

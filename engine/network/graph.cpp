@@ -8,8 +8,8 @@ namespace daqloom::network {
 
 namespace {
 
-constexpr std::size_t kMostNodes = std::size_t{1} << 24;  // what an Ethernet frame can name
-constexpr std::size_t kMostRoutes = 0xffff;               // of a switch: ports and groups
+constexpr std::size_t kMostNodes = std::size_t{1} << 24;  ///< what an Ethernet frame can name
+constexpr std::size_t kMostRoutes = 0xffff;               ///< of a switch: ports and groups
 
 /// Whether each port of each node has a cable.
 class Cabled {

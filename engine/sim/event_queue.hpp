@@ -125,9 +125,9 @@ class EventQueue {
     /// A longer horizon keeps events out of the wheel, but pays only while its days stay in the
     /// cache.
     static constexpr std::uint64_t kMostDaysAhead = std::uint64_t{1} << 17;
-    static constexpr unsigned kFirstDayBits = 10;  // 1 ns
+    static constexpr unsigned kFirstDayBits = 10;  ///< 1 ns
     static constexpr unsigned kLongestDayBits = 50;
-    static constexpr std::uint32_t kReviewPeriod = 16384;  // pops
+    static constexpr std::uint32_t kReviewPeriod = 16384;  ///< pops
 
     struct Node {
         Event event;
@@ -181,7 +181,7 @@ class EventQueue {
         }
     }
 
-    // Out of line, so that a push needs few registers.
+    /// Out of line, so that a push needs few registers.
     [[gnu::noinline]] void grow() {
         free_ = static_cast<std::uint32_t>(nodes_.size());
         nodes_.push_back({{}, kNone});
@@ -207,7 +207,7 @@ class EventQueue {
         }
     }
 
-    // The same when no day of the present word of days has events.
+    /// The same when no day of the present word of days has events.
     [[gnu::noinline]] void leap() {
         if (size_ == far_.size()) {
             next_day_ = kNever;
@@ -290,13 +290,13 @@ class EventQueue {
         until_review_ = kReviewPeriod;
     }
 
-    std::uint64_t today_ = 0;          // of now(), counted from time zero; or soon to be
-    std::uint64_t next_day_ = kNever;  // of the next event; kNever if that waits in the wheel
-    std::uint32_t next_ = kNone;       // that event's node
+    std::uint64_t today_ = 0;          ///< of now(), counted from time zero; or soon to be
+    std::uint64_t next_day_ = kNever;  ///< of the next event; kNever if that waits in the wheel
+    std::uint32_t next_ = kNone;       ///< that event's node
     std::uint64_t days_ = 0;
     std::uint64_t mask_ = 0;
-    std::uint64_t far_next_ = kNever;  // no event of the wheel is on an earlier day
-    unsigned day_bits_ = 0;            // a day has 2^day_bits_ ps
+    std::uint64_t far_next_ = kNever;  ///< no event of the wheel is on an earlier day
+    unsigned day_bits_ = 0;            ///< a day has 2^day_bits_ ps
     std::uint32_t free_ = kNone;
     std::uint32_t until_review_ = 0;
     std::vector<std::uint64_t> busy_;
@@ -307,11 +307,11 @@ class EventQueue {
     std::size_t peak_size_ = 0;
     RadixWheel far_;
 
-    // Since the last review: events that found others of another time on their day and those they
-    // passed, empty words of days passed, pushes to the wheel.
+    // ---- since the last review
+    /// Events that found others of another time on their day, and those that they passed.
     std::uint64_t walked_ = 0;
-    std::uint64_t scanned_ = 0;
-    std::uint64_t beyond_ = 0;
+    std::uint64_t scanned_ = 0;  ///< empty words of days passed
+    std::uint64_t beyond_ = 0;   ///< pushes to the wheel
 };
 
 }  // namespace daqloom::sim

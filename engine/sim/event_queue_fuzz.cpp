@@ -25,8 +25,8 @@ void require(bool holds) {
 
 using Entry = std::pair<std::int64_t, std::uint32_t>;
 
-// Each byte is one operation: below 64, pop; else push at a distance of (byte & 31) << shift, where
-// the shift grows with the bits above, so that events fall on every level of the wheel.
+/// Each byte is one operation: below 64, pop; else push at a distance of (byte & 31) << shift,
+/// where the shift grows with the bits above, so that events fall on every level of the wheel.
 template <class Queue>
 void play(const std::uint8_t* data, std::size_t size) {
     Queue queue;

@@ -115,7 +115,7 @@ TYPED_TEST(AnyEventQueue, AnEventPushedAloneComesBack) {
     }
 }
 
-// Over many orders of magnitude, so that some next events wait in the wheel.
+/// Over many orders of magnitude, so that some next events wait in the wheel.
 TEST(EventQueue, TheUpcomingEventIsTheOnePoppedNextUnlessAnEarlierOneIsPushed) {
     EventQueue queue;
     std::mt19937_64 random(7);
@@ -163,8 +163,8 @@ TYPED_TEST(AnyEventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
     pair.drain();
 }
 
-// A start of a run: everybody begins at once and does something else at once. A walk over the
-// equals for each push would take minutes.
+/// A start of a run: everybody begins at once and does something else at once. A walk over the
+/// equals for each push would take minutes.
 TYPED_TEST(AnyEventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
     constexpr std::uint32_t kMany = 300'000;
     TypeParam queue;
@@ -237,8 +237,8 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWithPacketsAndTimers) {
     }
 }
 
-// The spacing of events changes a thousandfold and back: a calendar has to follow, with events in
-// it and beyond its horizon.
+/// The spacing of events changes a thousandfold and back: a calendar has to follow, with events in
+/// it and beyond its horizon.
 TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     Pair<TypeParam> pair;
     Random random(1);
@@ -259,8 +259,8 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     pair.drain();
 }
 
-// A crowd of events makes a calendar's days short, sparse ones make them long again; what then
-// waits on the last day before the horizon must stay there, from whichever day the change is made.
+/// A crowd of events makes a calendar's days short, sparse ones make them long again; what then
+/// waits on the last day before the horizon must stay there, from whichever day the change is made.
 TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheHorizonEndsOnAnyDay) {
     constexpr std::int64_t kDay = 256;
     constexpr std::int64_t kApart = 129 * kDay;

@@ -20,7 +20,7 @@ namespace daqloom::sim {
 class Histogram {
   public:
     struct Bucket {
-        base::Time lowest;  // the bucket is [lowest, lowest + width)
+        base::Time lowest;  ///< the bucket is [lowest, lowest + width)
         base::Time width;
         std::uint64_t count = 0;
 
@@ -94,7 +94,7 @@ class Histogram {
 
     std::vector<std::uint64_t> counts_;
     std::uint64_t count_ = 0;
-    std::uint64_t sum_low_ = 0;  // of all durations, 128 bits
+    std::uint64_t sum_low_ = 0;  ///< of all durations, 128 bits
     std::uint64_t sum_high_ = 0;
     std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t max_ = 0;

@@ -20,7 +20,7 @@ TEST(Histogram, HoldsNothingAtFirst) {
     EXPECT_TRUE(histogram.buckets().empty());
 }
 
-// 0 … 200 are below 256: each has its own bucket, so quantiles are exact order statistics.
+/// 0 … 200 are below 256: each has its own bucket, so quantiles are exact order statistics.
 TEST(Histogram, IsExactForSmallValues) {
     Histogram histogram;
     for (std::int64_t v = 200; v >= 0; --v) {

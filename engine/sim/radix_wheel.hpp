@@ -40,7 +40,7 @@ namespace daqloom::sim {
 class RadixWheel {
   public:
     RadixWheel();
-    RadixWheel(const RadixWheel&) = delete;  // slots point into the queue itself
+    RadixWheel(const RadixWheel&) = delete;  ///< slots point into the queue itself
     RadixWheel& operator=(const RadixWheel&) = delete;
 
     /// Requires 0 <= now() <= event.at.
@@ -117,7 +117,7 @@ class RadixWheel {
     static constexpr unsigned kDigitBits = 8;
     static constexpr std::size_t kSlotsPerLevel = 256;
     static constexpr std::size_t kSlots = 8 * kSlotsPerLevel;
-    static constexpr int kFrontCapacity = 8;  // as fast as 4 … 16: sorting against spreading
+    static constexpr int kFrontCapacity = 8;  ///< as fast as 4 … 16: sorting against spreading
 
     static std::uint64_t bits(base::Time at) { return static_cast<std::uint64_t>(at.ps); }
 
@@ -210,7 +210,7 @@ class RadixWheel {
 
     Node* free_ = nullptr;
     Node* front_ = nullptr;
-    Node* front_tail_ = nullptr;  // valid when the front holds something
+    Node* front_tail_ = nullptr;  ///< valid when the front holds something
     /// Every event of the wheel is later than this, none of the front is. It outlasts the front: an
     /// event pushed for the time of the last pop needs no wheel.
     base::Time front_last_{-1};
@@ -219,7 +219,7 @@ class RadixWheel {
     std::size_t size_ = 0;
     std::size_t peak_size_ = 0;
 
-    std::uint32_t occupied_words_ = 0;  // which words of occupied_ are not zero
+    std::uint32_t occupied_words_ = 0;  ///< which words of occupied_ are not zero
     std::array<std::uint64_t, kSlots / 64> occupied_{};
     std::array<Slot, kSlots> slots_;
 

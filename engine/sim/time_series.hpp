@@ -136,12 +136,13 @@ class TimeSeries {
     base::Time start_;
     base::Time end_;
     base::Time width_;
-    base::Time bin_end_;  // of the current bin; `start_` before the first
-    base::Time since_;    // the current bin is accounted for up to here
+    base::Time bin_end_;  ///< of the current bin; `start_` before the first
+    base::Time since_;    ///< the current bin is accounted for up to here
     std::int64_t value_ = 0;
-    std::int64_t bin_max_ = kClosed;  // outside the bins, nothing is a maximum
+    std::int64_t bin_max_ = kClosed;  ///< outside the bins, nothing is a maximum
     base::Time bin_max_at_;
-    double area_ = 0;  // of the current bin: value · picoseconds; int64 would not hold 1 GB · 10 s
+    /// Of the current bin: value · picoseconds; int64 would not hold 1 GB · 10 s.
+    double area_ = 0;
     std::vector<Bin> bins_;
     Peak peak_;
 };

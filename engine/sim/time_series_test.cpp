@@ -15,8 +15,8 @@ void expect_bin(const TimeSeries& series, std::size_t bin, std::int64_t max, dou
     EXPECT_DOUBLE_EQ(series.bins()[bin].mean, mean) << "bin " << bin;
 }
 
-// Two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
-//   bin 0: (2·0 + 3·4 + 5·6) / 10 = 4.2    bin 1: (2·6 + 8·1) / 10 = 2
+/// Two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
+///   bin 0: (2·0 + 3·4 + 5·6) / 10 = 4.2    bin 1: (2·6 + 8·1) / 10 = 2
 TEST(TimeSeries, KeepsMaximumAndMeanOfEachBin) {
     TimeSeries series(Time{0}, Time{20}, 2);
     series.set(Time{2}, 4);
@@ -118,9 +118,9 @@ TEST(TimeSeries, MoreBinsThanPicosecondsLeavesTheSurplusOut) {
     expect_bin(series, 2, 6, 6);
 }
 
-// A queue with rushes and lulls that drains one unit every other picosecond. One series sees every
-// change, the other one asks for the true length only where a bound that ignores what has drained
-// could raise a maximum.
+/// A queue with rushes and lulls that drains one unit every other picosecond. One series sees every
+/// change, the other one asks for the true length only where a bound that ignores what has drained
+/// could raise a maximum.
 TEST(TimeSeries, SetsThatCannotRaiseAMaximumMayBeLeftOut) {
     constexpr std::int64_t kEnd = 100'000;
     TimeSeries exact(Time{1000}, Time{kEnd}, 77);

@@ -32,7 +32,7 @@ class TraceWriter {
         std::int64_t value;
     };
 
-    static constexpr std::uint64_t kDefaultMaxEntries = 1'000'000;  // about 100 MB
+    static constexpr std::uint64_t kDefaultMaxEntries = 1'000'000;  ///< about 100 MB
 
     static base::expected<TraceWriter> open(std::string path,
                                             std::uint64_t max_entries = kDefaultMaxEntries);

@@ -19,7 +19,7 @@ using base::Bytes;
 
 constexpr std::size_t read_ahead = std::size_t{1} << 20;
 constexpr Bytes write_behind = Bytes{8} << 20;
-constexpr Bytes largest_packet = Bytes{1} << 33;  // a sparse file may have any size
+constexpr Bytes largest_packet = Bytes{1} << 33;  ///< a sparse file may have any size
 
 }  // namespace
 

@@ -55,7 +55,7 @@ class PacketReader {
     base::Bytes front_;
     SizeOf size_of_;
     base::Bytes offset_ = 0;
-    std::size_t packet_ = 0;  // size of the one that came last
+    std::size_t packet_ = 0;  ///< size of the one that came last
     std::unique_ptr<std::uint8_t[]> buffer_;
     std::size_t capacity_ = 0;
     std::size_t begin_ = 0;

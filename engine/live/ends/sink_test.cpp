@@ -33,7 +33,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 constexpr std::uint32_t kPacking = 10;
 
 std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {

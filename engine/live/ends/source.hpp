@@ -84,7 +84,7 @@ class Source {
     std::uint64_t next_mfp_ = 0;
     SourceCounters counters_;
     std::atomic<bool> at_end_{false};
-    std::mutex mutex_;  // without content: what a condition variable asks for
+    std::mutex mutex_;  ///< without content: what a condition variable asks for
     std::condition_variable_any wake_;
     std::jthread thread_;
 };

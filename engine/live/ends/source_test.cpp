@@ -22,7 +22,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 constexpr std::uint16_t kPacking = 10;
 
 Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {

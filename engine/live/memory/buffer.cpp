@@ -25,10 +25,10 @@ struct Descriptor {
 
 /// At the front of the control block; the ring of descriptors follows.
 struct Control {
-    alignas(kLine) std::atomic<std::uint64_t> committed;  // the writer's
+    alignas(kLine) std::atomic<std::uint64_t> committed;  ///< the writer's
     std::atomic<std::uint32_t> closed;
-    std::atomic<std::uint64_t> wanted;  // acknowledged: from here on the writer is told
-    alignas(kLine) std::atomic<std::uint64_t> acknowledged;  // the reader's
+    std::atomic<std::uint64_t> wanted;  ///< acknowledged: from here on the writer is told
+    alignas(kLine) std::atomic<std::uint64_t> acknowledged;  ///< the reader's
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -18,7 +18,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 class ServedBuffer : public testing::Test {
   protected:

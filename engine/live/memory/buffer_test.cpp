@@ -19,7 +19,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces) {
     auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});

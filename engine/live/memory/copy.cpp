@@ -87,7 +87,8 @@ void fence_copies() { _mm_sfence(); }
 
 std::span<const StreamingCopy> streaming_copies() { return {}; }
 
-void fence_copies() {}  // ordinary stores only, ordered by whoever publishes them
+/// Ordinary stores only, ordered by whoever publishes them.
+void fence_copies() {}
 
 #endif
 

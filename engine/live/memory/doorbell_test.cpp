@@ -16,7 +16,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 Doorbell bell() {
     auto made = Doorbell::create();

@@ -22,7 +22,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kHung = base::seconds(60);  // ends a test that would hang
+constexpr base::Time kHung = base::seconds(60);  ///< ends a test that would hang
 
 std::string name_of(const std::string& what) {
     return "daqloom/test-handover/" + std::to_string(::getpid()) + "/" + what;

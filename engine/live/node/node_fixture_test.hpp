@@ -24,7 +24,7 @@ namespace daqloom::live {
 
 using Units = std::vector<UnitIndex>;
 
-inline constexpr base::Time kHung = base::seconds(120);  // ends a test that would hang
+inline constexpr base::Time kHung = base::seconds(120);  ///< ends a test that would hang
 inline constexpr Token kToken = {std::byte{1}, std::byte{2}};
 
 /// Looks again and again; false: it never was so.

@@ -77,7 +77,8 @@ TEST_F(OutletTest, MepsOfAnEarlierEpochDoNotComeBack) {
 }
 
 TEST_F(OutletTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
-    struct Control {  // as in the buffer's memory
+    // As in the buffer's memory.
+    struct Control {
         alignas(64) std::atomic<std::uint64_t> committed;
         std::atomic<std::uint32_t> closed;
         alignas(64) std::atomic<std::uint64_t> acknowledged;

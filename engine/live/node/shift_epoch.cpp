@@ -81,7 +81,7 @@ class ShiftEpoch final : public UnitEpoch {
     std::vector<StreamIntake> streams_;
     std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
 
-    // Requests of the readout unit that must not be answered from within its call.
+    // ---- requests of the readout unit that must not be answered from within its call
     bool is_phase_ready_ = false;
     std::vector<std::uint32_t> acknowledged_;  ///< MFPs, per stream
     Time timer_ = Time::never();

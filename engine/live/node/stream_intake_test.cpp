@@ -41,7 +41,7 @@ class StreamIntakeTest : public ::testing::Test {
     NodeCounters counters_;
 };
 
-// Header of 20 B, one type and one size of 4 B each with their padding, then the fragment.
+/// Header of 20 B, one type and one size of 4 B each with their padding, then the fragment.
 constexpr base::Bytes kMfp = 20 + 4 + 4 + 4;
 
 TEST_F(StreamIntakeTest, TakesMfpsInOrderAndGivesThemBackInOrder) {

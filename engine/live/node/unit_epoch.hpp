@@ -131,7 +131,7 @@ class UnitEpoch : public Epoch {
     std::vector<base::Time> granted_at_;              ///< by slot
     std::vector<UnitIndex> unreachable_;
 
-    // Refused: in earlier epochs, and in this one before it got to the protocol's units.
+    // ---- refused: in earlier epochs, and in this one before it got to the protocol's units
     std::uint64_t refused_messages_before_;
     std::uint64_t refused_writes_before_;
     std::uint64_t refused_messages_ = 0;

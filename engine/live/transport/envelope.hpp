@@ -17,7 +17,7 @@ namespace daqloom::live {
 /// message on the network.
 struct Envelope {
     enum class Kind : std::uint32_t { hello = 1, answer = 2, message = 3 };
-    static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  // "dlf1"
+    static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  ///< "dlf1"
 
     std::uint32_t magic = our_magic;
     Kind kind = Kind::message;

@@ -19,7 +19,7 @@ namespace {
 
 /// Before the endpoint's name in an address.
 struct AddressHead {
-    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  // "dla1"
+    static constexpr std::uint32_t our_magic = 0x31'61'6c'64;  ///< "dla1"
 
     std::uint32_t magic = our_magic;
     std::uint32_t format = 0;  ///< libfabric's addr_format

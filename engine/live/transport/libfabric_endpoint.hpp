@@ -76,7 +76,8 @@ class Endpoint {
     std::uint64_t incarnation_ = 0;
     std::size_t part_ = 0;
     std::uint64_t part_flags_ = 0;
-    // In this order: an endpoint needs its queue, and is closed before the memory that it uses.
+
+    // ---- in this order: an endpoint needs its queue, and is closed before the memory that it uses
     Queue queue_;
     Owned<fid_av> av_;
     std::vector<Owned<fid_mr>> used_;

@@ -87,7 +87,7 @@ class FragmentShares {
 
     std::uint32_t readouts_;
     std::vector<double>
-        cumulative_;  // from 0 to 1, one more than there are readout units; or empty
+        cumulative_;  ///< from 0 to 1, one more than there are readout units; or empty
 };
 
 }  // namespace daqloom::protocol

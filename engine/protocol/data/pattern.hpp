@@ -12,7 +12,7 @@
 
 namespace daqloom::protocol {
 
-inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  ///< 2^64 over the golden ratio
 
 /// Every bit of source id and event changes about half of the result: the finaliser of splitmix64.
 constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t event) {

@@ -14,8 +14,8 @@ namespace {
 
 using base::Time;
 
-// Bounds within which no sum below can overflow: an interval, a dead time and an orbit are each
-// far shorter than the 53 days between the horizon and the end of the clock.
+// ---- bounds within which no sum below can overflow: an interval, a dead time and an orbit are
+// each far shorter than the 53 days between the horizon and the end of the clock
 constexpr double lowest_rate_hz = 1e-3;
 constexpr double highest_rate_hz = 1e12;
 constexpr Time horizon{std::int64_t{1} << 62};

@@ -24,7 +24,7 @@ struct ArrivalsConfig {
     /// Mean rate; of accepted triggers for `lhc`. 1 mHz … 1 THz; no meaning for `trace`.
     double rate_hz = 0;
 
-    // lhc only
+    // ---- `lhc` only
     base::Time bunch_spacing = base::nanoseconds(25);
     /// One entry per crossing of an orbit, non-zero if it is filled; empty: every crossing is.
     std::vector<std::uint8_t> filling_scheme = {};
@@ -32,7 +32,8 @@ struct ArrivalsConfig {
     std::uint32_t simple_dead_time_bx = 0;
     std::vector<LeakyBucket> complex_dead_time = {};
 
-    /// For `trace`: not negative, not decreasing.
+    // ---- `trace` only
+    /// Not negative, not decreasing.
     std::vector<base::Time> trace_times = {};
 };
 

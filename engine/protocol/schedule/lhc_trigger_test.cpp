@@ -144,9 +144,9 @@ TEST(LhcTrigger, ReportsTheDistanceThatDeadTimePermitsWhenMoreIsWanted) {
                 0.01);
 }
 
-// With simple dead time d, an accepted crossing excludes the d next ones. So the chance A of a
-// crossing to be accepted is p · filled · (1 − the sum of A over the d crossings before it): those
-// events exclude each other. The recurrence settles after a few orbits.
+/// With simple dead time d, an accepted crossing excludes the d next ones. So the chance A of a
+/// crossing to be accepted is p · filled · (1 − the sum of A over the d crossings before it): those
+/// events exclude each other. The recurrence settles after a few orbits.
 std::vector<double> acceptance(const std::vector<std::uint8_t>& scheme, std::size_t dead,
                                double p) {
     std::vector<double> a(200 * scheme.size(), 0);
