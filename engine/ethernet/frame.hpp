@@ -20,7 +20,7 @@ inline constexpr base::Bytes kWireOverhead = 8 + 12;
 /// The smallest frame Ethernet allows, frame check sequence included.
 inline constexpr base::Bytes kMinimumFrame = 64;
 
-/// Marks of a frame.
+// ---- marks of a frame
 inline constexpr std::uint8_t kEcnCapable = 1;             ///< ECT: a switch may mark it
 inline constexpr std::uint8_t kCongestionExperienced = 2;  ///< CE: a switch has marked it
 inline constexpr std::uint8_t kEcnEcho = 4;                ///< ECE: the receiver saw a mark

@@ -63,7 +63,7 @@ class Network {
     /// The link by which a host of that graph sends.
     [[nodiscard]] LinkIndex host_link(HostIndex host) const { return host_links_[host]; }
 
-    /// Building by hand, in this order: switches, links, routes.
+    // ---- building by hand, in this order: switches, links, routes
     std::uint32_t add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
