@@ -1,7 +1,6 @@
-// For tests and fuzzing: a whole push event builder, readout units under linear shifting and
-// builder units, in virtual time. Messages take any time and overtake each other, some come twice;
-// in some runs units are lost, and the epoch is closed. Every promise of the headers is checked
-// against a plain model.
+// For tests and fuzzing: a whole push event builder in virtual time. Messages take any time and
+// overtake each other, some come twice; in some runs units are lost, and the epoch is closed. Every
+// promise of the headers is checked against the plain model.
 #pragma once
 
 #include <algorithm>
@@ -9,42 +8,19 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
-#include <queue>
-#include <set>
 #include <span>
-#include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "base/byte_source_test.hpp"
-#include "protocol/machines/push_builder.hpp"
-#include "protocol/machines/shift_unit.hpp"
-#include "protocol/machines/unit_fates_test.hpp"
-#include "protocol/schedule/linear_shift.hpp"
+#include "protocol/machines/push_building_model_test.hpp"
+#include "protocol/machines/timers_by_hand_test.hpp"
 
 namespace daqloom::protocol {
 
-class PushBuildingCheck {
+class PushBuildingCheck : private PushBuildingModel {
   public:
-    /// What a run was like, for tests that want to see that it was of a certain kind.
-    struct Summary {
-        std::string broken_promise;  ///< the first; or nothing
-        PhaseChange change = PhaseChange::by_count;
-        ShiftBarrier barrier = ShiftBarrier::none;
-        std::uint64_t built = 0;
-        std::uint64_t discarded = 0;
-        std::uint64_t blocked = 0;
-        std::uint64_t idle_steps = 0;
-        bool was_closed = false;
-        std::uint64_t lost_units = 0;
-        std::uint64_t incomplete = 0;  ///< MEPs given out
-        std::uint64_t dropped = 0;     ///< incomplete MEPs
-        std::uint64_t unanswered = 0;  ///< MFPs
-        std::uint64_t lost = 0;        ///< MFPs, of lost builders
-    };
+    using PushBuildingModel::Summary;
 
     /// The first bytes choose the configuration, each later one the size of an MFP, a delay or a
     /// disturbance; when they are used up there are none of these any more.
@@ -55,47 +31,8 @@ class PushBuildingCheck {
     }
 
   private:
-    using Bytes = base::Bytes;
-    using Time = base::Time;
-
-    static constexpr Bytes largest_mfp = 64;
     static constexpr std::size_t most_inputs = 200'000;
     static constexpr Time last_timer = base::milliseconds(1);
-
-    /// Half-open, in a buffer.
-    struct Region {
-        Bytes from = 0;
-        Bytes to = 0;
-    };
-    struct Event {
-        Time due;
-        std::uint64_t number;
-        std::function<void()> action;
-        bool operator<(const Event& other) const {
-            return std::tie(due, number) > std::tie(other.due, other.number);
-        }
-    };
-    /// A MEP as the model knows it.
-    struct Mep {
-        std::vector<std::vector<Bytes>> sizes;   ///< per readout unit and stream
-        std::vector<std::vector<bool>> written;  ///< asked for
-        std::uint32_t announced = 0;
-        std::uint32_t answered = 0;
-        std::uint32_t landed = 0;  ///< MFPs reported to the builder
-        Bytes place = -1;
-        bool is_discarded = false;
-        bool is_built = false;
-        bool is_incomplete = false;
-    };
-    struct Unit {
-        std::vector<std::uint64_t> generated;                    ///< per stream
-        std::vector<std::map<std::uint64_t, Region>> in_buffer;  ///< per stream, by MFP
-        std::vector<std::uint64_t> acknowledged;                 ///< per stream
-        std::set<std::pair<MepId, StreamIndex>> under_way;
-        std::set<std::pair<MepId, StreamIndex>> dispensable;  ///< written or discarded
-        std::uint64_t steps_done = 0;
-        Time busy_until = Time::zero();
-    };
 
     struct UnitOut {
         PushBuildingCheck& check;
@@ -122,14 +59,14 @@ class PushBuildingCheck {
             ++check.outputs_;
             check.later([&c = check, me = self] {
                 c.input(c.units_[me], me,
-                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_phase(c.now_, out); });
+                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_phase(c.now(), out); });
             });
         }
         void idle_for(Time length) {
             ++check.outputs_;
-            check.at(check.now_ + length, [&c = check, me = self] {
+            check.at(check.now() + length, [&c = check, me = self] {
                 c.input(c.units_[me], me,
-                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_idle_over(c.now_, out); });
+                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_idle_over(c.now(), out); });
             });
         }
         void set_timer(Time at) { check.timer(self, at); }
@@ -150,95 +87,7 @@ class PushBuildingCheck {
         void last_answer(ReadoutIndex r, std::uint64_t turn) { check.last_answer(self, r, turn); }
     };
 
-    explicit PushBuildingCheck(std::span<const std::uint8_t> input)
-        : input_(input), shift_(choose_shift()), write_time_(base::gigabits_per_second(8)) {
-        choose_units();
-        const std::uint32_t per_phase = by_time() ? 1 : unit_config_.meps_per_phase;
-        const std::uint64_t rounds = 1 + input_.byte() % 4;
-        unit_config_.rounds = rounds;
-        meps_.resize(static_cast<std::size_t>(rounds * per_phase * shift_.builders()));
-        builder_config_.builders = shift_.builders();
-        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
-            builder_config_.streams[r] = 1U + input_.byte() % 3;
-        }
-        const std::uint32_t round = per_phase * shift_.builders();
-        auto& readout = unit_config_.readout;
-        readout.builders = shift_.builders();
-        readout.largest_mfp = largest_mfp;
-        readout.write_rate = base::gigabits_per_second(8);
-        readout.buffered_mfps = round + input_.byte() % 5;
-        readout.stream_buffer = (round + 1) * largest_mfp + input_.byte();
-        for (Mep& mep : meps_) {
-            mep.sizes.resize(shift_.readouts());
-            mep.written.resize(shift_.readouts());
-        }
-        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
-            const std::uint32_t streams = builder_config_.streams[r];
-            unit_config_.self = r;
-            readout.streams = streams;
-            units_.push_back(*ShiftUnit::make(unit_config_, shift_));
-            Unit& unit = model_.emplace_back();
-            unit.generated.resize(streams);
-            unit.in_buffer.resize(streams);
-            unit.acknowledged.resize(streams);
-            for (Mep& mep : meps_) {
-                mep.sizes[r].resize(streams, -1);
-                mep.written[r].resize(streams);
-            }
-        }
-        for (BuilderIndex b = 0; b < shift_.builders(); ++b) {
-            builder_config_.self = b;
-            builders_.push_back(*PushBuilder::make(builder_config_));
-        }
-        base::ByteSource nobody_is_lost({});
-        base::ByteSource& choice = summary_.was_closed ? input_ : nobody_is_lost;
-        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders(), choice);
-        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts(), choice);
-    }
-
-    LinearShift choose_shift() {
-        const std::uint32_t slots = 1U + input_.byte() % 6;
-        const std::uint8_t choice = input_.byte();
-        if (choice % 3 == 0) {
-            return *LinearShift::unfolded(slots, 1U + input_.byte() % 6);
-        }
-        std::vector<SlotIndex> dummies;
-        for (SlotIndex slot = 1; slot < slots; ++slot) {
-            if (choice % 3 == 1 && (choice >> slot & 1) != 0) {
-                dummies.push_back(slot);
-            }
-        }
-        return *LinearShift::folded(slots, dummies);
-    }
-
-    void choose_units() {
-        const std::uint8_t change = input_.byte();
-        unit_config_.change = change % 4 == 0 ? PhaseChange::by_time : PhaseChange::by_count;
-        unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
-        unit_config_.meps_per_phase = 1U + input_.byte() % 3;
-        unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
-        unit_config_.phases_under_way = 1U + input_.byte() % 3;
-        unit_config_.keeps_dummies = input_.byte() % 2 == 0;
-        // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
-        unit_config_.grace = base::nanoseconds(input_.byte() % 20);
-        unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);
-        unit_config_.readout.announced_meps = 1U + input_.byte() % 3;
-        unit_config_.readout.parallel_writes = input_.byte() % 4;
-        builder_config_.announced_meps = unit_config_.readout.announced_meps;
-        builder_config_.concurrent_meps = unit_config_.meps_per_phase + input_.byte() % 3;
-        builder_config_.streams.resize(shift_.readouts());
-        builder_config_.layout = {.header = input_.byte() % 30,
-                                  .alignment = Bytes{1} << input_.byte() % 4};
-        builder_config_.when_full = static_cast<WhenFull>(input_.byte() % 2);
-        summary_.was_closed = input_.byte() % 2 == 1;
-        builder_config_.when_incomplete = static_cast<WhenIncomplete>(input_.byte() % 2);
-        // From too small for most to never full.
-        builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
-                                            ? Bytes{3'000}
-                                            : 1 + Bytes{input_.byte()} * input_.byte() / 8;
-        summary_.change = unit_config_.change;
-        summary_.barrier = unit_config_.barrier;
-    }
+    explicit PushBuildingCheck(std::span<const std::uint8_t> input) : PushBuildingModel(input) {}
 
     // ---- the run ------------------------------------------------------------------------------
 
@@ -261,15 +110,7 @@ class PushBuildingCheck {
             });
         }
         std::size_t inputs = 0;
-        while (summary_.broken_promise.empty() && !events_.empty() && inputs++ < most_inputs) {
-            const auto event = events_.top();
-            events_.pop();
-            now_ = event.due;
-            event.action();
-            if (is_closing_ && !next_mep_ && is_drained()) {
-                end();
-            }
-        }
+        timers_.run([&] { return !summary_.broken_promise.empty() || inputs++ >= most_inputs; });
         promise(inputs < most_inputs, "the event builder comes to an end");
         if (summary_.was_closed) {
             compare_what_was_closed();
@@ -292,12 +133,18 @@ class PushBuildingCheck {
         });
     }
 
+    [[nodiscard]] Time now() const { return timers_.now(); }
     /// Delays go up to some windows.
     void later(std::function<void()> action) {
-        at(now_ + base::nanoseconds(input_.byte()), action);
+        at(now() + base::nanoseconds(input_.byte()), action);
     }
     void at(Time due, std::function<void()> action) {
-        events_.push({due, next_event_++, std::move(action)});
+        timers_.at(due, [this, action = std::move(action)] {
+            action();
+            if (is_closing_ && !next_mep_ && is_drained()) {
+                end();
+            }
+        });
     }
 
     template <class Machine, class Action>
@@ -307,10 +154,6 @@ class PushBuildingCheck {
             Out out{*this, self};
             action(machine, out);
         }
-    }
-    template <class Machine>
-    Fates& fates() {
-        return std::is_same_v<Machine, ShiftUnit> ? readout_fates_ : builder_fates_;
     }
     /// A message that comes, and in some cases comes once more, which must have no effect. Unless
     /// it is local it needs the epoch's transport.
@@ -402,13 +245,13 @@ class PushBuildingCheck {
             // A write that ends now is over, whether its completion has come or not.
             promise(std::ranges::none_of(writers_[w.builder],
                                          [=, this](const auto& other) {
-                                             return other.first != r && other.second > now_;
+                                             return other.first != r && other.second > now();
                                          }),
                     "nobody else writes to the same builder");
         }
-        Time end = now_;
+        Time end = now();
         if (by_time() && !fate.is_closed) {
-            unit.busy_until = end = std::max(now_, unit.busy_until) + write_time_(w.bytes);
+            unit.busy_until = end = std::max(now(), unit.busy_until) + write_time_(w.bytes);
             const auto windows = static_cast<std::int64_t>(units_[r].step()) + 1;
             promise(
                 end <= base::microseconds(1) + unit_config_.window * windows - unit_config_.grace,
@@ -451,7 +294,7 @@ class PushBuildingCheck {
         model_[r].under_way.erase({w.mep, w.stream});
         model_[r].dispensable.emplace(w.mep, w.stream);
         input(units_[r], r, [&](ShiftUnit& unit, UnitOut& out) {
-            unit.on_write_done(w.mep, w.stream, now_, out);
+            unit.on_write_done(w.mep, w.stream, now(), out);
         });
     }
 
@@ -484,12 +327,12 @@ class PushBuildingCheck {
     void timer(ReadoutIndex r, Time due) {
         ++outputs_;
         const bool is_over =
-            now_ > last_timer || std::ranges::all_of(model_[r].acknowledged,
-                                                     [this](auto n) { return n == meps_.size(); });
+            now() > last_timer || std::ranges::all_of(model_[r].acknowledged,
+                                                      [this](auto n) { return n == meps_.size(); });
         if (!is_over) {
             at(due + base::nanoseconds(input_.byte() % 16), [this, r] {
                 input(units_[r], r,
-                      [this](ShiftUnit& unit, UnitOut& out) { unit.on_timer(now_, out); });
+                      [this](ShiftUnit& unit, UnitOut& out) { unit.on_timer(now(), out); });
             });
         }
     }
@@ -542,7 +385,7 @@ class PushBuildingCheck {
         }
         message(units_[r], r,
                 [=, this, copy = std::vector(offsets.begin(), offsets.end())](
-                    ShiftUnit& unit, UnitOut& out) { unit.on_grant(id, copy, now_, out); });
+                    ShiftUnit& unit, UnitOut& out) { unit.on_grant(id, copy, now(), out); });
     }
 
     void discarded(ReadoutIndex r, MepId id) {
@@ -558,7 +401,7 @@ class PushBuildingCheck {
         ++here.answered;
         here.is_discarded = true;
         message(units_[r], r,
-                [=, this](ShiftUnit& unit, UnitOut& out) { unit.on_discard(id, now_, out); });
+                [=, this](ShiftUnit& unit, UnitOut& out) { unit.on_discard(id, now(), out); });
     }
 
     void built(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
@@ -582,23 +425,6 @@ class PushBuildingCheck {
             true);
     }
 
-    /// As the driver may ask while a MEP is given out.
-    void compare_contents(BuilderIndex b, MepId id) {
-        const PushBuilder& builder = builders_[b];
-        promise(builder.streams() == streams(), "it has the streams of all readout units");
-        std::uint32_t number = 0;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s, ++number) {
-                promise(builder.number_of({r, s}) == number &&
-                            builder.stream_of(number) == PushBuilder::Stream{r, s},
-                        "streams are numbered through");
-                promise(builder.sizes_of(id)[number] == mep(id).sizes[r][s] &&
-                            builder.is_written(id, number) == landed_.contains({id, r, s}),
-                        "a MEP has what was written");
-            }
-        }
-    }
-
     // ---- the end of the epoch -----------------------------------------------------------------
 
     /// Units are lost, and the others told of it, each at some time.
@@ -610,8 +436,9 @@ class PushBuildingCheck {
         const auto lost_readouts = lose(readout_fates_, wave);
         const auto lost_builders = lose(builder_fates_, wave);
         summary_.lost_units += lost_readouts.size() + lost_builders.size();
-        tell(units_, lost_builders,
-             [this](ShiftUnit& unit, auto& lost, UnitOut& out) { unit.on_close(lost, now_, out); });
+        tell(units_, lost_builders, [this](ShiftUnit& unit, auto& lost, UnitOut& out) {
+            unit.on_close(lost, now(), out);
+        });
         tell(builders_, lost_readouts, [](PushBuilder& builder, auto& lost, BuilderOut& out) {
             builder.on_close(lost, out);
         });
@@ -624,7 +451,7 @@ class PushBuildingCheck {
             if (fates<Machine>()[unit].is_lost) {
                 continue;
             }
-            at(now_ + base::nanoseconds(8 * input_.byte()),
+            at(now() + base::nanoseconds(8 * input_.byte()),
                [this, &machine = machines[unit], unit, lost, action] {
                    if (next_mep_) {
                        return;
@@ -666,41 +493,10 @@ class PushBuildingCheck {
         });
     }
 
-    /// Also when the epoch is closed: a MEP that every readout unit wants answered, as none is
-    /// lost.
-    [[nodiscard]] bool may_answer(BuilderIndex b, MepId id) const {
-        const Fate& fate = builder_fates_[b];
-        if (!fate.is_closed) {
-            return true;
-        }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            const auto end = last_announced_.find({r, b});
-            if (fate.sees_lost[r] || end == last_announced_.end() ||
-                turn_of(id, shift_.builders()) >= end->second) {
-                return false;
-            }
-        }
-        return true;
-    }
-
     void last_answer(BuilderIndex b, ReadoutIndex r, std::uint64_t turn) {
         ++outputs_;
         promise(!builder_fates_[b].sees_lost[r], "nothing is said to a lost unit");
         message(units_[r], r, [=](ShiftUnit& unit, UnitOut&) { unit.on_last_answer(b, turn); });
-    }
-
-    [[nodiscard]] bool is_drained() const {
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            if (!readout_fates_[r].is_lost && !units_[r].readout().is_drained()) {
-                return false;
-            }
-        }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
-            if (!builder_fates_[b].is_lost && !builders_[b].is_drained()) {
-                return false;
-            }
-        }
-        return true;
     }
 
     void end() {
@@ -729,27 +525,6 @@ class PushBuildingCheck {
         }
     }
 
-    [[nodiscard]] bool has_written_everything(ReadoutIndex r) {
-        return std::ranges::all_of(granted_by_live_builders(), [=, this](MepId id) {
-            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s) {
-                if (!landed_.contains({id, r, s}) || model_[r].under_way.contains({id, s})) {
-                    return false;
-                }
-            }
-            return true;
-        });
-    }
-    [[nodiscard]] std::vector<MepId> granted_by_live_builders() {
-        std::vector<MepId> granted;
-        for (std::uint64_t id = 0; id < meps_.size(); ++id) {
-            if (meps_[id].place >= 0 &&
-                !builder_fates_[builder_of(MepId{id}, shift_.builders())].is_lost) {
-                granted.push_back(MepId{id});
-            }
-        }
-        return granted;
-    }
-
     void incomplete(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
         ++outputs_;
         Mep& here = mep(id);
@@ -764,213 +539,14 @@ class PushBuildingCheck {
         process(b, id);
     }
 
-    void forget_what_was_dropped(BuilderIndex b) {
-        std::uint64_t dropped = 0;
-        for (auto mep_of_b = std::uint64_t{b}; mep_of_b < meps_.size();
-             mep_of_b += shift_.builders()) {
-            const Mep& here = mep(MepId{mep_of_b});
-            if (here.place >= 0 && !here.is_built && !here.is_incomplete) {
-                ++dropped;
-                promise(builder_config_.when_incomplete == WhenIncomplete::drop || here.landed == 0,
-                        "a MEP of which anything came is dropped only where it is to be");
-                output_[b].erase(MepId{mep_of_b});
-            }
-        }
-        promise(dropped == builders_[b].counters().dropped,
-                "every granted MEP is built, given out incomplete, or dropped");
-        summary_.dropped += dropped;
-    }
-
-    // ---- model --------------------------------------------------------------------------------
-
-    void compare_at_the_end() {
-        std::uint64_t granted = 0;
-        std::uint64_t dropped = 0;
-        Bytes built_bytes = 0;
-        for (const PushBuilder& builder : builders_) {
-            granted += builder.counters().granted;
-            dropped += builder.counters().discarded;
-            built_bytes += builder.counters().built_bytes;
-            promise(builder.under_construction() == 0 && builder.output_held() == 0,
-                    "nothing is left in the builder units");
-        }
-        Bytes written_bytes = 0;
-        Bytes generated_bytes = 0;
-        Bytes dropped_bytes = 0;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            const auto& counters = units_[r].readout().counters();
-            written_bytes += counters.written_bytes;
-            generated_bytes += counters.mfp_bytes;
-            dropped_bytes += counters.discarded_bytes;
-            summary_.blocked += counters.blocked;
-            promise(by_time() || units_[r].is_finished(), "every unit finishes its rounds");
-            for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
-                promise(units_[r].readout().buffered(s) == 0 &&
-                            model_[r].acknowledged[s] == meps_.size(),
-                        "nothing is left in the readout units");
-            }
-        }
-        for (const Mep& mep : meps_) {
-            summary_.built += mep.is_built ? 1 : 0;
-            summary_.discarded += mep.is_discarded ? 1 : 0;
-            promise(mep.is_built != mep.is_discarded, "every MEP is built or discarded");
-        }
-        promise(granted == summary_.built && dropped == summary_.discarded &&
-                    built_bytes == written_bytes &&
-                    generated_bytes == written_bytes + dropped_bytes,
-                "nothing is lost or counted twice");
-    }
-
-    void compare_what_was_closed() {
-        promise(next_mep_.has_value(), "all live units drain");
-        if (!summary_.broken_promise.empty()) {
-            return;
-        }
-        const bool anybody_reads_out =
-            std::ranges::any_of(readout_fates_, [](const Fate& fate) { return !fate.is_lost; });
-        for (std::uint64_t id = 0; id < meps_.size(); ++id) {
-            const Mep& here = mep(MepId{id});
-            const BuilderIndex b = builder_of(MepId{id}, shift_.builders());
-            summary_.built += here.is_built ? 1 : 0;
-            summary_.discarded += here.is_discarded ? 1 : 0;
-            promise(!here.is_built || id < *next_mep_ || !anybody_reads_out,
-                    "what was built anywhere does not come again in the next epoch");
-            promise(builder_fates_[b].is_lost || here.answered == 0 || id < *next_mep_,
-                    "what was answered does not come again in the next epoch");
-        }
-        const bool all_build =
-            std::ranges::none_of(builder_fates_, [](const Fate& fate) { return fate.is_lost; });
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
-            promise(builder_fates_[b].is_lost ||
-                        (builders_[b].under_construction() == 0 && builders_[b].output_held() == 0),
-                    "nothing is left in the live builder units");
-            const auto& c = builders_[b].counters();
-            promise(!all_build || !anybody_reads_out ||
-                        c.granted + c.discarded == turns_before(b, *next_mep_, shift_.builders()),
-                    "every MEP before the next epoch is granted or discarded");
-        }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            if (!readout_fates_[r].is_lost) {
-                compare_what_was_closed(r);
-            }
-        }
-    }
-
-    void compare_what_was_closed(ReadoutIndex r) {
-        const PushReadout& readout = units_[r].readout();
-        Bytes bytes = 0;
-        for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
-            promise(readout.acknowledged(s) == *next_mep_ &&
-                        model_[r].acknowledged[s] == *next_mep_ &&
-                        model_[r].in_buffer[s].size() == readout.admitted(s) - *next_mep_,
-                    "the next epoch has all MFPs from its first MEP on, and no others");
-            for (std::uint64_t id = 0; id < std::min<std::uint64_t>(*next_mep_, meps_.size());
-                 ++id) {
-                bytes += mep(MepId{id}).sizes[r][s];
-            }
-        }
-        const auto& c = readout.counters();
-        promise(bytes == c.written_bytes + c.discarded_bytes + c.lost_bytes + c.unanswered_bytes,
-                "every MFP before the next epoch is written, or dropped for a reason");
-        summary_.lost += c.lost_mfps;
-        summary_.unanswered += c.unanswered_mfps;
-        summary_.blocked += c.blocked;
-    }
-
-    [[nodiscard]] std::uint64_t unexpected() const {
-        std::uint64_t sum = 0;
-        for (const PushBuilder& builder : builders_) {
-            const auto& c = builder.counters();
-            sum += c.unexpected_sizes + c.unexpected_mfps + c.unexpected_processed;
-        }
-        for (const ShiftUnit& unit : units_) {
-            const auto& c = unit.readout().counters();
-            sum += c.unexpected_mfps + c.unexpected_answers + c.unexpected_completions +
-                   c.unexpected_acknowledgements + unit.counters().unexpected +
-                   (unit.barrier() ? unit.barrier()->counters().unexpected : 0);
-        }
-        return sum;
-    }
-
-    [[nodiscard]] std::uint64_t from_lost_or_late() const {
-        std::uint64_t sum = 0;
-        for (const PushBuilder& builder : builders_) {
-            sum += builder.counters().from_lost;
-        }
-        for (const ShiftUnit& unit : units_) {
-            sum += unit.readout().counters().from_lost + unit.counters().late;
-        }
-        return sum;
-    }
-
-    /// From the start of the MEP, by adding up.
-    [[nodiscard]] Bytes offset(MepId id, ReadoutIndex r, StreamIndex s) {
-        const auto [header, alignment] = builder_config_.layout;
-        Bytes sum = rounded(header, alignment);
-        for (ReadoutIndex unit = 0; unit <= r; ++unit) {
-            const auto& sizes = mep(id).sizes[unit];
-            for (StreamIndex i = 0; i < (unit == r ? s : sizes.size()); ++i) {
-                sum += rounded(sizes[i], alignment);
-            }
-        }
-        return sum;
-    }
-    [[nodiscard]] Bytes bytes_of(MepId id) {
-        const auto last = static_cast<ReadoutIndex>(units_.size() - 1);
-        const auto streams = static_cast<StreamIndex>(mep(id).sizes[last].size());
-        return std::max(offset(id, last, streams), builder_config_.layout.alignment);
-    }
-    [[nodiscard]] static Bytes rounded(Bytes bytes, Bytes alignment) {
-        return (bytes + alignment - 1) / alignment * alignment;
-    }
-    [[nodiscard]] static bool overlap(Region a, Region b) { return a.from < b.to && b.from < a.to; }
-
-    [[nodiscard]] std::uint32_t streams() const {
-        std::uint32_t sum = 0;
-        for (const std::uint32_t of_unit : builder_config_.streams) {
-            sum += of_unit;
-        }
-        return sum;
-    }
-    [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
-    [[nodiscard]] std::uint32_t phase_of(ReadoutIndex r) const {
-        return static_cast<std::uint32_t>(units_[r].step() % shift_.phases());
-    }
-    Mep& mep(MepId id) { return meps_.at(static_cast<std::size_t>(id)); }
-
-    void promise(bool kept, const char* text) {
-        if (!kept && summary_.broken_promise.empty()) {
-            summary_.broken_promise = text;
-        }
-    }
-
-    base::ByteSource input_;
-    LinearShift shift_;
-    base::WireClock write_time_;
-    ShiftUnitConfig unit_config_;
-    PushBuilderConfig builder_config_;
-    std::vector<ShiftUnit> units_;
-    std::vector<PushBuilder> builders_;
-
-    Time now_ = Time::zero();
-    std::uint64_t next_event_ = 0;
-    std::priority_queue<Event> events_;
-
-    std::vector<Mep> meps_;
-    std::vector<Unit> model_;
-    std::map<BuilderIndex, std::map<MepId, Region>> output_;
+    TimersByHand timers_;
+    base::WireClock write_time_{write_rate};
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
-    std::set<std::tuple<MepId, ReadoutIndex, StreamIndex>> landed_;
-    std::map<BuilderIndex, std::uint64_t> answered_at_close_;                        ///< turns
-    std::map<std::pair<ReadoutIndex, BuilderIndex>, std::uint64_t> last_announced_;  ///< turns
-    std::map<std::uint64_t, std::size_t> entered_;  ///< units, per generation
-    Fates readout_fates_;
-    Fates builder_fates_;
+    std::map<BuilderIndex, std::uint64_t> answered_at_close_;       ///< turns
+    std::map<std::uint64_t, std::size_t> entered_;                  ///< units, per generation
     bool is_closing_ = false;
-    std::optional<std::uint64_t> next_mep_;  ///< of the next epoch, when this one is over
-    std::uint64_t repeated_ = 0;             ///< what came twice, as far as it is unexpected
+    std::uint64_t repeated_ = 0;  ///< what came twice, as far as it is unexpected
     std::size_t outputs_ = 0;
-    Summary summary_;
 };
 
 }  // namespace daqloom::protocol

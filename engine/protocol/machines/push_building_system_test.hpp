@@ -1,0 +1,136 @@
+// For tests and fuzzing: a whole push event builder as arbitrary bytes choose it, readout units
+// under linear shifting and builder units, and which of them are lost.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/byte_source_test.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/machines/push_builder.hpp"
+#include "protocol/machines/shift_unit.hpp"
+#include "protocol/machines/unit_fates_test.hpp"
+#include "protocol/schedule/linear_shift.hpp"
+
+namespace daqloom::protocol {
+
+class PushBuildingSystem {
+  protected:
+    using Bytes = base::Bytes;
+    using Time = base::Time;
+
+    static constexpr Bytes largest_mfp = 64;
+    static constexpr base::BitRate write_rate = base::gigabits_per_second(8);
+
+    explicit PushBuildingSystem(std::span<const std::uint8_t> input)
+        : input_(input), shift_(choose_shift()) {
+        choose_units();
+        unit_config_.rounds = 1 + input_.byte() % 4;
+        builder_config_.builders = shift_.builders();
+        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
+            builder_config_.streams[r] = 1U + input_.byte() % 3;
+        }
+        const std::uint32_t round = meps_per_phase() * shift_.builders();
+        auto& readout = unit_config_.readout;
+        readout.builders = shift_.builders();
+        readout.largest_mfp = largest_mfp;
+        readout.write_rate = write_rate;
+        readout.buffered_mfps = round + input_.byte() % 5;
+        readout.stream_buffer = (round + 1) * largest_mfp + input_.byte();
+        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
+            unit_config_.self = r;
+            readout.streams = builder_config_.streams[r];
+            units_.push_back(*ShiftUnit::make(unit_config_, shift_));
+        }
+        for (BuilderIndex b = 0; b < shift_.builders(); ++b) {
+            builder_config_.self = b;
+            builders_.push_back(*PushBuilder::make(builder_config_));
+        }
+        base::ByteSource nobody_is_lost({});
+        base::ByteSource& choice = closes_ ? input_ : nobody_is_lost;
+        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders(), choice);
+        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts(), choice);
+    }
+
+    [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
+    [[nodiscard]] std::uint32_t phase_of(ReadoutIndex r) const {
+        return static_cast<std::uint32_t>(units_[r].step() % shift_.phases());
+    }
+    [[nodiscard]] std::uint32_t meps_per_phase() const {
+        return by_time() ? 1 : unit_config_.meps_per_phase;
+    }
+    /// Of the whole run.
+    [[nodiscard]] std::size_t meps() const {
+        return static_cast<std::size_t>(unit_config_.rounds * meps_per_phase() * shift_.builders());
+    }
+    /// Of all readout units.
+    [[nodiscard]] std::uint32_t streams() const {
+        std::uint32_t sum = 0;
+        for (const std::uint32_t of_unit : builder_config_.streams) {
+            sum += of_unit;
+        }
+        return sum;
+    }
+    template <class Machine>
+    Fates& fates() {
+        return std::is_same_v<Machine, ShiftUnit> ? readout_fates_ : builder_fates_;
+    }
+
+    base::ByteSource input_;
+    LinearShift shift_;
+    ShiftUnitConfig unit_config_;
+    PushBuilderConfig builder_config_;
+    bool closes_ = false;  ///< the epoch ends before the run does
+    std::vector<ShiftUnit> units_;
+    std::vector<PushBuilder> builders_;
+    Fates readout_fates_;
+    Fates builder_fates_;
+
+  private:
+    LinearShift choose_shift() {
+        const std::uint32_t slots = 1U + input_.byte() % 6;
+        const std::uint8_t choice = input_.byte();
+        if (choice % 3 == 0) {
+            return *LinearShift::unfolded(slots, 1U + input_.byte() % 6);
+        }
+        std::vector<SlotIndex> dummies;
+        for (SlotIndex slot = 1; slot < slots; ++slot) {
+            if (choice % 3 == 1 && (choice >> slot & 1) != 0) {
+                dummies.push_back(slot);
+            }
+        }
+        return *LinearShift::folded(slots, dummies);
+    }
+
+    void choose_units() {
+        const std::uint8_t change = input_.byte();
+        unit_config_.change = change % 4 == 0 ? PhaseChange::by_time : PhaseChange::by_count;
+        unit_config_.barrier = static_cast<ShiftBarrier>(input_.byte() % 5);
+        unit_config_.meps_per_phase = 1U + input_.byte() % 3;
+        unit_config_.phases_per_barrier = 1U + input_.byte() % 4;
+        unit_config_.phases_under_way = 1U + input_.byte() % 3;
+        unit_config_.keeps_dummies = input_.byte() % 2 == 0;
+        // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
+        unit_config_.grace = base::nanoseconds(input_.byte() % 20);
+        unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);
+        unit_config_.readout.announced_meps = 1U + input_.byte() % 3;
+        unit_config_.readout.parallel_writes = input_.byte() % 4;
+        builder_config_.announced_meps = unit_config_.readout.announced_meps;
+        builder_config_.concurrent_meps = unit_config_.meps_per_phase + input_.byte() % 3;
+        builder_config_.streams.resize(shift_.readouts());
+        builder_config_.layout = {.header = input_.byte() % 30,
+                                  .alignment = Bytes{1} << input_.byte() % 4};
+        builder_config_.when_full = static_cast<WhenFull>(input_.byte() % 2);
+        closes_ = input_.byte() % 2 == 1;
+        builder_config_.when_incomplete = static_cast<WhenIncomplete>(input_.byte() % 2);
+        // From too small for most to never full.
+        builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
+                                            ? Bytes{3'000}
+                                            : 1 + Bytes{input_.byte()} * input_.byte() / 8;
+    }
+};
+
+}  // namespace daqloom::protocol
