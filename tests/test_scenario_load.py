@@ -103,6 +103,19 @@ def test_choices_that_no_method_combines_yet_are_described_and_refused():
             assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("cables", "says"),
+    [
+        ('[{ends = ["node0"]}]', r"0\.ends = \['node0'\] has too few entries; expected at least 2"),
+        ('[{rate = "HDR"}]', r"0 = \{'rate': 'HDR'\} lacks the key ends"),
+        ('[{end = ["node0", "leaf0"]}]', r'unknown key "network\.cables\.0\.end"; did you mean'),
+    ],
+)
+def test_a_mistake_within_an_override_is_told_with_the_option(cables, says):
+    with pytest.raises(ScenarioError, match=rf"^--set (network\.cables\.|){says}"):
+        load("laptop", ["network.shape=cables", f"network.cables={cables}"])
+
+
 def test_an_override_needs_a_path_and_a_value():
     assert "expected dotted.path=value" in refusal("small-rack", ["event.size"])
     assert "is a table; set one of its keys" in refusal("small-rack", ["event=2"])

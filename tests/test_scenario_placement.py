@@ -130,7 +130,7 @@ def with_cables(**changes: object) -> Scenario:
 
 
 def test_cables_are_as_the_scenario_lists_them() -> None:
-    fabric, warnings = cables(with_cables().network)
+    fabric, warnings = cables(with_cables())
     assert not warnings
     assert [host.name for host in fabric.hosts] == ["node0", "node1 mlx5_0", "node1 mlx5_1"]
     assert [(switch.name, switch.ports) for switch in fabric.switches] == [
@@ -165,7 +165,7 @@ def test_a_listed_network_is_simulated_and_routed_by_shortest_paths(tmp_path: Pa
 
 def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
     tree = small(network__routing="minimal")
-    fabric, _ = cables(tree.network)
+    fabric, _ = cables(tree)
     listed = small(
         network__shape="cables",
         network__switches=[switch.name for switch in fabric.switches],
@@ -187,7 +187,10 @@ def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
         ({"network__switches": ["leaf0", "leaf0"]}, "names leaf0 twice"),
         ({"network__switches": ["leaf0", "leaf1", "spine0", "x"]}, "x has 0 cables"),
         ({"network__switches": ["leaf0", "leaf1"]}, "not in network.switches"),
-        ({"network__links__rate": "0 b/s"}, r"cables\[0\] has no rate"),
+        ({"name": "x", "network__links__rate": "0 b/s"}, r"^x: network\.cables\.0 has no rate"),
+            {"name": "mine", "network__links__rate": "0 b/s"},
+            r"^mine: network\.cables\.0 has no rate",
+        ),
         ({"network__cables": [{"ends": ["a", "leaf0"]}] * 2}, "host a has 2 cables"),
         (
             {

@@ -9,7 +9,7 @@ from small_fabrics import small
 from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import memory
-from daqloom.simulate.memory import machine_bytes, needed_bytes
+from daqloom.simulate.memory import machine_bytes, needed_bytes, peak_bytes
 from daqloom.topology.loaded import load as load_scenario
 from daqloom.topology.loaded import override
 
@@ -17,12 +17,9 @@ LEAST_SHARE, MOST_SHARE = 0.6, 1.6
 GROWTH = """
 import sys
 from daqloom.topology.loaded import load
+from daqloom.simulate.memory import peak_bytes
 from daqloom.simulate.run import simulate
 from daqloom.simulate.fabric import simulate_fabric
-
-def peak():  # not ru_maxrss, which keeps that of the process before exec
-    with open("/proc/self/status") as status:
-        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 def run(units):
     scenario = load(sys.argv[1], [*sys.argv[4:], *(each.format(units) for each in KEYS)])
@@ -30,9 +27,9 @@ def run(units):
 
 KEYS, UNITS = sys.argv[2].split(";"), int(sys.argv[3])
 run(24)
-before = peak()
+before = peak_bytes()
 run(UNITS)
-print(peak() - before)
+print(peak_bytes() - before)
 """
 """Prints how much more memory a large system takes than a small one."""
 
@@ -76,6 +73,13 @@ def test_the_estimate_is_what_the_engine_takes(
     command = [sys.executable, "-c", GROWTH, name, keys, str(units), *overrides]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert LEAST_SHARE * grown < needed_bytes(scenario, units) < MOST_SHARE * grown
+
+
+def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
+    ballast = b"x" * 400_000_000
+    code = "from daqloom.simulate.memory import peak_bytes; print(peak_bytes())"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert 5_000_000 < int(told.stdout) < len(ballast) <= peak_bytes()
 
 
 def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:

@@ -89,7 +89,7 @@ def _with_one_rate(scenario: Scenario) -> Scenario:
     """Return the scenario with the one rate of its cables. Raises ScenarioError."""
     if scenario.network.links.rate and scenario.network.shape != "cables":
         return scenario
-    fabric, _ = cables(scenario.network)
+    fabric, _ = cables(scenario)
     rates = sorted({cable.rate_bps for cable in fabric.cables})
     if len(rates) > 1:
         raise ScenarioError(

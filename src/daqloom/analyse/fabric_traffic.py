@@ -160,7 +160,8 @@ class _Determined:
 def _traffic(determined: _Determined) -> Traffic:
     network = determined.scenario.network
     links = network.links.model_copy(update={"rate": ANY_RATE})
-    fabric, routes, warnings = cabled(network.model_copy(update={"links": links}))
+    at_any_rate = {"network": network.model_copy(update={"links": links})}
+    fabric, routes, warnings = cabled(determined.scenario.model_copy(update=at_any_rate))
     slots = node_slots(determined.scenario, fabric)
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,7 +17,7 @@ from daqloom.scenario.quantities import Dimension, dimension_of
 def sentence(
     error: ValidationError,
     source: str,
-    overridden: Container[str],
+    overridden: Iterable[str],
     option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> str:
@@ -25,10 +25,17 @@ def sentence(
 
     Where: `source`, or `option` for a key in `overridden`.
     """
-    first = error.errors(include_url=False)[0]
+    first, *others = error.errors(include_url=False)
+    if first["type"] == "missing":  # a key that is misspelt is missing as well
+        first = next((each for each in others if each["type"] == "extra_forbidden"), first)
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
-    where = option if path in overridden else f"{source}: " if source else ""
+    is_overridden = any(path == key or path.startswith(f"{key}.") for key in overridden)
+    where = option if is_overridden else f"{source}: " if source else ""
+    if kind == "missing":
+        inside, _, key = path.rpartition(".")
+        entries = f"has too few entries; expected at least {int(key) + 1}" if key.isdigit() else ""
+        return f"{where}{inside} = {_quote(first['input'])} {entries or f'lacks the key {key}'}"
     if kind == "extra_forbidden":
         return f'{where}unknown key "{path[:80]}"{nearest(path, system)}'
     if kind == "value_error":
@@ -73,7 +80,6 @@ _EXPECTED = {
     "string_too_short": "is too short",
     "string_pattern_mismatch": "may hold only letters, digits, dots, dashes and underscores",
     "too_long": "has too many entries; at most {max_length}",
-    "missing": "is missing",
     "finite_number": "is not finite",
 }
 

@@ -7,6 +7,7 @@ that wait at an overloaded rack. Bytes are those of the engine's structures, mea
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,13 @@ def _waiting_events(scenario: Scenario) -> float:
     links = scenario.network.links
     carried_hz = links.access.rate * scenario.builders.units / (8 * scenario.event.size)
     return max(0.0, scenario.event.rate - carried_hz) * scenario.run.duration
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has had; ru_maxrss would be that of the process that
+    started it, where that had more."""
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    return 1024 * int(peak[1]) if peak else 0
 
 
 def machine_bytes() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate.errors import SimulationError
-from daqloom.simulate.memory import check_memory
+from daqloom.simulate.memory import check_memory, peak_bytes
 
 if TYPE_CHECKING:
     from daqloom._engine import FabricReport, Links, RackReport
@@ -179,7 +178,7 @@ def cost(started_s: float, ran: Ran, counted: RackReport | FabricReport) -> dict
         "packet_hops": counted.packet_hops,
         "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
         "pending_events_peak": counted.pending_peak,
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_rss_bytes": peak_bytes(),
     }
 
 

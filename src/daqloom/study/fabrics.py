@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.scenario.network import Network
 from daqloom.study.changes import number, value
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     if value(base, changes, "network.shape") == "imported":
         hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
     if value(base, changes, "network.shape") == "cables":
-        hosts, rate_bps = _listed(base.network)
+        hosts, rate_bps = _listed(base)
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 
 
@@ -116,13 +115,13 @@ def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
     return base.model_copy(update={table: changed(table) for table in tables}).nodes
 
 
-def _listed(network: Network) -> tuple[float, float]:
+def _listed(base: Scenario) -> tuple[float, float]:
     """Hosts and mean rate of a list of cables, as `_imported`."""
     from daqloom.topology.cabled import cables
     from daqloom.topology.errors import TopologyError
 
     try:
-        return _counted(cables(network)[0])
+        return _counted(cables(base)[0])
     except TopologyError:
         return 0, 0.0
 

@@ -51,7 +51,7 @@ def fabric_of_cables(switches: Sequence[str], given: Sequence[GivenCable], rate_
     highest: Counter[str] = Counter()
     cables = []
     for place, plugged, each_bps in plugs:
-        where = f"network.cables[{place}]"
+        where = f"network.cables.{place}"
         if not each_bps:
             raise TopologyError(
                 f'{where} has no rate; give it a rate, such as "HDR", or network.links.rate'

@@ -9,19 +9,22 @@ from numpy.typing import NDArray
 
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
+from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric, with_rate
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.routes import Routes
 from daqloom.topology.routing import MINIMAL, routing
 
 if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
     from daqloom.scenario.network import Network
 
 
-def cabled(given: Network) -> tuple[Fabric, Routes, list[str]]:
+def cabled(scenario: Scenario) -> tuple[Fabric, Routes, list[str]]:
     """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
     none such."""
-    fabric, warnings = cables(given)
+    given = scenario.network
+    fabric, warnings = cables(scenario)
     tables: NDArray[np.int16] | None = None
     if given.shape == "imported":
         tables, more = load_tables(given.folder, fabric)
@@ -30,12 +33,16 @@ def cabled(given: Network) -> tuple[Fabric, Routes, list[str]]:
     return fabric, routing(fabric, tables, given.routing or usual), warnings
 
 
-def cables(given: Network) -> tuple[Fabric, list[str]]:
+def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
+    given = scenario.network
     if given.shape == "fat-tree":
         return _regular(given), []
     if given.shape == "cables":
-        return fabric_of_cables(given.switches, given.cables, given.links.rate), []
+        try:
+            return fabric_of_cables(given.switches, given.cables, given.links.rate), []
+        except TopologyError as error:
+            raise TopologyError(f"{scenario.name}: {error}") from None
     fabric, warnings = load_cabling(given.folder)
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
 

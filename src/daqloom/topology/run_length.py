@@ -45,7 +45,7 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
     run has really counted, its warnings say.
     """
     try:
-        fabric, _ = cables(scenario.network)
+        fabric, _ = cables(scenario)
         slots = node_slots(scenario, fabric)
         nodes = int((slots != DUMMY).sum())
         rate_bps = scenario.network.links.rate or _slowest_bps(fabric)

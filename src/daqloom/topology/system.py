@@ -61,7 +61,7 @@ class FabricSystem:
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes, warnings = cabled(scenario.network)
+    fabric, routes, warnings = cabled(scenario)
     slots = node_slots(scenario, fabric)
     sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     readouts, builders = unit_slots(scenario, slots)
