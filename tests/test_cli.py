@@ -140,7 +140,7 @@ def test_help_explains_every_command(command):
             ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
             "already the file of another link",
         ),
-        (["simulate", "small-rack", "--pcap", "access.4.down=b"], "access.0 to access.3"),
+        (["simulate", "small-rack", "--pcap", "access.4.down=b"], "uplink.0, access.0 to access.3"),
         (["simulate", "small-rack", "--pcap", "core=b"], 'there is no link "core"'),
         (["simulate", "small-rack", "--trace", "/"], "is a folder"),
         (["simulate", "small-rack", "--trace", "x" * 300], "file name too long"),
@@ -239,7 +239,9 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
     assert isinstance(invoke("analyse", "small-rack").exception, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("arguments", [["show", "small-rack"], ["analyse", "small-rack", "--json"]])
+@pytest.mark.parametrize(
+    "arguments", [["show", "small-rack"], ["analyse", "small-rack", "--json"], ["--help"]]
+)
 def test_a_full_disk_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "daqloom", *arguments]

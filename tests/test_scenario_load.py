@@ -74,8 +74,8 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
     assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier
     said = refusal("lhcb-run3-test", [*windows, "building.barrier=none"])
     assert said == (
-        'lhcb-run3-test: building.barrier means nothing with building.change = "window"; leave it '
-        'out, or set building.change to "count"'
+        '--set building.barrier means nothing with building.change = "window"; leave it out, or '
+        'set building.change to "count"'
     )
 
 
@@ -106,8 +106,8 @@ def test_choices_that_no_method_combines_yet_are_described_and_refused():
 @pytest.mark.parametrize(
     ("cables", "says"),
     [
-        ('[{ends = ["node0"]}]', r"0\.ends = \['node0'\] has too few entries; expected at least 2"),
-        ('[{rate = "HDR"}]', r"0 = \{'rate': 'HDR'\} lacks the key ends"),
+        ('[{ends = ["node0"]}]', r'0\.ends = \["node0"\] has too few entries; expected at least 2'),
+        ('[{rate = "HDR"}]', r'0 = \{rate = "HDR"\} lacks the key ends'),
         ('[{end = ["node0", "leaf0"]}]', r'unknown key "network\.cables\.0\.end"; did you mean'),
     ],
 )
@@ -116,10 +116,19 @@ def test_a_mistake_within_an_override_is_told_with_the_option(cables, says):
         load("laptop", ["network.shape=cables", f"network.cables={cables}"])
 
 
+def test_a_choice_that_lacks_something_is_told_with_the_option_that_made_it():
+    with pytest.raises(ScenarioError, match=r'^--set network: shape = "cables" requires switches'):
+        load("laptop", ["network.shape=cables"])
+    with pytest.raises(ScenarioError, match=r"^--set hosts\.units means nothing with"):
+        load("laptop", ["hosts.units=[]"])
+    with pytest.raises(ScenarioError, match=r"^--set readout\.units = true is not a whole number"):
+        load("laptop", ["readout.units=true"])
+
+
 def test_an_override_needs_a_path_and_a_value():
     assert "expected dotted.path=value" in refusal("small-rack", ["event.size"])
     assert "is a table; set one of its keys" in refusal("small-rack", ["event=2"])
-    assert "unknown key" in refusal("small-rack", ["=2"])
+    assert "expected dotted.path=value" in refusal("small-rack", ["=2"])
     assert "unknown key" in refusal("small-rack", ["event.size.x=2"])
 
 

@@ -105,8 +105,8 @@ def test_decimal_steps_hit_their_values() -> None:
         ('scenario = "small-rack"\n[set]\nevent.size = "5"',
          'mine.toml: event.size = "5" has no unit'),
         ('scenario = "small-rack"\n[variants.none]\n"builders.units" = 0',
-         "small-rack: builders.units = 0; pull requires"),
-        ("", "scenario is missing"),
+         "mine.toml: builders.units = 0; pull requires"),
+        ("", "scenario is missing; expected the name of a scenario"),
         ("scenario =", "not valid TOML"),
     ],
 )  # fmt: skip

@@ -17,6 +17,10 @@ def main() -> None:
     except KeyboardInterrupt:
         print("daqloom: interrupted; nothing was saved", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:  # a command's own are handled by it; this is one of its help
+        from daqloom.cli.console import unwritable
+
+        unwritable(error)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,14 @@ SILENT_S = 2.0
 SPOKEN_EVERY_S = 10.0
 
 
+def unwritable(error: OSError) -> NoReturn:
+    """Exit where nothing more can be printed, as on a full disk; raises any other error."""
+    if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
+
+
 @contextmanager
 def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     """Turn expected failures into one sentence and an exit code.
@@ -56,10 +64,7 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
     except MemoryError:
         fail("out of memory; use a smaller scenario or a shorter run.duration", FAILED)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
+        unwritable(error)
     except Exception as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise

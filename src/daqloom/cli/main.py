@@ -239,7 +239,9 @@ def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
             )
         name = re.fullmatch(r"(source|uplink|access)\.([0-9]{1,6})\.(up|down)", link)
         if not name or int(name[2]) >= counts[name[1]]:
-            known = ", ".join(f"{kind}.0 to {kind}.{n - 1}" for kind, n in counts.items())
+            known = ", ".join(
+                f"{kind}.0" + (f" to {kind}.{n - 1}" if n > 1 else "") for kind, n in counts.items()
+            )
             raise ScenarioError(
                 f'--pcap {option}: there is no link "{link}"; links are {known}, with .up towards '
                 "the core or .down away from it"

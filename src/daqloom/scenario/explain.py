@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,12 +12,13 @@ from daqloom.scenario.choices import named_tables, table_of
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.moved import KEYS, TABLES, moved
 from daqloom.scenario.quantities import Dimension, dimension_of
+from daqloom.scenario.show import toml_value
 
 
 def sentence(
     error: ValidationError,
     source: str,
-    overridden: Iterable[str],
+    overridden: Collection[str],
     option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> str:
@@ -31,6 +32,10 @@ def sentence(
     path = ".".join(str(part) for part in first["loc"])
     kind, context = first["type"], first.get("ctx", {})
     is_overridden = any(path == key or path.startswith(f"{key}.") for key in overridden)
+    if kind == "value_error" and isinstance(first["input"], dict | BaseModel):
+        # A mistake across several keys: the sentence begins with one of them.
+        named = str(context["error"]).split(" ", 1)[0]
+        is_overridden |= f"{path}.{named}".lstrip(".") in overridden
     where = option if is_overridden else f"{source}: " if source else ""
     if kind == "missing":
         inside, _, key = path.rpartition(".")
@@ -85,7 +90,7 @@ _EXPECTED = {
 
 
 def _quote(value: object) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = f'"{value}"' if isinstance(value, str) else toml_value(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -61,7 +61,7 @@ def _from_here(path: str, value: Any) -> Any:
 
 def _split(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
-    if not equals:
+    if not (equals and path.strip()):
         raise ScenarioError(
             f'--set {text[:80]}: expected dotted.path=value, such as "event.size=2 MB"'
         )

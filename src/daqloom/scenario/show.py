@@ -34,17 +34,18 @@ def _table(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
     if path and keys:
         yield f"\n[{path}]"
     for key, value in keys.items():
-        yield f"{key} = {_value(value)}"
+        yield f"{key} = {toml_value(value)}"
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _table(value, f"{path}.{key}" if path else key)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return the value as TOML writes it."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {toml_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(inner) for inner in value) + "]"
+        return "[" + ", ".join(toml_value(inner) for inner in value) + "]"
     if isinstance(value, str):
         # TOML's basic strings are JSON's, except that they must escape DEL as well.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -466,20 +466,22 @@ def sentence_of(error: ValidationError) -> str:
     """Return a sentence on what is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
+    known = _table_at(first["loc"]).model_fields
     if first["type"] == "extra_forbidden":
-        return f'unknown key "{path[:80]}"; known are {", ".join(_known(first["loc"]))}'
+        return f'unknown key "{path[:80]}"; known are {", ".join(known)}'
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
     if first["type"] == "missing":
-        return f"{path} is missing"
+        field = known.get(str(first["loc"][-1]))
+        return f"{path} is missing" + (f"; expected the {field.description}" if field else "")
     return f"{path} = {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _known(location: tuple[int | str, ...]) -> list[str]:
+def _table_at(location: tuple[int | str, ...]) -> type[_Table]:
     tables: dict[str, type[_Table]] = {
         "search": Search,
         "equilibrium": Equilibrium,
         "repeat": Repeat,
         "report": Report,
     }
-    return list(tables.get(str(location[0]), StudyFile).model_fields)
+    return tables.get(str(location[0]), StudyFile)
