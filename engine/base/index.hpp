@@ -101,7 +101,8 @@ class Table {
     using value_type = T;
 
     Table() = default;
-    explicit Table(std::size_t size, const T& value = T()) : values_(size, value) {}
+    explicit Table(std::size_t size) : values_(size) {}
+    Table(std::size_t size, const T& value) : values_(size, value) {}
 
     [[nodiscard]] decltype(auto) operator[](Index index) { return values_[index.value()]; }
     [[nodiscard]] decltype(auto) operator[](Index index) const { return values_[index.value()]; }
@@ -118,7 +119,7 @@ class Table {
     [[nodiscard]] bool empty() const { return values_.empty(); }
 
     void reserve(std::size_t size) { values_.reserve(size); }
-    void resize(std::size_t size, const T& value = T()) { values_.resize(size, value); }
+    void resize(std::size_t size) { values_.resize(size); }
     void assign(std::size_t size, const T& value) { values_.assign(size, value); }
 
     [[nodiscard]] auto begin() { return values_.begin(); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings/attributes.hpp"
+#include "bindings/index.hpp"
 #include "bindings/report.hpp"
 #include "bindings/systems.hpp"
 #include "infiniband/cluster.hpp"
@@ -32,7 +33,7 @@ void lane_table(nb::class_<FabricConfig>& cls, const char* name) {
         [](const FabricConfig& self) {
             Entries entries;
             for (const LaneWeight& entry : self.arbitration.*member) {
-                entries.emplace_back(entry.lane, entry.weight);
+                entries.emplace_back(entry.lane.value(), entry.weight);
             }
             return entries;
         },
@@ -40,7 +41,7 @@ void lane_table(nb::class_<FabricConfig>& cls, const char* name) {
             (self.arbitration.*member).clear();
             for (const auto& [lane, weight] : entries) {
                 (self.arbitration.*member)
-                    .push_back({static_cast<VirtualLane>(lane), static_cast<std::uint8_t>(weight)});
+                    .push_back({VirtualLane(lane), static_cast<std::uint8_t>(weight)});
             }
         });
 }
@@ -62,7 +63,7 @@ void bind_fabric_config(nb::module_& module) {
             [](FabricConfig& self, std::uint8_t limit) { self.arbitration.high_limit = limit; })
         .def(
             "add_cable",
-            [](FabricConfig& self, NodeIndex a, PortIndex at_a, NodeIndex b, PortIndex at_b,
+            [](FabricConfig& self, NodeIndex a, PortNumber at_a, NodeIndex b, PortNumber at_b,
                std::int64_t bps, double delay_s) {
                 self.cables.push_back({{a, at_a}, {b, at_b}, {bps}, Time::from_seconds(delay_s)});
             },

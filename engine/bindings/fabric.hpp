@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/errors.hpp"
+#include "bindings/index.hpp"
 #include "bindings/report.hpp"
 #include "bindings/run.hpp"
 #include "infiniband/fabric_report.hpp"
@@ -45,9 +46,9 @@ auto bind_system_report(nanobind::module_& module, const char* name) {
 }
 
 template <class System>
-std::vector<std::pair<infiniband::NodeIndex, infiniband::PortIndex>> deadlock(
+std::vector<std::pair<infiniband::NodeIndex, infiniband::PortNumber>> deadlock(
     const System& system) {
-    std::vector<std::pair<infiniband::NodeIndex, infiniband::PortIndex>> circle;
+    std::vector<std::pair<infiniband::NodeIndex, infiniband::PortNumber>> circle;
     for (const infiniband::End end : system.network().deadlock()) {
         circle.emplace_back(end.node, end.port);
     }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::bindings {
@@ -26,6 +27,11 @@ struct Columns {
     std::size_t width = 1;
 };
 
+template <class Value>
+inline constexpr bool is_index = false;
+template <class Tag, class Number>
+inline constexpr bool is_index<base::Index<Tag, Number>> = true;
+
 /// What Python sees of a field.
 template <class Value>
 auto in_python(const Value& value) {
@@ -33,6 +39,8 @@ auto in_python(const Value& value) {
         return value.seconds();
     } else if constexpr (std::is_same_v<Value, base::BitRate>) {
         return value.bps;
+    } else if constexpr (is_index<Value>) {
+        return value.value();
     } else if constexpr (std::is_enum_v<Value>) {
         return static_cast<std::underlying_type_t<Value>>(value);
     } else {

@@ -28,7 +28,7 @@ using Numbers = std::vector<std::int64_t>;
 Numbers numbers(const std::vector<NodeIndex>& slots) {
     Numbers hosts;
     for (const NodeIndex host : slots) {
-        hosts.push_back(host == protocol::LinearShift::nobody ? -1 : host);
+        hosts.push_back(host == NodeIndex::none() ? -1 : std::int64_t{host.value()});
     }
     return hosts;
 }
@@ -36,7 +36,7 @@ Numbers numbers(const std::vector<NodeIndex>& slots) {
 std::vector<NodeIndex> slots(const Numbers& hosts) {
     std::vector<NodeIndex> slots;
     for (const std::int64_t host : hosts) {
-        slots.push_back(host < 0 ? protocol::LinearShift::nobody : static_cast<NodeIndex>(host));
+        slots.push_back(host < 0 ? NodeIndex::none() : NodeIndex(host));
     }
     return slots;
 }

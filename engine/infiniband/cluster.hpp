@@ -104,13 +104,13 @@ class Cluster {
         cluster->hosts_ =
             std::make_unique<Hosts>(config.host, config.fabric.hosts, config.fabric.lanes,
                                     *cluster->network_, cluster->events_);
-        std::vector<bool> taken(config.fabric.hosts, false);
+        base::Table<NodeIndex, bool> taken(config.fabric.hosts, false);
         base::RandomStream clocks(config.seed, "clocks");
         for (const NodeIndex host : hosts) {
-            if (host >= config.fabric.hosts || taken[host]) {
+            if (!taken.contains(host) || taken[host]) {
                 return base::failure(
                     fmt::format("node {} is host {}, which is not there or another node's",
-                                cluster->nodes_.size(), host));
+                                cluster->nodes_.size(), host.value()));
             }
             taken[host] = true;
             Node node;
@@ -207,7 +207,7 @@ class Cluster {
     static constexpr std::uint64_t kData = std::uint64_t{1} << 32;  // in the tag of a message
 
     struct Node {
-        NodeIndex host = 0;
+        NodeIndex host;
         base::Time processor_free;
         NodeClock clock;
     };
@@ -300,7 +300,7 @@ class Cluster {
 
     [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const {
         const std::vector<VirtualLane>& lanes = config_.fabric.service_lanes;
-        return level < lanes.size() ? lanes[level] : VirtualLane{0};
+        return level < lanes.size() ? lanes[level] : VirtualLane();
     }
 
     ClusterConfig config_;

@@ -28,7 +28,7 @@ struct Drain {
     base::WireClock clock;     ///< of the wire that it leaves by
     std::uint32_t packet = 0;  ///< the adder's own number of it
     std::int32_t bytes = 0;
-    VirtualLane lane = 0;
+    VirtualLane lane;
 
     [[nodiscard]] std::int64_t blocks() const { return (bytes + kBlockBytes - 1) / kBlockBytes; }
     [[nodiscard]] base::Time end_of(std::int64_t block) const {

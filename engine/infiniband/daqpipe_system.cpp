@@ -140,7 +140,7 @@ base::expected<void> DaqpipeSystem::place_units() {
             if (std::ranges::find(*nodes, node) != nodes->end()) {
                 return base::failure(fmt::format(
                     "host {} has two readout or two builder units; expected one of each at most",
-                    host));
+                    host.value()));
             }
             nodes->push_back(node);
         }

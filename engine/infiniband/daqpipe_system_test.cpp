@@ -29,8 +29,8 @@ constexpr std::int64_t kByte = 80;  // ps, at 100 Gb/s
 DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
     DaqpipeSystemConfig config;
     config.fabric = star(readouts + builders);
-    for (NodeIndex host = 0; host < config.fabric.hosts; ++host) {
-        (host < readouts ? config.readouts : config.builders).push_back(host);
+    for (const NodeIndex host : all_hosts(config.fabric)) {
+        (host.value() < readouts ? config.readouts : config.builders).push_back(host);
     }
     config.fragment_bytes.assign(readouts, kFragment);
     config.message_cost = base::nanoseconds(100);
@@ -42,10 +42,7 @@ DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
 DaqpipeSystemConfig folded(const FabricConfig& fabric) {
     DaqpipeSystemConfig config;
     config.fabric = fabric;
-    for (NodeIndex host = 0; host < fabric.hosts; ++host) {
-        config.readouts.push_back(host);
-        config.builders.push_back(host);
-    }
+    config.readouts = config.builders = all_hosts(fabric);
     config.fragment_bytes.assign(fabric.hosts, kFragment);
     return config;
 }
@@ -292,8 +289,9 @@ TEST(DaqpipeSystem, StallsInADeadlockWhetherTimedOrNot) {
     ring.switch_ports = {3, 3, 3};
     const auto rate = base::gigabits_per_second(100);
     for (std::uint32_t i = 0; i < 3; ++i) {
-        ring.cables.push_back({{i, 1}, {3 + i, 1}, rate, base::nanoseconds(170)});
-        ring.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, base::nanoseconds(170)});
+        ring.cables.push_back({end_at(i, 1), end_at(3 + i, 1), rate, base::nanoseconds(170)});
+        ring.cables.push_back(
+            {end_at(3 + i, 2), end_at(3 + (i + 1) % 3, 3), rate, base::nanoseconds(170)});
         for (std::uint32_t to = 0; to < 3; ++to) {
             ring.forwarding.push_back(to == i ? 1 : 2);
         }
@@ -322,9 +320,9 @@ TEST(DaqpipeSystem, RefusesWhatIsNoSystemInASentence) {
               "3 readout units, 0 builder units and 3 sizes of fragments; expected one of each at "
               "least, and a size for each readout unit");
     DaqpipeSystemConfig config = unfolded(2, 2);
-    config.builders[1] = 4;
+    config.builders[1] = NodeIndex(4);
     EXPECT_EQ(refusal(config), "node 3 is host 4, which is not there or another node's");
-    config.builders[1] = 2;
+    config.builders[1] = NodeIndex(2);
     EXPECT_EQ(refusal(config),
               "host 2 has two readout or two builder units; expected one of each at most");
     config = unfolded(2, 2);

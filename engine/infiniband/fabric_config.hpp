@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::infiniband {
 
-/// Hosts are 0 … hosts − 1, switches follow.
-using NodeIndex = std::uint32_t;
-/// As printed on the box, from 1; a host has port 1 alone.
-using PortIndex = std::uint16_t;
+/// A host or a switch: hosts are 0 … hosts − 1, switches follow.
+using NodeIndex = base::Index<struct NodeTag>;
+/// Of a port, as printed on the box, from 1; a host has port 1 alone.
+using PortNumber = std::uint16_t;
 /// 0 … 14.
-using VirtualLane = std::uint8_t;
+using VirtualLane = base::Index<struct VirtualLaneTag, std::uint8_t>;
 /// 0 … 15; of a message. The fabric maps it to a virtual lane.
 using ServiceLevel = std::uint8_t;
 
@@ -21,8 +22,8 @@ using ServiceLevel = std::uint8_t;
 inline constexpr base::Bytes kBlockBytes = 64;
 
 struct End {
-    NodeIndex node = 0;
-    PortIndex port = 0;
+    NodeIndex node;
+    PortNumber port = 0;
 
     friend constexpr bool operator==(End, End) = default;
 };
@@ -49,14 +50,14 @@ enum class InputQueue : std::uint8_t {
 
 /// An entry of a table of virtual lane arbitration; weight in blocks of 64 B, 0: skipped.
 struct LaneWeight {
-    VirtualLane lane = 0;
+    VirtualLane lane;
     std::uint8_t weight = 0;
 };
 
 /// The tables of every output (InfiniBand Architecture Specification, volume 1, 7.6.9).
 struct LaneArbitration {
     std::vector<LaneWeight> high;
-    std::vector<LaneWeight> low = {{0, 64}};
+    std::vector<LaneWeight> low = {{VirtualLane(0), 64}};
     /// High priority may send so many times 4 KiB before low priority has its chance; 0: one
     /// packet, 255: without limit.
     std::uint8_t high_limit = 255;
@@ -65,10 +66,10 @@ struct LaneArbitration {
 struct FabricConfig {
     std::uint32_t hosts = 0;
     /// Ports of each switch.
-    std::vector<PortIndex> switch_ports;
+    std::vector<PortNumber> switch_ports;
     std::vector<Cable> cables;
     /// Linear forwarding tables: output port by [switch · hosts + destination]; 0: no route.
-    std::vector<PortIndex> forwarding;
+    std::vector<PortNumber> forwarding;
 
     std::uint32_t lanes = 1;
     /// Lane of each service level, the same at all ports; 0 of those that are not listed.

@@ -12,8 +12,8 @@ namespace daqloom::infiniband {
 
 /// An output, at one end of a cable.
 struct PortReport : OutputCounters {
-    NodeIndex node = 0;
-    PortIndex port = 0;
+    NodeIndex node;
+    PortNumber port = 0;
 
     /// Calls see(name, member, meaning) for each field.
     template <class See>

@@ -21,7 +21,6 @@ namespace {
 
 using base::DelayDistribution;
 using base::Time;
-using protocol::LinearShift;
 using protocol::PhaseChange;
 using protocol::ShiftBarrier;
 using Kind = DelayDistribution::Kind;
@@ -47,9 +46,7 @@ Config nodes_on(const FabricConfig& fabric) {
 
 ShiftSystemConfig shift_on(const FabricConfig& fabric) {
     auto config = nodes_on<ShiftSystemConfig>(fabric);
-    for (NodeIndex host = 0; host < fabric.hosts; ++host) {
-        config.slots.push_back(host);
-    }
+    config.slots = all_hosts(fabric);
     config.mfp_bytes.assign(fabric.hosts, kMfp);
     config.is_poissonian = true;
     config.phase_jitter = {Kind::gaussian, base::nanoseconds(400), base::nanoseconds(100)};
@@ -85,7 +82,7 @@ ShiftSystemConfig windows() {
 
 ShiftSystemConfig dummies() {
     ShiftSystemConfig config = shift();
-    config.slots[2] = config.slots[7] = LinearShift::nobody;
+    config.slots[2] = config.slots[7] = NodeIndex::none();
     config.mfp_bytes.resize(7);
     return config;
 }
@@ -93,8 +90,8 @@ ShiftSystemConfig dummies() {
 /// Five hosts read, four build.
 ShiftSystemConfig unfolded() {
     ShiftSystemConfig config = shift();
-    config.slots = {0, 2, 4, 6, 8};
-    config.builder_slots = {1, 3, 5, 7, LinearShift::nobody};
+    config.slots = node_indices({0, 2, 4, 6, 8});
+    config.builder_slots = node_indices({1, 3, 5, 7, NodeIndex::none().value()});
     config.mfp_bytes.resize(5);
     return config;
 }
@@ -150,9 +147,9 @@ ShiftSystemConfig slow_hosts() {
 ShiftSystemConfig lanes() {
     ShiftSystemConfig config = shift();
     config.fabric.lanes = 3;
-    config.fabric.arbitration.high = {{2, 64}};
-    config.fabric.arbitration.low = {{0, 32}, {1, 64}};
-    config.fabric.service_lanes = {0, 1, 0, 2};
+    config.fabric.arbitration.high = lane_weights({{2, 64}});
+    config.fabric.arbitration.low = lane_weights({{0, 32}, {1, 64}});
+    config.fabric.service_lanes = virtual_lanes({0, 1, 0, 2});
     config.fabric.crossbar_speedup = 2;
     config.data_service_level = 1;
     config.control_service_level = 3;
@@ -169,16 +166,16 @@ FabricConfig as_found() {
         fabric.cables.push_back(
             {a, b, base::gigabits_per_second(gigabits), base::nanoseconds(delay_ns)});
     };
-    connect({0, 1}, {6, 1}, 200, 170);
-    connect({1, 1}, {6, 2}, 200, 180);
-    connect({2, 1}, {6, 4}, 100, 170);
-    connect({3, 1}, {7, 1}, 200, 210);
-    connect({4, 1}, {7, 3}, 200, 170);
-    connect({5, 1}, {8, 1}, 200, 170);
-    connect({6, 5}, {7, 7}, 200, 300);
-    connect({6, 6}, {7, 8}, 200, 310);
-    connect({6, 3}, {8, 2}, 200, 500);
-    connect({7, 5}, {8, 4}, 100, 520);
+    connect(end_at(0, 1), end_at(6, 1), 200, 170);
+    connect(end_at(1, 1), end_at(6, 2), 200, 180);
+    connect(end_at(2, 1), end_at(6, 4), 100, 170);
+    connect(end_at(3, 1), end_at(7, 1), 200, 210);
+    connect(end_at(4, 1), end_at(7, 3), 200, 170);
+    connect(end_at(5, 1), end_at(8, 1), 200, 170);
+    connect(end_at(6, 5), end_at(7, 7), 200, 300);
+    connect(end_at(6, 6), end_at(7, 8), 200, 310);
+    connect(end_at(6, 3), end_at(8, 2), 200, 500);
+    connect(end_at(7, 5), end_at(8, 4), 100, 520);
     fabric.forwarding = {1, 2, 4, 5, 6, 3,   //
                          7, 7, 8, 1, 3, 5,   //
                          2, 2, 2, 4, 4, 1};  //
@@ -187,7 +184,7 @@ FabricConfig as_found() {
 
 ShiftSystemConfig imported() {
     ShiftSystemConfig config = shift_on(as_found());
-    config.slots = {4, 0, 5, 2, 1};
+    config.slots = node_indices({4, 0, 5, 2, 1});
     config.mfp_bytes.resize(5);
     return config;
 }
@@ -196,10 +193,7 @@ ShiftSystemConfig imported() {
 
 DaqpipeSystemConfig daqpipe() {
     auto config = nodes_on<DaqpipeSystemConfig>(fat_tree(3, 3, 3));
-    for (NodeIndex host = 0; host < config.fabric.hosts; ++host) {
-        config.readouts.push_back(host);
-        config.builders.push_back(host);
-    }
+    config.readouts = config.builders = all_hosts(config.fabric);
     config.fragment_bytes.assign(config.fabric.hosts, kMfp);
     config.is_poissonian = true;
     config.credits = 3;
@@ -227,15 +221,13 @@ DaqpipeSystemConfig timed() {
 /// Random load from all to all on one lane, bursts from two nodes to a third on another.
 FlowSystemConfig flows() {
     auto config = nodes_on<FlowSystemConfig>(fat_tree(3, 3, 3));
-    for (NodeIndex host = 0; host < config.fabric.hosts; ++host) {
-        config.hosts.push_back(host);
-    }
+    config.hosts = all_hosts(config.fabric);
     config.fabric.lanes = 2;
-    config.fabric.service_lanes = {0, 1};
-    config.fabric.arbitration.low = {{0, 64}, {1, 32}};
+    config.fabric.service_lanes = virtual_lanes({0, 1});
+    config.fabric.arbitration.low = lane_weights({{0, 64}, {1, 32}});
     Flow uniform;
     uniform.name = "uniform";
-    uniform.sources = config.hosts;
+    uniform.sources = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     uniform.bytes = 5'000;
     uniform.load = 0.4;
     uniform.is_poissonian = true;

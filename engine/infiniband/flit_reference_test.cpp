@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
 
 namespace daqloom::infiniband::reference {
@@ -30,7 +31,7 @@ constexpr Time kUpdate = wire(8);
 FabricConfig pair_of_hosts() {
     FabricConfig config;
     config.hosts = 2;
-    config.cables = {{{0, 1}, {1, 1}, kRate, kDelay}};
+    config.cables = {{end_at(0, 1), end_at(1, 1), kRate, kDelay}};
     return config;
 }
 
@@ -38,11 +39,11 @@ FabricConfig pair_of_hosts() {
 FabricConfig star(std::uint32_t hosts) {
     FabricConfig config;
     config.hosts = hosts;
-    config.switch_ports = {static_cast<PortIndex>(hosts)};
+    config.switch_ports = {static_cast<PortNumber>(hosts)};
     config.switch_latency = kLatency;
     for (NodeIndex host = 0; host < hosts; ++host) {
-        const auto port = static_cast<PortIndex>(host + 1);
-        config.cables.push_back({{host, 1}, {hosts, port}, kRate, kDelay});
+        const auto port = static_cast<PortNumber>(host + 1);
+        config.cables.push_back({end_at(host, 1), end_at(hosts, port), kRate, kDelay});
         config.forwarding.push_back(port);
     }
     return config;
@@ -117,9 +118,9 @@ TEST(FlitReference, EveryHopOfALineAddsItsOwnTime) {
     config.hosts = 2;
     config.switch_ports = {2, 2};
     config.switch_latency = kLatency;
-    config.cables = {{{0, 1}, {2, 1}, kRate, nanoseconds(10)},
-                     {{2, 2}, {3, 1}, kRate, nanoseconds(500)},
-                     {{3, 2}, {1, 1}, kRate, nanoseconds(20)}};
+    config.cables = {{end_at(0, 1), end_at(2, 1), kRate, nanoseconds(10)},
+                     {end_at(2, 2), end_at(3, 1), kRate, nanoseconds(500)},
+                     {end_at(3, 2), end_at(1, 1), kRate, nanoseconds(20)}};
     config.forwarding = {1, 2, 1, 2};
     const Outcome outcome = run(config, {{Time::zero(), 0, 1, 300, 0}});
     EXPECT_EQ(outcome.packets[0].at, (wire(64) + kLatency) * 2 + nanoseconds(530) + wire(300));
@@ -283,13 +284,13 @@ TEST(FlitReference, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     // seven three (7 → 4 → 1 → −2).
     FabricConfig config = pair_of_hosts();
     config.lanes = 3;
-    config.arbitration.low = {{0, 4}, {1, 3}, {2, 0}, {2, 7}};
+    config.arbitration.low = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
     const std::vector<Injection> traffic = backlog(6, {Time::zero(), 0, 1, 150, 0}) +
                                            backlog(6, {Time::zero(), 0, 1, 150, 1}) +
                                            backlog(6, {Time::zero(), 0, 1, 150, 2});
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
     config.arbitration.low.clear();
-    config.arbitration.high = {{0, 4}, {1, 3}, {2, 0}, {2, 7}};
+    config.arbitration.high = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
     config.arbitration.high_limit = 0;
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "aabcccaabcccaabbbb");
 }
@@ -297,7 +298,7 @@ TEST(FlitReference, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
 TEST(FlitReference, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
     FabricConfig config = pair_of_hosts();
     config.lanes = 2;
-    config.arbitration.low = {{0, 9}, {1, 3}};
+    config.arbitration.low = lane_weights({{0, 9}, {1, 3}});
     // Packets of three blocks: lane 0 has one of three that its weight lets it send, and four more
     // after the first of lane 1 has begun: a whole weight again.
     const std::vector<Injection> traffic = backlog(1, {Time::zero(), 0, 1, 150, 0}) +
@@ -319,8 +320,8 @@ TEST(FlitReference, HighPriorityGivesWayAfterItsLimit) {
                                            {255, 64, "aaaaaaaabbb"}}) {
         FabricConfig config = pair_of_hosts();
         config.lanes = 2;
-        config.arbitration.high = {{0, 255}};
-        config.arbitration.low = {{1, 255}};
+        config.arbitration.high = lane_weights({{0, 255}});
+        config.arbitration.low = lane_weights({{1, 255}});
         config.arbitration.high_limit = c.limit;
         const std::vector<Injection> traffic = backlog(8, {Time::zero(), 0, 1, c.bytes, 0}) +
                                                backlog(3, {Time::zero(), 0, 1, c.bytes, 1});
@@ -393,7 +394,7 @@ TEST(FlitReference, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
 // What cannot go on.
 
 TEST(FlitReference, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
-    for (const PortIndex port : std::vector<PortIndex>{0, 3}) {  // no route; a port without cable
+    for (const PortNumber port : std::vector<PortNumber>{0, 3}) {  // no route; a port without cable
         FabricConfig config = star(2);
         config.switch_ports = {3};
         config.forwarding[1] = port;
@@ -424,8 +425,8 @@ FabricConfig ring(std::uint32_t switches) {
     for (std::uint32_t s = 0; s < switches; ++s) {
         const NodeIndex node = switches + s;
         const NodeIndex next = switches + (s + 1) % switches;
-        config.cables.push_back({{s, 1}, {node, 1}, kRate, kDelay});
-        config.cables.push_back({{node, 2}, {next, 3}, kRate, kDelay});
+        config.cables.push_back({end_at(s, 1), end_at(node, 1), kRate, kDelay});
+        config.cables.push_back({end_at(node, 2), end_at(next, 3), kRate, kDelay});
         for (NodeIndex host = 0; host < switches; ++host) {
             config.forwarding.push_back(host == s ? 1 : 2);
         }

@@ -36,7 +36,7 @@ struct Delivery {
 
 struct Outcome {
     std::vector<Delivery> packets;  ///< in the order of the injections
-    std::map<std::pair<NodeIndex, PortIndex>, OutputCounters> outputs;  ///< of all cabled ports
+    std::map<std::pair<NodeIndex, PortNumber>, OutputCounters> outputs;  ///< of all cabled ports
     std::uint64_t discarded = 0;  ///< without route, routed to another host, or too long first
     bool stalled = false;         ///< packets are left that can never move
     base::Time end;               ///< of the last change of anything
@@ -51,7 +51,7 @@ class Simulation {
         for (NodeIndex host = 0; host < config.hosts; ++host) {
             nodes_.emplace_back(1, config.lanes);
         }
-        for (const PortIndex ports : config.switch_ports) {
+        for (const PortNumber ports : config.switch_ports) {
             nodes_.emplace_back(ports, config.lanes);
         }
         for (const Cable& cable : config.cables) {
@@ -121,8 +121,8 @@ class Simulation {
         return std::min(kBlockBytes * (flit + 1), length(passage));
     }
 
-    std::deque<PassagePointer>& queue(NodeIndex node, PortIndex input, VirtualLane lane,
-                                      PortIndex output) {
+    std::deque<PassagePointer>& queue(NodeIndex node, PortNumber input, VirtualLane lane,
+                                      PortNumber output) {
         const bool fifo = is_host(node) || config_.input_queue == InputQueue::fifo;
         return nodes_[node].inputs[input].queues[lane][fifo ? 0 : output];
     }
@@ -219,7 +219,7 @@ class Simulation {
         }
     }
 
-    [[nodiscard]] PortIndex route(NodeIndex node, NodeIndex destination) const {
+    [[nodiscard]] PortNumber route(NodeIndex node, NodeIndex destination) const {
         return config_.forwarding.at(std::size_t{node - config_.hosts} * config_.hosts +
                                      destination);
     }
@@ -323,7 +323,7 @@ class Simulation {
             return false;
         }
         const VirtualLane lane = output.arbiter.choose(lanes);
-        const PortIndex input = next_input(output, lane);
+        const PortNumber input = next_input(output, lane);
         output.last_input[lane] = input;
         std::deque<PassagePointer>& waiting =
             queue(output.from.node, input, lane, output.from.port);
@@ -338,10 +338,11 @@ class Simulation {
     }
 
     /// The input that is to send on this lane; 0: none can.
-    PortIndex next_input(Link& output, VirtualLane lane) {
-        const PortIndex ports = nodes_[output.from.node].ports();
-        for (PortIndex step = 0; step < ports; ++step) {
-            const auto input = static_cast<PortIndex>(1 + (output.last_input[lane] + step) % ports);
+    PortNumber next_input(Link& output, VirtualLane lane) {
+        const PortNumber ports = nodes_[output.from.node].ports();
+        for (PortNumber step = 0; step < ports; ++step) {
+            const auto input =
+                static_cast<PortNumber>(1 + (output.last_input[lane] + step) % ports);
             const Passage* first = first_ready(output, input, lane);
             if (first != nullptr && crossbar_free(output.from.node, input) &&
                 output.blocks[lane].credits >= flits(*first)) {
@@ -352,7 +353,7 @@ class Simulation {
     }
 
     /// The packet at the head of the input's queue, if it is ready and for this output.
-    const Passage* first_ready(const Link& output, PortIndex input, VirtualLane lane) {
+    const Passage* first_ready(const Link& output, PortNumber input, VirtualLane lane) {
         const auto& waiting = queue(output.from.node, input, lane, output.from.port);
         if (waiting.empty() || waiting.front()->output != output.from.port ||
             waiting.front()->ready > now_) {
@@ -361,11 +362,11 @@ class Simulation {
         return waiting.front().get();
     }
 
-    [[nodiscard]] bool crossbar_free(NodeIndex node, PortIndex input) const {
+    [[nodiscard]] bool crossbar_free(NodeIndex node, PortNumber input) const {
         return is_host(node) || nodes_[node].inputs[input].sending < config_.crossbar_speedup;
     }
 
-    void transmit(Link& output, PortIndex input_port, const PassagePointer& passage) {
+    void transmit(Link& output, PortNumber input_port, const PassagePointer& passage) {
         const NodeIndex node = output.from.node;
         const base::Time start = now_;
         const base::Bytes bytes = length(*passage);
@@ -442,7 +443,7 @@ class Simulation {
 
     Wait wait_of_idle(const Link& output) {
         Wait wait = Wait::nothing;
-        for (PortIndex input = 1; input <= nodes_[output.from.node].ports(); ++input) {
+        for (PortNumber input = 1; input <= nodes_[output.from.node].ports(); ++input) {
             for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
                 const Passage* first = first_ready(output, input, lane);
                 if (first == nullptr) {
@@ -461,13 +462,13 @@ class Simulation {
     /// Whether a packet of the lane is there, which is in a table of arbitration.
     bool has_ready(const Link& output, VirtualLane lane) {
         const auto serves = [&](const LaneWeight& entry) {
-            return entry.lane == lane && entry.weight > 0;
+            return entry.lane.value() == lane && entry.weight > 0;
         };
         const LaneArbitration& tables = config_.arbitration;
         if (std::ranges::none_of(tables.high, serves) && std::ranges::none_of(tables.low, serves)) {
             return false;
         }
-        for (PortIndex input = 1; input <= nodes_[output.from.node].ports(); ++input) {
+        for (PortNumber input = 1; input <= nodes_[output.from.node].ports(); ++input) {
             if (first_ready(output, input, lane) != nullptr) {
                 return true;
             }

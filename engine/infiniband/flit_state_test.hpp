@@ -16,6 +16,17 @@
 
 namespace daqloom::infiniband::reference {
 
+// Plain numbers, so that the reference shares no more with the engine than the configuration.
+using NodeIndex = std::uint32_t;
+using VirtualLane = std::uint8_t;
+
+struct PlainEnd {
+    explicit PlainEnd(End end) : node(end.node.value()), port(end.port) {}
+
+    NodeIndex node;
+    PortNumber port;
+};
+
 /// What went out at one end of a cable, and how long it stood idle with packets waiting for it.
 struct OutputCounters {
     std::uint64_t packets = 0;
@@ -45,20 +56,21 @@ struct LaneTable {
 
     [[nodiscard]] bool open(const Lanes& candidates) const {
         return std::any_of(entries.begin(), entries.end(), [&](const LaneWeight& entry) {
-            return entry.weight > 0 && candidates.contains(entry.lane);
+            return entry.weight > 0 && candidates.contains(entry.lane.value());
         });
     }
 
     /// Gives the turn to one of the candidates; the table is open for them.
     VirtualLane choose(const Lanes& candidates) {
-        if (rest > 0 && candidates.contains(entries[current].lane)) {
-            return entries[current].lane;
+        if (rest > 0 && candidates.contains(entries[current].lane.value())) {
+            return entries[current].lane.value();
         }
         do {
             current = (current + 1) % entries.size();
-        } while (entries[current].weight == 0 || !candidates.contains(entries[current].lane));
+        } while (entries[current].weight == 0 ||
+                 !candidates.contains(entries[current].lane.value()));
         rest = entries[current].weight;
-        return entries[current].lane;
+        return entries[current].lane.value();
     }
 
     std::vector<LaneWeight> entries;
@@ -98,7 +110,7 @@ struct LaneArbiter {
 /// One packet: its way over one cable and through the node at the end of it.
 struct Passage {
     std::size_t packet = 0;
-    PortIndex output = 0;
+    PortNumber output = 0;
     base::Time ready;
     std::vector<base::Time> arrival;  ///< of each flit; empty at the source
     std::int64_t arrived = 0;         ///< flits so far
@@ -128,8 +140,8 @@ struct Link {
           arbiter(config.arbitration),
           last_input(config.lanes, 0) {}
 
-    End from;
-    End to;
+    PlainEnd from;
+    PlainEnd to;
     base::WireClock clock;
     base::Time delay;
     Link* reverse = nullptr;
@@ -137,7 +149,7 @@ struct Link {
 
     base::Time busy_until;
     LaneArbiter arbiter;
-    std::vector<PortIndex> last_input;  ///< served, by lane
+    std::vector<PortNumber> last_input;  ///< served, by lane
     Wait wait = Wait::nothing;
     OutputCounters counters;
 };
@@ -156,7 +168,7 @@ struct Node {
         }
     }
 
-    [[nodiscard]] PortIndex ports() const { return static_cast<PortIndex>(outputs.size() - 1); }
+    [[nodiscard]] PortNumber ports() const { return static_cast<PortNumber>(outputs.size() - 1); }
 
     std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
     std::vector<Input> inputs;   ///< by port, from 1

@@ -109,11 +109,11 @@ std::vector<double> FlowSystem::intervals_ps(const Flow& flow) const {
     if (flow.load == 0) {
         return std::vector<double>(config_.hosts.size(), static_cast<double>(flow.interval.ps));
     }
-    std::vector<double> of_host(config_.fabric.hosts, latest_ps);
+    base::Table<NodeIndex, double> of_host(config_.fabric.hosts, latest_ps);
     const base::Bytes bytes = bytes_on_wire(flow.bytes, config_.host.mtu);
     for (const Cable& cable : config_.fabric.cables) {
         for (const End end : {cable.a, cable.b}) {
-            if (end.node < of_host.size()) {
+            if (of_host.contains(end.node)) {
                 of_host[end.node] = 8e12 * static_cast<double>(bytes) /
                                     static_cast<double>(cable.rate.bps) / flow.load;
             }

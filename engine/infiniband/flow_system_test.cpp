@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -30,8 +30,7 @@ Bytes wire_bytes(Bytes bytes, Bytes mtu = 4096) {
 FlowSystemConfig on(const FabricConfig& fabric) {
     FlowSystemConfig config;
     config.fabric = fabric;
-    config.hosts.resize(fabric.hosts);
-    std::iota(config.hosts.begin(), config.hosts.end(), 0);
+    config.hosts = all_hosts(fabric);
     return config;
 }
 
@@ -107,8 +106,8 @@ TEST(Flows, TwoToOneHostShareItEqually) {
     EXPECT_NEAR(rate(*system, 0) * kByte, all / 2, 1.0 / 360);
     EXPECT_NEAR(rate(*system, 1) * kByte, all / 2, 1.0 / 360);
     // What both offer beyond it waits for credits, half of the time each.
-    for (const NodeIndex host : {0U, 1U}) {
-        const OutputCounters& counters = system->network().counters({host, 1});
+    for (const std::uint32_t host : {0U, 1U}) {
+        const OutputCounters& counters = system->network().counters(end_at(host, 1));
         EXPECT_NEAR(counters.wait_credits.seconds(), 1e-3, 0.02e-3);
         EXPECT_EQ(counters.wait_crossbar.ps, 0);
     }
@@ -253,10 +252,10 @@ TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
 TEST(Flows, LanesShareByTheirWeights) {
     FlowSystemConfig config = on(star(3));
     config.fabric.lanes = 2;
-    config.fabric.arbitration.low = {{0, 130}, {1, 65}};
+    config.fabric.arbitration.low = lane_weights({{0, 130}, {1, 65}});
     const Bytes bytes = 1 << 16;
     Flow second = flow(1, 2, bytes);
-    config.fabric.service_lanes = {0, 1};
+    config.fabric.service_lanes = virtual_lanes({0, 1});
     second.service_level = 1;
     config.flows = {flow(0, 2, bytes), second};
     config.warmup = base::microseconds(200);
@@ -285,7 +284,7 @@ TEST(Flows, ALaneWithoutWeightIsFoundToStandStill) {
     FlowSystemConfig config = on(star(2));
     config.fabric.lanes = 2;
     Flow given = flow(0, 1, 64);
-    config.fabric.service_lanes = {0, 1};
+    config.fabric.service_lanes = virtual_lanes({0, 1});
     given.service_level = 1;
     config.flows = {given};
     EXPECT_TRUE(play(config, base::microseconds(10))->stalled());

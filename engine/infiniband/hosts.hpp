@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "infiniband/message.hpp"
@@ -134,7 +135,7 @@ class Hosts {
         messages_[index].queue_pair = queue_pair_of(message);
         ++posted_;
         if (latency > base::Time::zero() || queue_pairs_[messages_[index].queue_pair].failed) {
-            events_.push({now + latency, kBegin, index});
+            events_.push({now + latency, kBegin, index.value()});
         } else {
             begin(index, now);
         }
@@ -145,20 +146,20 @@ class Hosts {
     void on_event(const sim::Event& event, Driver& driver) {
         switch (event.kind & Network::kKindMask) {
             case kBegin:
-                if (queue_pairs_[messages_[event.index].queue_pair].failed) {
-                    fail(event.index, event.at, driver);
+                if (queue_pairs_[messages_[MessageIndex(event.index)].queue_pair].failed) {
+                    fail(MessageIndex(event.index), event.at, driver);
                 } else {
-                    begin(event.index, event.at);
+                    begin(MessageIndex(event.index), event.at);
                 }
                 break;
             case kFetched: {
-                Sender& sender = senders_[event.index];
-                sender.fetching = false;
-                supply(event.index, event.at);
+                const SenderIndex sender(event.index);
+                senders_[sender].fetching = false;
+                supply(sender, event.at);
                 break;
             }
             case kRetransmissionTimer:
-                on_retransmission_timer(event.index, event.at, driver);
+                on_retransmission_timer(QueuePairIndex(event.index), event.at, driver);
                 break;
             default: {
                 Sink<Driver> sink{*this, driver};
@@ -201,12 +202,16 @@ class Hosts {
     static constexpr std::uint32_t kAckRequest = std::uint32_t{1} << 29;
     static constexpr std::uint32_t kQueuePair = kAckRequest - 1;
 
+    /// A virtual lane of a host.
+    using SenderIndex = base::Index<struct SenderTag>;
+
     struct Sender {
         base::Ring<QueuePairIndex> active;  // the next packet is of the first
         base::Time fetched;                 // the next payload has been
         bool supplied = false;              // a packet waits in the network's queue
         bool fetching = false;
-        std::vector<QueuePairIndex> queue_pairs;  // by destination; empty before the first
+        base::Table<NodeIndex, QueuePairIndex>
+            queue_pairs;  // by destination; empty before the first
     };
 
     template <class Driver>
@@ -236,32 +241,30 @@ class Hosts {
         return config_.acknowledge && config_.retry_timeout > base::Time::zero();
     }
 
-    [[nodiscard]] std::size_t sender_of(NodeIndex host, VirtualLane lane) const {
-        return std::size_t{host} * lanes_ + lane;
+    [[nodiscard]] SenderIndex sender_of(NodeIndex host, VirtualLane lane) const {
+        return SenderIndex(host.value() * lanes_ + lane.value());
     }
 
     QueuePairIndex queue_pair_of(const Message& message) {
-        std::vector<QueuePairIndex>& to =
+        base::Table<NodeIndex, QueuePairIndex>& to =
             senders_[sender_of(message.source, message.lane)].queue_pairs;
         if (to.empty()) {
-            to.assign(hosts_.size(), kQueuePair);
+            to.assign(hosts_.size(), QueuePairIndex::none());
         }
         QueuePairIndex& number = to[message.destination];
-        if (number == kQueuePair) {
-            number = static_cast<QueuePairIndex>(queue_pairs_.size());
+        if (number == QueuePairIndex::none()) {
             QueuePair qp;
             qp.source = message.source;
             qp.destination = message.destination;
             qp.lane = message.lane;
-            queue_pairs_.push_back(qp);
+            number = queue_pairs_.push_back(qp);
         }
         return number;
     }
 
     MessageIndex place(const Message& message) {
         if (free_.empty()) {
-            messages_.push_back(message);
-            return static_cast<MessageIndex>(messages_.size() - 1);
+            return messages_.push_back(message);
         }
         const MessageIndex index = free_.back();
         free_.pop_back();
@@ -276,12 +279,12 @@ class Hosts {
         QueuePair& qp = queue_pairs_[message.queue_pair];
         message.first_psn = qp.end_psn;
         message.end_psn = qp.end_psn = message.first_psn + message.packets(config_.mtu);
-        if (qp.last != kNoMessage) {
+        if (qp.last != MessageIndex::none()) {
             messages_[qp.last].behind = index;
         }
         qp.last = index;
         for (MessageIndex* const each : {&qp.oldest, &qp.sending, &qp.receiving}) {
-            *each = *each == kNoMessage ? index : *each;
+            *each = *each == MessageIndex::none() ? index : *each;
         }
         take_turn(message.queue_pair, now);
     }
@@ -289,7 +292,7 @@ class Hosts {
     void take_turn(QueuePairIndex index, base::Time now) {
         QueuePair& qp = queue_pairs_[index];
         if (!qp.in_turn) {
-            const std::size_t sender = sender_of(qp.source, qp.lane);
+            const SenderIndex sender = sender_of(qp.source, qp.lane);
             qp.in_turn = true;
             senders_[sender].active.push(index);
             supply(sender, now);
@@ -297,13 +300,13 @@ class Hosts {
     }
 
     /// Puts the next packet where the network takes it, once its payload has been fetched.
-    void supply(std::size_t index, base::Time now) {
+    void supply(SenderIndex index, base::Time now) {
         Sender& sender = senders_[index];
         if (sender.supplied || sender.fetching) {
             return;
         }
-        while (!sender.active.empty() &&
-               queue_pairs_[sender.active.front()].sending == kNoMessage) {  // acknowledged late
+        while (!sender.active.empty() && queue_pairs_[sender.active.front()].sending ==
+                                             MessageIndex::none()) {  // acknowledged late
             queue_pairs_[sender.active.front()].in_turn = false;
             sender.active.pop();
         }
@@ -312,7 +315,7 @@ class Hosts {
         }
         if (now < sender.fetched) {
             sender.fetching = true;
-            events_.push({sender.fetched, kFetched, static_cast<std::uint32_t>(index)});
+            events_.push({sender.fetched, kFetched, index.value()});
             return;
         }
         const QueuePairIndex number = sender.active.front();
@@ -326,7 +329,7 @@ class Hosts {
         const base::Bytes payload = std::min(config_.mtu, message.bytes - message.sent);
         message.sent += payload;
         message.begun = true;
-        packet.tag = number | (message.all_sent() ? kAckRequest : 0);
+        packet.tag = number.value() | (message.all_sent() ? kAckRequest : 0);
         if (path_.is_limited()) {
             sender.fetched = path_.fetch(hosts_[message.source], payload, now);
         }
@@ -335,7 +338,7 @@ class Hosts {
         if (message.all_sent()) {
             qp.sending = message.behind;
         }
-        if (qp.sending != kNoMessage) {
+        if (qp.sending != MessageIndex::none()) {
             sender.active.push(number);
         } else {
             qp.in_turn = false;
@@ -345,14 +348,14 @@ class Hosts {
 
     void on_departure(NodeIndex host, const Packet& packet, base::Time now) {
         if ((packet.tag & kAckRequest) != 0 && retries_packets()) {
-            const QueuePairIndex number = packet.tag & kQueuePair;
+            const QueuePairIndex number(packet.tag & kQueuePair);
             QueuePair& qp = queue_pairs_[number];
             qp.requested_psn = packet.psn;
             if (qp.timer == base::Time::never()) {
                 restart_timer(number, now);
             }
         }
-        const std::size_t sender = sender_of(host, packet.lane);
+        const SenderIndex sender = sender_of(host, packet.lane);
         senders_[sender].supplied = false;
         supply(sender, now);
     }
@@ -360,18 +363,18 @@ class Hosts {
     /// The retransmission timer runs from now on if a requested acknowledge is still to come.
     void restart_timer(QueuePairIndex number, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
-        const bool waits = !qp.failed && qp.oldest != kNoMessage &&
+        const bool waits = !qp.failed && qp.oldest != MessageIndex::none() &&
                            !is_before(qp.requested_psn, qp.unacknowledged_psn);
         qp.timer = waits ? now + config_.retry_timeout : base::Time::never();
         if (waits && !qp.timer_pending) {
             qp.timer_pending = true;
-            events_.push({qp.timer, kRetransmissionTimer, number});
+            events_.push({qp.timer, kRetransmissionTimer, number.value()});
         }  // else an event comes no later
     }
 
     template <class Driver>
     void on_acknowledge(const Packet& packet, base::Time now, Driver& driver) {
-        const QueuePairIndex number = packet.tag & kQueuePair;
+        const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
         const bool is_nak = (packet.tag & kNak) != 0;
         const std::uint32_t acknowledged = packet.psn + (is_nak ? 0 : 1);  // all before it
@@ -384,7 +387,7 @@ class Hosts {
             if (is_before(qp.next_psn, acknowledged)) {
                 go_back_to(qp, acknowledged);  // it had gone back, for nothing
             }
-            while (queue_pairs_[number].oldest != kNoMessage &&
+            while (queue_pairs_[number].oldest != MessageIndex::none() &&
                    !is_before(acknowledged, messages_[queue_pairs_[number].oldest].end_psn)) {
                 complete_oldest(number, now, driver);
             }
@@ -407,7 +410,7 @@ class Hosts {
         }
         if (now < qp.timer) {
             qp.timer_pending = true;
-            events_.push({qp.timer, kRetransmissionTimer, number});
+            events_.push({qp.timer, kRetransmissionTimer, number.value()});
             return;
         }
         ++retries_.timeouts;
@@ -424,7 +427,7 @@ class Hosts {
         QueuePair& qp = queue_pairs_[number];
         go_back_to(qp, qp.unacknowledged_psn);
         qp.timer = base::Time::never();
-        if (qp.sending != kNoMessage) {
+        if (qp.sending != MessageIndex::none()) {
             take_turn(number, now);
         }
     }
@@ -433,11 +436,11 @@ class Hosts {
     void go_back_to(QueuePair& qp, std::uint32_t psn) {
         qp.next_psn = psn;
         MessageIndex index = qp.oldest;
-        while (index != kNoMessage && !is_before(psn, messages_[index].end_psn)) {
+        while (index != MessageIndex::none() && !is_before(psn, messages_[index].end_psn)) {
             index = messages_[index].behind;
         }
         qp.sending = index;
-        for (; index != kNoMessage; index = messages_[index].behind) {
+        for (; index != MessageIndex::none(); index = messages_[index].behind) {
             Message& message = messages_[index];
             message.go_back(is_before(message.first_psn, psn) ? psn : message.first_psn,
                             config_.mtu);
@@ -455,7 +458,7 @@ class Hosts {
     MessageIndex take_oldest(QueuePair& qp) {
         const MessageIndex index = qp.oldest;
         qp.oldest = messages_[index].behind;
-        qp.last = qp.oldest == kNoMessage ? kNoMessage : qp.last;
+        qp.last = qp.oldest == MessageIndex::none() ? MessageIndex::none() : qp.last;
         return index;
     }
 
@@ -463,8 +466,8 @@ class Hosts {
     void give_up(QueuePairIndex number, base::Time now, Driver& driver) {
         queue_pairs_[number].failed = true;
         queue_pairs_[number].timer = base::Time::never();
-        queue_pairs_[number].sending = queue_pairs_[number].receiving = kNoMessage;
-        while (queue_pairs_[number].oldest != kNoMessage) {
+        queue_pairs_[number].sending = queue_pairs_[number].receiving = MessageIndex::none();
+        while (queue_pairs_[number].oldest != MessageIndex::none()) {
             fail(take_oldest(queue_pairs_[number]), now, driver);
         }
     }
@@ -480,7 +483,7 @@ class Hosts {
 
     template <class Driver>
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
-        const QueuePairIndex number = packet.tag & kQueuePair;
+        const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
         if (packet.psn != qp.expected_psn || qp.failed) [[unlikely]] {
             on_out_of_sequence(number, packet, now);
@@ -521,7 +524,7 @@ class Hosts {
     void acknowledge(QueuePairIndex number, std::uint32_t what, std::uint32_t psn, base::Time now) {
         const QueuePair& qp = queue_pairs_[number];
         Packet packet;
-        packet.tag = number | what;
+        packet.tag = number.value() | what;
         packet.psn = psn;
         packet.destination = qp.source;
         packet.lane = qp.lane;
@@ -534,10 +537,10 @@ class Hosts {
     std::uint32_t lanes_;
     Network& network_;
     sim::EventQueue& events_;
-    std::vector<HostPath::Host> hosts_;
-    std::vector<Sender> senders_;
-    std::vector<QueuePair> queue_pairs_;
-    std::vector<Message> messages_;
+    base::Table<NodeIndex, HostPath::Host> hosts_;
+    base::Table<SenderIndex, Sender> senders_;
+    base::Table<QueuePairIndex, QueuePair> queue_pairs_;
+    base::Table<MessageIndex, Message> messages_;
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;

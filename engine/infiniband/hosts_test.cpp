@@ -15,10 +15,10 @@ namespace {
 
 using base::Time;
 
-Message write(NodeIndex from, NodeIndex to, base::Bytes bytes, std::uint64_t tag = 0) {
+Message write(std::uint32_t from, std::uint32_t to, base::Bytes bytes, std::uint64_t tag = 0) {
     Message message;
-    message.source = from;
-    message.destination = to;
+    message.source = NodeIndex(from);
+    message.destination = NodeIndex(to);
     message.bytes = bytes;
     message.tag = tag;
     return message;
@@ -129,7 +129,7 @@ TEST(Hosts, AReceiverSlowerThanItsLinkHoldsSendersUp) {
         HostsPlay play(fabric, config);
         Log log(*play.hosts);
         const std::int64_t packets = 200;
-        for (const NodeIndex from : {0U, 1U}) {
+        for (const std::uint32_t from : {0U, 1U}) {
             play.hosts->post(write(from, 2, packets * 4096, from), Time::zero(), Time::zero());
         }
         play.run(log);
@@ -140,8 +140,8 @@ TEST(Hosts, AReceiverSlowerThanItsLinkHoldsSendersUp) {
         const Time last = first + Time{(2 * packets * 4096 + 2 * 16) * 160};
         EXPECT_EQ(std::max(log.received[0], log.received[1]).ps, last.ps);
         // Its input buffer is full all the time but for the beginning, and the switch waits.
-        const NodeIndex star_switch = fabric.hosts;
-        EXPECT_GT(play.network->counters({star_switch, 3}).wait_credits.ps, last.ps / 3);
+        const std::uint32_t star_switch = fabric.hosts;
+        EXPECT_GT(play.network->counters(end_at(star_switch, 3)).wait_credits.ps, last.ps / 3);
         EXPECT_EQ(play.hosts->completed(), 2U);
         EXPECT_TRUE(play.network->check_conservation(play.now).has_value());
     }
@@ -151,10 +151,10 @@ TEST(Hosts, MemoryIsSharedByAllThatANodeSendsAndReceives) {
     HostConfig config;
     config.memory_rate = base::gigabits_per_second(200);
     const std::int64_t packets = 500;
-    const auto until_all_is_there = [&](const std::vector<NodeIndex>& senders) {
+    const auto until_all_is_there = [&](const std::vector<std::uint32_t>& senders) {
         HostsPlay play(star(2), config);
         Log log(*play.hosts);
-        for (const NodeIndex from : senders) {
+        for (const std::uint32_t from : senders) {
             play.hosts->post(write(from, 1 - from, packets * 4096, from), Time::zero(),
                              Time::zero());
         }
@@ -182,7 +182,7 @@ struct Shift {
 
     void next(Time now) {
         begun = now;
-        for (NodeIndex host = 0; host < nodes; ++host) {
+        for (std::uint32_t host = 0; host < nodes; ++host) {
             play.hosts->post(write(host, (host + phase) % nodes, bytes), now - begun + pause, now);
         }
     }
@@ -228,11 +228,11 @@ TEST(Hosts, AConflictFreeShiftHasAllOfEveryLink) {
         EXPECT_LE(span.ps, (message + fabric.cables[0].delay + hop * 3).ps + 20 * 8 * 40);
         EXPECT_GE(span.ps, (message + fabric.cables[0].delay + hop).ps);
     }
-    for (NodeIndex node = 0; node < fabric.hosts + fabric.switch_ports.size(); ++node) {
-        const PortIndex ports = node < fabric.hosts ? 1 : fabric.switch_ports[node - fabric.hosts];
-        for (PortIndex port = 1; port <= ports; ++port) {
-            EXPECT_EQ(play.network->counters({node, port}).wait_credits, Time::zero());
-            EXPECT_EQ(play.network->counters({node, port}).wait_crossbar, Time::zero());
+    for (std::uint32_t node = 0; node < fabric.hosts + fabric.switch_ports.size(); ++node) {
+        const PortNumber ports = node < fabric.hosts ? 1 : fabric.switch_ports[node - fabric.hosts];
+        for (PortNumber port = 1; port <= ports; ++port) {
+            EXPECT_EQ(play.network->counters(end_at(node, port)).wait_credits, Time::zero());
+            EXPECT_EQ(play.network->counters(end_at(node, port)).wait_crossbar, Time::zero());
         }
     }
 }

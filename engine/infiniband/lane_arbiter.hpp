@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,12 +14,17 @@ namespace daqloom::infiniband {
 /// A set of virtual lanes, a bit for each.
 using LaneSet = std::uint32_t;
 
+constexpr LaneSet only(VirtualLane lane) { return LaneSet{1} << lane.value(); }
+constexpr bool holds(LaneSet set, VirtualLane lane) { return (set & only(lane)) != 0; }
+/// Of a set that is not empty.
+constexpr VirtualLane first_of(LaneSet set) { return VirtualLane(std::countr_zero(set)); }
+
 /// Weighted round robin over a table; a packet may overshoot the rest of an entry's weight.
 class LaneTable {
   public:
     explicit LaneTable(const std::vector<LaneWeight>& entries) : entries_(entries) {
         for (const LaneWeight& entry : entries_) {
-            lanes_ |= entry.weight > 0 ? LaneSet{1} << entry.lane : 0;
+            lanes_ |= entry.weight > 0 ? only(entry.lane) : 0;
         }
         current_ = entries_.empty() ? 0 : entries_.size() - 1;
     }
@@ -27,10 +33,10 @@ class LaneTable {
 
     /// The next of `candidates`, of which at least one has an entry with a weight.
     VirtualLane pick(LaneSet candidates) {
-        if (rest_ <= 0 || !holds(candidates, entries_[current_])) {
+        if (rest_ <= 0 || !holds(candidates, entries_[current_].lane)) {
             do {
                 current_ = current_ + 1 == entries_.size() ? 0 : current_ + 1;
-            } while (entries_[current_].weight == 0 || !holds(candidates, entries_[current_]));
+            } while (entries_[current_].weight == 0 || !holds(candidates, entries_[current_].lane));
             rest_ = entries_[current_].weight;
         }
         return entries_[current_].lane;
@@ -39,10 +45,6 @@ class LaneTable {
     void sent(std::int64_t blocks) { rest_ -= blocks; }
 
   private:
-    static bool holds(LaneSet set, const LaneWeight& entry) {
-        return ((set >> entry.lane) & 1U) != 0;
-    }
-
     std::vector<LaneWeight> entries_;
     LaneSet lanes_ = 0;
     std::size_t current_ = 0;

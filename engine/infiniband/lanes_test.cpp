@@ -22,7 +22,7 @@ constexpr base::Bytes kFull = 4096 + 26;  // 65 blocks
 
 /// What a lane has to send, all of it from the beginning on.
 struct Backlog {
-    VirtualLane lane;
+    std::uint8_t lane;
     std::uint32_t packets;
     base::Bytes bytes = kFull;
 };
@@ -61,9 +61,9 @@ std::string times(std::size_t count, const std::string& turn) {
 }
 
 /// Tables without high priority.
-LaneArbitration only_low(std::vector<LaneWeight> low) {
+LaneArbitration only_low(const std::vector<std::pair<std::uint8_t, std::uint8_t>>& low) {
     LaneArbitration tables;
-    tables.low = std::move(low);
+    tables.low = lane_weights(low);
     return tables;
 }
 
@@ -116,8 +116,8 @@ TEST(Lanes, ALaneInNoTableSendsNothing) {
 
 TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {
     LaneArbitration tables;
-    tables.high = {{1, 255}};
-    tables.low = {{0, 255}};
+    tables.high = lane_weights({{1, 255}});
+    tables.low = lane_weights({{0, 255}});
     // The limit is asked before each packet: it holds back the one after limit · 4096 B or more, of
     // 4122 B each. Low priority has one packet then, whatever its weight.
     for (const int limit : {0, 1, 2, 10, 100, 200, 254}) {
@@ -133,8 +133,8 @@ TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {
 
 TEST(Lanes, TheLimitCountsBytesNotPackets) {
     LaneArbitration tables;
-    tables.high = {{1, 255}};
-    tables.low = {{0, 1}};
+    tables.high = lane_weights({{1, 255}});
+    tables.low = lane_weights({{0, 1}});
     tables.high_limit = 1;
     const std::string order = order_of(tables, {{0, 20, kFull}, {1, 1280, 64}});
     EXPECT_EQ(order, times(20, times(64, "1") + "0"));
@@ -142,8 +142,8 @@ TEST(Lanes, TheLimitCountsBytesNotPackets) {
 
 TEST(Lanes, WithoutLimitHighPriorityGoesFirst) {
     LaneArbitration tables;
-    tables.high = {{1, 1}, {2, 1}};
-    tables.low = {{0, 255}};
+    tables.high = lane_weights({{1, 1}, {2, 1}});
+    tables.low = lane_weights({{0, 255}});
     tables.high_limit = 255;
     EXPECT_EQ(order_of(tables, {{0, 50}, {1, 50}, {2, 30}}),
               times(30, "12") + times(20, "1") + times(50, "0"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "infiniband/fabric_config.hpp"
 
@@ -15,24 +16,24 @@ inline constexpr base::Bytes kRdmaHeaderBytes = 16;  ///< first packet of an RDM
 inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with immediate data
 inline constexpr base::Bytes kAcknowledgeBytes = kHeaderBytes + 4;
 
-using MessageIndex = std::uint32_t;
-inline constexpr MessageIndex kNoMessage = ~MessageIndex{0};
+/// A place among the messages of a fabric's hosts that are not complete.
+using MessageIndex = base::Index<struct MessageTag>;
 /// A place among the queue pairs of a fabric's hosts.
-using QueuePairIndex = std::uint32_t;
+using QueuePairIndex = base::Index<struct QueuePairTag>;
 
 /// An RDMA write of a reliable connection.
 struct Message {
-    NodeIndex source = 0;
-    NodeIndex destination = 0;
+    NodeIndex source;
+    NodeIndex destination;
     base::Bytes bytes = 0;
     std::uint64_t tag = 0;  ///< the poster's own identifier
-    VirtualLane lane = 0;
+    VirtualLane lane;
     bool immediate = false;
 
     base::Bytes sent = 0;  ///< handed to the wire
     base::Time posted;
-    MessageIndex behind = kNoMessage;  ///< the next one of this queue pair
-    QueuePairIndex queue_pair = 0;
+    MessageIndex behind = MessageIndex::none();  ///< the next one of this queue pair
+    QueuePairIndex queue_pair;
     std::uint32_t first_psn = 0;  ///< of its first packet
     std::uint32_t end_psn = 0;    ///< of the packet behind its last
 

@@ -9,24 +9,24 @@ namespace daqloom::infiniband {
 namespace {
 
 constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  // what an event can carry
-constexpr PortIndex kMostPorts = 254;                              // InfiniBand's own limit
+constexpr PortNumber kMostPorts = 254;                             // InfiniBand's own limit
 constexpr std::uint32_t kMostNodes = 65'536;
 constexpr std::uint32_t kMostLanes = 15;
 
 base::expected<void> check_tables(const FabricConfig& config) {
     for (const auto* table : {&config.arbitration.high, &config.arbitration.low}) {
         for (const LaneWeight& entry : *table) {
-            if (entry.lane >= config.lanes) {
+            if (entry.lane.value() >= config.lanes) {
                 return base::failure(
-                    fmt::format("virtual lane {} in an arbitration table; there are {}", entry.lane,
-                                config.lanes));
+                    fmt::format("virtual lane {} in an arbitration table; there are {}",
+                                entry.lane.value(), config.lanes));
             }
         }
     }
     for (const VirtualLane lane : config.service_lanes) {
-        if (lane >= config.lanes) {
+        if (lane.value() >= config.lanes) {
             return base::failure(fmt::format("a service level on virtual lane {}; there are {}",
-                                             lane, config.lanes));
+                                             lane.value(), config.lanes));
         }
     }
     if (LaneArbiter(config.arbitration).lanes() == 0) {
@@ -62,14 +62,16 @@ base::expected<void> check_numbers(const FabricConfig& config) {
 /// The place of an end among all ports; nothing for an end that is not there.
 base::expected<void> check_end(const FabricConfig& config, End end) {
     const std::size_t nodes = config.hosts + config.switch_ports.size();
-    if (end.node >= nodes) {
-        return base::failure(fmt::format("a cable ends at node {}; there are {}", end.node, nodes));
+    if (end.node.value() >= nodes) {
+        return base::failure(
+            fmt::format("a cable ends at node {}; there are {}", end.node.value(), nodes));
     }
-    const PortIndex ports =
-        end.node < config.hosts ? PortIndex{1} : config.switch_ports[end.node - config.hosts];
+    const PortNumber ports = end.node.value() < config.hosts
+                                 ? PortNumber{1}
+                                 : config.switch_ports[end.node.value() - config.hosts];
     if (end.port < 1 || end.port > ports) {
         return base::failure(fmt::format("a cable ends at port {} of node {}, which has {}",
-                                         end.port, end.node, ports));
+                                         end.port, end.node.value(), ports));
     }
     return {};
 }
@@ -83,7 +85,7 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
     if (auto fine = check_tables(config); !fine) {
         return tl::unexpected(fine.error());
     }
-    for (const PortIndex ports : config.switch_ports) {
+    for (const PortNumber ports : config.switch_ports) {
         if (ports < 1 || ports > kMostPorts) {
             return base::failure(
                 fmt::format("a switch of {} ports; expected 1 to {}", ports, kMostPorts));
@@ -107,11 +109,12 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
             return base::failure(
                 std::string("a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s"));
         }
-        const PortNumber a = network.port_number(cable.a);
-        const PortNumber b = network.port_number(cable.b);
-        if (a == b || network.outputs_[a].peer != kNoPort || network.outputs_[b].peer != kNoPort) {
+        const PortIndex a = network.port_index(cable.a);
+        const PortIndex b = network.port_index(cable.b);
+        if (a == b || network.outputs_[a].peer != PortIndex::none() ||
+            network.outputs_[b].peer != PortIndex::none()) {
             return base::failure(fmt::format("two cables at port {} of node {}, or one to itself",
-                                             cable.a.port, cable.a.node));
+                                             cable.a.port, cable.a.node.value()));
         }
         for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
             network.outputs_[from].peer = to;
@@ -120,16 +123,17 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
         }
     }
     for (std::size_t i = 0; i < config.forwarding.size(); ++i) {
-        const auto node = static_cast<NodeIndex>(config.hosts + i / config.hosts);
-        const PortIndex port = config.forwarding[i];
-        if (port > config.switch_ports[node - config.hosts]) {
+        const std::size_t number = i / config.hosts;  // of the switch
+        const NodeIndex node(config.hosts + number);
+        const PortNumber port = config.forwarding[i];
+        if (port > config.switch_ports[number]) {
             return base::failure(
-                fmt::format("a forwarding table names port {} of node {}, which has {}", port, node,
-                            config.switch_ports[node - config.hosts]));
+                fmt::format("a forwarding table names port {} of node {}, which has {}", port,
+                            node.value(), config.switch_ports[number]));
         }
-        const bool leads =
-            port != 0 && network.outputs_[network.port_number({node, port})].peer != kNoPort;
-        network.forwarding_[i] = leads ? port - 1U : PortSets::kNone;
+        const bool leads = port != 0 && network.outputs_[network.port_index({node, port})].peer !=
+                                            PortIndex::none();
+        network.forwarding_[i] = leads ? port - 1U : kNoPlace;
     }
     return network;
 }
@@ -148,11 +152,12 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
       lifetime_(config.head_of_queue_lifetime),
       forwarding_(config.forwarding.size()) {
     std::size_t queues = 0;
-    PortNumber ports = 0;
+    std::uint32_t ports = 0;
     std::uint32_t widest = 1;
-    for (NodeIndex node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
-        const std::uint32_t own = is_host(node) ? 1 : config.switch_ports[node - hosts_];
-        first_port_.push_back(ports);
+    for (const NodeIndex node :
+         base::IndexRange<NodeIndex>(config.hosts + config.switch_ports.size())) {
+        const std::uint32_t own = is_host(node) ? 1 : config.switch_ports[node.value() - hosts_];
+        first_port_.push_back(PortIndex(ports));
         ports_.push_back(own);
         lane_stride_.push_back(by_output_ == 1 ? own : 1);
         for (std::uint32_t place = 0; place < own; ++place) {
@@ -160,7 +165,7 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
             out.node = node;
             out.place = place;
             outputs_.push_back(out);
-            arbiters_.emplace_back(config.arbitration);
+            arbiters_.push_back(LaneArbiter(config.arbitration));
             first_queue_.push_back(queues);
             queues += std::size_t{lanes_} * lane_stride_.back();
         }
@@ -171,20 +176,20 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
     turn_.assign(ports_.size(), 0);
     active_.assign(ports, 0);
     drains_.resize(per_block_ ? ports : 0);
-    wants_ = PortSets(ports, widest);
+    wants_ = PortSets<PortIndex>(ports, widest);
     credits_.assign(both, buffer_blocks_);
     returning_.assign(both, 0);
-    served_.assign(both, PortSets::kNone);
+    served_.assign(both, kNoPlace);
     accounts_.resize(both);
     lane_counters_.resize(both);
-    offers_ = PortSets(both, widest);
+    offers_ = PortSets<PortLane>(both, widest);
     queues_.resize(queues);
     lifetimes_.resize(lifetime_ > base::Time::zero() ? queues : 0);
-    dirty_ = PortSets(ports_.size(), widest);
+    dirty_ = PortSets<NodeIndex>(ports_.size(), widest);
 }
 
 void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
-    const PortNumber port = first_port_[host];
+    const PortIndex port = first_port_[host];
     Packet sent = packet;
     sent.ready = now;
     sent.blocks = static_cast<std::uint16_t>((packet.bytes + kBlockBytes - 1) / kBlockBytes);
@@ -199,30 +204,31 @@ void Network::inject(NodeIndex host, const Packet& packet, base::Time now) {
 }
 
 /// A packet has begun to come in from `wire`.
-void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const Output& wire) {
+void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const Output& wire) {
     Packet& packet = packets_[place];
-    accounts_[input * lanes_ + packet.lane].taken += packet.blocks;
+    accounts_[on(input, packet.lane)].taken += packet.blocks;
     const base::Time head =
         begin + wire.delay + wire.clock(std::min<base::Bytes>(packet.bytes, kBlockBytes));
     const base::Time tail = begin + wire.delay + wire.clock(packet.bytes);
     const NodeIndex node = outputs_[input].node;
     if (is_host(node)) {
-        packet.next = input;
-        events_.push({tail, kArrived, place});
+        packet.end = input;
+        events_.push({tail, kArrived, place.value()});
         if (per_block_ && !hosts_hold_) {
-            begin_drain(input,
-                        {begin + wire.delay, wire.clock, place | kEnds, packet.bytes, packet.lane},
-                        begin);
+            begin_drain(
+                input,
+                {begin + wire.delay, wire.clock, place.value() | kEnds, packet.bytes, packet.lane},
+                begin);
         }
         return;
     }
     const std::uint32_t to = route(node, packet.destination);
-    if (to == PortSets::kNone) {
+    if (to == kNoPlace) {
         ++unrouted_;
         discard(input, place, head, wire);
         return;
     }
-    const PortNumber output = first_port_[node] + to;
+    const PortIndex output = first_port_[node] + to;
     // A faster wire must not catch up with the blocks that come in: the last full one and the last.
     const base::Bytes full = kBlockBytes * std::max(packet.blocks - 1, 1);
     const base::WireClock& leaving = outputs_[output].clock;
@@ -240,20 +246,21 @@ void Network::enter(PortNumber input, PacketIndex place, base::Time begin, const
 }
 
 /// The switch discards the packet, as if it left from `head` on by the wire that it came by.
-void Network::discard(PortNumber input, PacketIndex place, base::Time head, const Output& wire) {
+void Network::discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
-    packet.next = input;
-    events_.push({head + wire.clock(packet.bytes), kArrived, place});
+    packet.end = input;
+    events_.push({head + wire.clock(packet.bytes), kArrived, place.value()});
     if (per_block_) {
-        begin_drain(input, {head, wire.clock, place | kEnds, packet.bytes, packet.lane}, head);
+        begin_drain(input, {head, wire.clock, place.value() | kEnds, packet.bytes, packet.lane},
+                    head);
     }
 }
 
 /// `first` is now the first packet of a queue of `input`, and for `output`.
-void Network::await(PortNumber output, PortNumber input, const Packet& first, base::Time now) {
+void Network::await(PortIndex output, PortIndex input, const Packet& first, base::Time now) {
     Output& out = outputs_[output];
-    offers_.add(output * lanes_ + first.lane, outputs_[input].place);
-    out.wanted |= LaneSet{1} << first.lane;
+    offers_.add(on(output, first.lane), outputs_[input].place);
+    out.wanted |= only(first.lane);
     wants_.add(input, out.place);
     if (lifetime_ > base::Time::zero()) {
         begin_lifetime(output, input, first, now);
@@ -261,27 +268,27 @@ void Network::await(PortNumber output, PortNumber input, const Packet& first, ba
     if (first.ready <= now) {
         touch(output);
     } else if (!out.sending || out.free_at < first.ready) {
-        events_.push({first.ready, kTry, output});
+        events_.push({first.ready, kTry, output.value()});
     }  // else the end of what it sends is event enough
 }
 
 /// No first packet of this lane at `input` is for `output` any more.
-void Network::forget(PortNumber output, PortNumber input, VirtualLane lane) {
+void Network::forget(PortIndex output, PortIndex input, VirtualLane lane) {
     Output& out = outputs_[output];
     const std::uint32_t from = outputs_[input].place;
-    offers_.remove(output * lanes_ + lane, from);
-    if (offers_.empty(output * lanes_ + lane)) {
-        out.wanted &= ~(LaneSet{1} << lane);
+    offers_.remove(on(output, lane), from);
+    if (offers_.empty(on(output, lane))) {
+        out.wanted &= ~only(lane);
     }
-    for (VirtualLane other = 0; other < lanes_; ++other) {
-        if (offers_.has(output * lanes_ + other, from)) {
+    for (const VirtualLane other : base::IndexRange<VirtualLane>(lanes_)) {
+        if (offers_.has(on(output, other), from)) {
             return;
         }
     }
     wants_.remove(input, out.place);
 }
 
-void Network::begin_lifetime(PortNumber output, PortNumber input, const Packet& first,
+void Network::begin_lifetime(PortIndex output, PortIndex input, const Packet& first,
                              base::Time now) {
     if (is_host(outputs_[input].node)) {
         return;
@@ -294,14 +301,13 @@ void Network::begin_lifetime(PortNumber output, PortNumber input, const Packet& 
     }  // else the event comes no later
 }
 
-void Network::set_lifetime_timer(std::size_t queue, PortNumber input, VirtualLane lane,
+void Network::set_lifetime_timer(std::size_t queue, PortIndex input, VirtualLane lane,
                                  std::uint32_t place) {
     lifetimes_[queue].timer = lifetimes_[queue].end;
-    events_.push(
-        {lifetimes_[queue].end, kLifetimeOver | std::uint32_t{lane} << 8 | place << 12, input});
+    events_.push({lifetimes_[queue].end, kind(kLifetimeOver, lane, place), input.value()});
 }
 
-void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t place, base::Time now) {
+void Network::on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place, base::Time now) {
     const std::size_t number = queue_number(input, lane, place);
     PacketQueue& from = queues_[number];
     lifetimes_[number].timer = base::Time::never();
@@ -314,7 +320,7 @@ void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t plac
     }
     const PacketIndex first = from.first;
     const NodeIndex node = outputs_[input].node;
-    const PortNumber output = first_port_[node] + route(node, packets_[first].destination);
+    const PortIndex output = first_port_[node] + route(node, packets_[first].destination);
     ++outputs_[output].counters.discards;
     pop(from, output, input, lane, now);
     discard(input, first, now, outputs_[input]);
@@ -324,8 +330,8 @@ void Network::on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t plac
 }
 
 /// An input can send more, or no more: the outputs that it has ready packets for arbitrate.
-void Network::touch_wanted(PortNumber input, base::Time now) {
-    const PortNumber first = first_port_[outputs_[input].node];
+void Network::touch_wanted(PortIndex input, base::Time now) {
+    const PortIndex first = first_port_[outputs_[input].node];
     wants_.each(input, [&](std::uint32_t place) {
         if (!outputs_[first + place].sending && offers_now(first + place, input, now)) {
             touch(first + place);
@@ -333,11 +339,11 @@ void Network::touch_wanted(PortNumber input, base::Time now) {
     });
 }
 
-bool Network::offers_now(PortNumber output, PortNumber input, base::Time now) const {
+bool Network::offers_now(PortIndex output, PortIndex input, base::Time now) const {
     const Output& out = outputs_[output];
     for (LaneSet left = out.wanted; left != 0; left &= left - 1) {
-        const auto lane = static_cast<VirtualLane>(std::countr_zero(left));
-        if (offers_.has(output * lanes_ + lane, outputs_[input].place) &&
+        const auto lane = first_of(left);
+        if (offers_.has(on(output, lane), outputs_[input].place) &&
             packets_[queue(input, lane, out.place).first].ready <= now) {
             return true;
         }
@@ -345,84 +351,83 @@ bool Network::offers_now(PortNumber output, PortNumber input, base::Time now) co
     return false;
 }
 
-void Network::send_update(PortNumber output, base::Time now) {
+void Network::send_update(PortIndex output, base::Time now) {
     Output& out = outputs_[output];
-    const auto lane = static_cast<VirtualLane>(std::countr_zero(out.due));
-    CreditAccount& account = accounts_[output * lanes_ + lane];
+    const auto lane = first_of(out.due);
+    CreditAccount& account = accounts_[on(output, lane)];
     const std::int64_t all = freed(output, lane, now);
     const auto blocks = static_cast<std::uint32_t>(all - account.announced);
     account.announced = all;
     account.next_update = now + update_interval_;
-    out.due &= ~(LaneSet{1} << lane);
+    out.due &= ~only(lane);
     out.free_at = now + out.clock(update_bytes_);
     ++out.counters.credit_updates;
-    returning_[out.peer * lanes_ + lane] += blocks;
-    const std::uint32_t kind = kCredits | std::uint32_t{lane} << 8 | blocks << 12;
-    events_.push({out.free_at + out.delay, kind, out.peer});
+    returning_[on(out.peer, lane)] += blocks;
+    events_.push({out.free_at + out.delay, kind(kCredits, lane, blocks), out.peer.value()});
     if (per_block_) {
         set_timer(output, lane, drains_[output].next(lane, now));
     }
 }
 
 /// The last of a packet's blocks are free; of a drain, those before have been all along.
-void Network::release(PortNumber input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
+void Network::release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
                       base::Time now) {
-    accounts_[input * lanes_ + lane].freed += blocks;
+    accounts_[on(input, lane)].freed += blocks;
     if (per_block_) {
         drains_[input].remove(drain);
     }
     request_update(input, lane, now);
 }
 
-void Network::begin_drain(PortNumber input, const Drain& drain, base::Time now) {
+void Network::begin_drain(PortIndex input, const Drain& drain, base::Time now) {
     drains_[input].add(drain);
-    if (((outputs_[input].due >> drain.lane) & 1U) == 0) {
+    if (!holds(outputs_[input].due, drain.lane)) {
         set_timer(input, drain.lane, drains_[input].next(drain.lane, now));
     }
 }
 
-void Network::request_update(PortNumber input, VirtualLane lane, base::Time now) {
+void Network::request_update(PortIndex input, VirtualLane lane, base::Time now) {
     Output& reverse = outputs_[input];
-    CreditAccount& account = accounts_[input * lanes_ + lane];
-    if (((reverse.due >> lane) & 1U) != 0 || freed(input, lane, now) == account.announced) {
+    CreditAccount& account = accounts_[on(input, lane)];
+    if (holds(reverse.due, lane) || freed(input, lane, now) == account.announced) {
         return;
     }
     if (now < account.next_update) {
         set_timer(input, lane, account.next_update);
         return;
     }
-    reverse.due |= LaneSet{1} << lane;
+    reverse.due |= only(lane);
     if (!reverse.sending) {
         touch(input);
     }
 }
 
 /// An event asks at `at` whether blocks have been freed, unless one does so before.
-void Network::set_timer(PortNumber input, VirtualLane lane, base::Time at) {
-    CreditAccount& account = accounts_[input * lanes_ + lane];
+void Network::set_timer(PortIndex input, VirtualLane lane, base::Time at) {
+    CreditAccount& account = accounts_[on(input, lane)];
     if (at == base::Time::never()) {
         return;
     }
     at = std::max(at, account.next_update);
     if (at < account.timer) {
         account.timer = at;
-        events_.push({at, kUpdate | std::uint32_t{lane} << 8, input});
+        events_.push({at, kind(kUpdate, lane), input.value()});
     }
 }
 
-void Network::on_timer(PortNumber input, VirtualLane lane, base::Time now) {
-    CreditAccount& account = accounts_[input * lanes_ + lane];
+void Network::on_timer(PortIndex input, VirtualLane lane, base::Time now) {
+    CreditAccount& account = accounts_[on(input, lane)];
     if (account.timer != now) {
         return;  // set anew for an earlier time, which has passed
     }
     account.timer = base::Time::never();
     request_update(input, lane, now);
-    if (per_block_ && ((outputs_[input].due >> lane) & 1U) == 0) {
+    if (per_block_ && !holds(outputs_[input].due, lane)) {
         set_timer(input, lane, drains_[input].next(lane, now));
     }
 }
 
-void Network::wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Time now) {
+void Network::wait_for(PortIndex output, PortWait what, LaneSet lanes, base::Time now) {
     Output& out = outputs_[output];
     if (out.waiting == PortWait::credits) {
         out.counters.wait_credits += now - out.waits_since;
@@ -430,8 +435,8 @@ void Network::wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Ti
         out.counters.wait_crossbar += now - out.waits_since;
     }
     for (; out.waiting_lanes != 0; out.waiting_lanes &= out.waiting_lanes - 1) {
-        const auto lane = static_cast<std::uint32_t>(std::countr_zero(out.waiting_lanes));
-        lane_counters_[output * lanes_ + lane].wait += now - out.waits_since;
+        const auto lane = first_of(out.waiting_lanes);
+        lane_counters_[on(output, lane)].wait += now - out.waits_since;
     }
     out.waiting = what;
     out.waiting_lanes = lanes;
@@ -439,7 +444,7 @@ void Network::wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Ti
 }
 
 void Network::finish(base::Time now) {
-    for (PortNumber output = 0; output < outputs_.size(); ++output) {
+    for (const PortIndex output : outputs_.indices()) {
         wait_for(output, outputs_[output].waiting, outputs_[output].waiting_lanes, now);
     }
 }
@@ -450,22 +455,23 @@ base::expected<void> Network::check_conservation(base::Time now) const {
             fmt::format("{} packets injected, {} delivered, {} discarded, {} on their way",
                         injected_, delivered_, discarded_, packets_.in_use()));
     }
-    for (PortNumber port = 0; port < outputs_.size(); ++port) {
-        const PortNumber peer = outputs_[port].peer;
-        for (VirtualLane lane = 0; peer != kNoPort && lane < lanes_; ++lane) {
-            const CreditAccount& account = accounts_[peer * lanes_ + lane];
+    for (const PortIndex port : outputs_.indices()) {
+        const PortIndex peer = outputs_[port].peer;
+        for (const VirtualLane lane :
+             base::IndexRange<VirtualLane>(peer == PortIndex::none() ? 0 : lanes_)) {
+            const CreditAccount& account = accounts_[on(peer, lane)];
             const std::int64_t free = freed(peer, lane, now);
             const std::int64_t held = account.taken - free;
-            const std::int64_t credits = credits_[port * lanes_ + lane];
-            const std::int64_t returning = returning_[port * lanes_ + lane];
+            const std::int64_t credits = credits_[on(port, lane)];
+            const std::int64_t returning = returning_[on(port, lane)];
             if (credits < 0 || returning < 0 || held < 0 || held > buffer_blocks_ ||
                 free < account.announced ||
                 credits + returning + held + free - account.announced != buffer_blocks_) {
                 return base::defect(fmt::format(
                     "port {} of node {}, lane {}: {} credits, {} blocks held, {} free and not "
                     "announced, {} announced and not arrived do not make up a buffer of {}",
-                    outputs_[port].place + 1, outputs_[port].node, lane, credits, held,
-                    free - account.announced, returning, buffer_blocks_));
+                    outputs_[port].place + 1, outputs_[port].node.value(), lane.value(), credits,
+                    held, free - account.announced, returning, buffer_blocks_));
             }
         }
     }
@@ -476,31 +482,30 @@ std::vector<End> Network::deadlock() const {
     enum class Mark : std::uint8_t { fresh, open, closed };
     // By output and lane: it waits for the buffer at the other end, and that for the outputs that
     // the packets in it are for.
-    std::vector<Mark> marks(outputs_.size() * lanes_, Mark::fresh);
+    base::Table<PortLane, Mark> marks(outputs_.size() * lanes_, Mark::fresh);
     struct Step {
-        PortNumber output;
+        PortIndex output;
         VirtualLane lane;
         std::uint32_t next;  // place to look at
     };
-    for (PortNumber start = 0; start < outputs_.size(); ++start) {
-        for (VirtualLane lane = 0; lane < lanes_; ++lane) {
-            if (((outputs_[start].wanted >> lane) & 1U) == 0 ||
-                marks[start * lanes_ + lane] != Mark::fresh) {
+    for (const PortIndex start : outputs_.indices()) {
+        for (const VirtualLane lane : base::IndexRange<VirtualLane>(lanes_)) {
+            if (!holds(outputs_[start].wanted, lane) || marks[on(start, lane)] != Mark::fresh) {
                 continue;
             }
             std::vector<Step> path{{start, lane, 0}};
-            marks[start * lanes_ + lane] = Mark::open;
+            marks[on(start, lane)] = Mark::open;
             while (!path.empty()) {
                 Step& step = path.back();
-                const PortNumber input = outputs_[step.output].peer;
+                const PortIndex input = outputs_[step.output].peer;
                 const NodeIndex node = outputs_[input].node;
-                const PortNumber first = first_port_[node];
-                PortNumber to = kNoPort;
-                while (step.next < ports_[node] && to == kNoPort) {
-                    const PortNumber candidate = first + step.next++;
-                    const bool waits = !is_host(node) && offers_.has(candidate * lanes_ + step.lane,
-                                                                     outputs_[input].place);
-                    if (waits && marks[candidate * lanes_ + step.lane] == Mark::open) {
+                const PortIndex first = first_port_[node];
+                PortIndex to = PortIndex::none();
+                while (step.next < ports_[node] && to == PortIndex::none()) {
+                    const PortIndex candidate = first + step.next++;
+                    const bool waits = !is_host(node) &&
+                                       offers_.has(on(candidate, step.lane), outputs_[input].place);
+                    if (waits && marks[on(candidate, step.lane)] == Mark::open) {
                         std::vector<End> circle;
                         bool inside = false;
                         for (const Step& each : path) {
@@ -511,15 +516,15 @@ std::vector<End> Network::deadlock() const {
                         }
                         return circle;
                     }
-                    if (waits && marks[candidate * lanes_ + step.lane] == Mark::fresh) {
+                    if (waits && marks[on(candidate, step.lane)] == Mark::fresh) {
                         to = candidate;
                     }
                 }
-                if (to == kNoPort) {
-                    marks[step.output * lanes_ + step.lane] = Mark::closed;
+                if (to == PortIndex::none()) {
+                    marks[on(step.output, step.lane)] = Mark::closed;
                     path.pop_back();
                 } else {
-                    marks[to * lanes_ + step.lane] = Mark::open;
+                    marks[on(to, step.lane)] = Mark::open;
                     path.push_back({to, step.lane, 0});
                 }
             }

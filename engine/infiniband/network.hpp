@@ -27,9 +27,6 @@
 
 namespace daqloom::infiniband {
 
-/// Ports of all nodes, hosts' first.
-using PortNumber = std::uint32_t;
-
 /// The cause for which an idle output waits; both together are what PortXmitWait counts.
 enum class PortWait : std::uint8_t { nothing, credits, crossbar };
 
@@ -118,10 +115,10 @@ class Network {
     }
 
     [[nodiscard]] const OutputCounters& counters(End end) const {
-        return outputs_[port_number(end)].counters;
+        return outputs_[port_index(end)].counters;
     }
     [[nodiscard]] const LaneCounters& counters(End end, VirtualLane lane) const {
-        return lane_counters_[port_number(end) * lanes_ + lane];
+        return lane_counters_[on(port_index(end), lane)];
     }
     [[nodiscard]] std::uint64_t packet_hops() const { return packet_hops_; }
     [[nodiscard]] std::uint64_t injected() const { return injected_; }
@@ -143,25 +140,27 @@ class Network {
     /// empty; empty if there is none. To be called when no event is left but packets are.
     [[nodiscard]] std::vector<End> deadlock() const;
 
-    [[nodiscard]] End end(PortNumber port) const {
-        return {outputs_[port].node, static_cast<PortIndex>(outputs_[port].place + 1)};
+    [[nodiscard]] End end(PortIndex port) const {
+        return {outputs_[port].node, static_cast<PortNumber>(outputs_[port].place + 1)};
     }
 
   private:
-    static constexpr PortNumber kNoPort = ~PortNumber{0};
     /// Drains are known by the output they go to, or by their packet if they end here.
     static constexpr std::uint32_t kEnds = std::uint32_t{1} << 31;
+
+    /// A virtual lane of a port.
+    using PortLane = base::Index<struct PortLaneTag>;
 
     struct Output {
         base::WireClock clock;
         base::Time delay;
         base::Time free_at;  // no transmission before
-        PortNumber peer = kNoPort;
-        NodeIndex node = 0;
+        PortIndex peer = PortIndex::none();
+        NodeIndex node;
         std::uint32_t place = 0;     // among the node's ports, from 0
-        PortNumber input = 0;        // of the packet under way
+        PortIndex input;             // of the packet under way
         std::uint16_t blocks = 0;    // of the packet under way
-        VirtualLane lane = 0;        // of the packet under way
+        VirtualLane lane;            // of the packet under way
         bool sending = false;        // a packet, whose end is an event
         bool awaits_update = false;  // an event will come at free_at, when an update is over
         PortWait waiting = PortWait::nothing;
@@ -180,30 +179,42 @@ class Network {
 
     Network(const FabricConfig& config, sim::EventQueue& events);
 
-    [[nodiscard]] PortNumber port_number(End end) const {
-        return first_port_[end.node] + end.port - 1;
+    /// An event's kind with a lane and, behind it, a number.
+    static std::uint32_t kind(EventKind kind, VirtualLane lane, std::uint32_t more = 0) {
+        return kind | std::uint32_t{lane.value()} << 8 | more << 12;
     }
-    [[nodiscard]] bool is_host(NodeIndex node) const { return node < hosts_; }
-    [[nodiscard]] std::size_t queue_number(PortNumber input, VirtualLane lane,
+    static VirtualLane lane_of(const sim::Event& event) {
+        return VirtualLane((event.kind >> 8) & 0xf);
+    }
+    static std::uint32_t more_of(const sim::Event& event) { return event.kind >> 12; }
+
+    [[nodiscard]] PortIndex port_index(End end) const {
+        return first_port_[end.node] + (end.port - 1U);
+    }
+    [[nodiscard]] PortLane on(PortIndex port, VirtualLane lane) const {
+        return PortLane(port.value() * lanes_ + lane.value());
+    }
+    [[nodiscard]] bool is_host(NodeIndex node) const { return node.value() < hosts_; }
+    [[nodiscard]] std::size_t queue_number(PortIndex input, VirtualLane lane,
                                            std::uint32_t output) const {
         const NodeIndex node = outputs_[input].node;
-        return first_queue_[input] + lane * lane_stride_[node] + output * by_output_;
+        return first_queue_[input] + lane.value() * lane_stride_[node] + output * by_output_;
     }
-    [[nodiscard]] PacketQueue& queue(PortNumber input, VirtualLane lane, std::uint32_t output) {
+    [[nodiscard]] PacketQueue& queue(PortIndex input, VirtualLane lane, std::uint32_t output) {
         return queues_[queue_number(input, lane, output)];
     }
-    [[nodiscard]] const PacketQueue& queue(PortNumber input, VirtualLane lane,
+    [[nodiscard]] const PacketQueue& queue(PortIndex input, VirtualLane lane,
                                            std::uint32_t output) const {
         return queues_[queue_number(input, lane, output)];
     }
-    /// The place of the output by which a node forwards a packet; PortSets::kNone without route.
+    /// The place of the output by which a node forwards a packet; kNoPlace without route.
     [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
         return is_host(node)
                    ? 0
-                   : forwarding_[static_cast<std::size_t>(node - hosts_) * hosts_ + destination];
+                   : forwarding_[std::size_t{node.value() - hosts_} * hosts_ + destination.value()];
     }
 
-    void touch(PortNumber output) {
+    void touch(PortIndex output) {
         const Output& out = outputs_[output];
         if (dirty_.empty(out.node)) {
             touched_.push_back(out.node);
@@ -214,32 +225,32 @@ class Network {
     template <class Hosts>
     void arbitrate(NodeIndex node, base::Time now, Hosts& hosts);
     template <class Hosts>
-    void serve(PortNumber output, base::Time now, Hosts& hosts);
+    void serve(PortIndex output, base::Time now, Hosts& hosts);
     template <class Hosts>
-    void send(PortNumber output, PortNumber input, VirtualLane lane, base::Time now, Hosts& hosts);
-    void enter(PortNumber input, PacketIndex place, base::Time begin, const Output& wire);
-    void discard(PortNumber input, PacketIndex place, base::Time head, const Output& wire);
-    void await(PortNumber output, PortNumber input, const Packet& first, base::Time now);
-    void forget(PortNumber output, PortNumber input, VirtualLane lane);
-    void pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
+    void send(PortIndex output, PortIndex input, VirtualLane lane, base::Time now, Hosts& hosts);
+    void enter(PortIndex input, PacketIndex place, base::Time begin, const Output& wire);
+    void discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire);
+    void await(PortIndex output, PortIndex input, const Packet& first, base::Time now);
+    void forget(PortIndex output, PortIndex input, VirtualLane lane);
+    void pop(PacketQueue& from, PortIndex output, PortIndex input, VirtualLane lane,
              base::Time now);
-    void begin_lifetime(PortNumber output, PortNumber input, const Packet& first, base::Time now);
-    void set_lifetime_timer(std::size_t queue, PortNumber input, VirtualLane lane,
+    void begin_lifetime(PortIndex output, PortIndex input, const Packet& first, base::Time now);
+    void set_lifetime_timer(std::size_t queue, PortIndex input, VirtualLane lane,
                             std::uint32_t place);
-    void on_lifetime(PortNumber input, VirtualLane lane, std::uint32_t place, base::Time now);
-    void touch_wanted(PortNumber input, base::Time now);
-    [[nodiscard]] bool offers_now(PortNumber output, PortNumber input, base::Time now) const;
-    void send_update(PortNumber output, base::Time now);
-    void release(PortNumber input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
+    void on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place, base::Time now);
+    void touch_wanted(PortIndex input, base::Time now);
+    [[nodiscard]] bool offers_now(PortIndex output, PortIndex input, base::Time now) const;
+    void send_update(PortIndex output, base::Time now);
+    void release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
                  base::Time now);
-    void begin_drain(PortNumber input, const Drain& drain, base::Time now);
-    void request_update(PortNumber input, VirtualLane lane, base::Time now);
-    void set_timer(PortNumber input, VirtualLane lane, base::Time at);
-    void on_timer(PortNumber input, VirtualLane lane, base::Time now);
-    void wait_for(PortNumber output, PortWait what, LaneSet lanes, base::Time now);
+    void begin_drain(PortIndex input, const Drain& drain, base::Time now);
+    void request_update(PortIndex input, VirtualLane lane, base::Time now);
+    void set_timer(PortIndex input, VirtualLane lane, base::Time at);
+    void on_timer(PortIndex input, VirtualLane lane, base::Time now);
+    void wait_for(PortIndex output, PortWait what, LaneSet lanes, base::Time now);
 
-    [[nodiscard]] std::int64_t freed(PortNumber input, VirtualLane lane, base::Time now) const {
-        const std::int64_t whole = accounts_[input * lanes_ + lane].freed;
+    [[nodiscard]] std::int64_t freed(PortIndex input, VirtualLane lane, base::Time now) const {
+        const std::int64_t whole = accounts_[on(input, lane)].freed;
         return per_block_ ? whole + drains_[input].freed(lane, now) : whole;
     }
 
@@ -257,32 +268,32 @@ class Network {
     base::Time lifetime_;
 
     // By node.
-    std::vector<PortNumber> first_port_;
-    std::vector<std::uint32_t> ports_;
-    std::vector<std::uint32_t> lane_stride_;
-    std::vector<std::uint32_t> turn_;  // packets sent, modulo ports
+    base::Table<NodeIndex, PortIndex> first_port_;
+    base::Table<NodeIndex, std::uint32_t> ports_;
+    base::Table<NodeIndex, std::uint32_t> lane_stride_;
+    base::Table<NodeIndex, std::uint32_t> turn_;  // packets sent, modulo ports
     std::vector<std::uint32_t> forwarding_;
 
     // By port.
-    std::vector<Output> outputs_;
-    std::vector<LaneArbiter> arbiters_;
-    std::vector<std::size_t> first_queue_;
-    std::vector<std::uint32_t> active_;  // packets that an input sends at the moment
-    std::vector<Drains> drains_;
-    PortSets wants_;  // outputs that the first packets of an input are for
+    base::Table<PortIndex, Output> outputs_;
+    base::Table<PortIndex, LaneArbiter> arbiters_;
+    base::Table<PortIndex, std::size_t> first_queue_;
+    base::Table<PortIndex, std::uint32_t> active_;  // packets that an input sends at the moment
+    base::Table<PortIndex, Drains> drains_;
+    PortSets<PortIndex> wants_;  // outputs that the first packets of an input are for
 
     // By port and lane.
-    std::vector<std::int64_t> credits_;
-    std::vector<std::int64_t> returning_;  // credits on their way to an output
-    std::vector<std::uint32_t> served_;    // the input served last
-    std::vector<CreditAccount> accounts_;
-    std::vector<LaneCounters> lane_counters_;
-    PortSets offers_;  // inputs that have a first packet for an output
+    base::Table<PortLane, std::int64_t> credits_;
+    base::Table<PortLane, std::int64_t> returning_;  // credits on their way to an output
+    base::Table<PortLane, std::uint32_t> served_;    // the input served last
+    base::Table<PortLane, CreditAccount> accounts_;
+    base::Table<PortLane, LaneCounters> lane_counters_;
+    PortSets<PortLane> offers_;  // inputs that have a first packet for an output
 
     std::vector<PacketQueue> queues_;
     std::vector<Lifetime> lifetimes_;  // by queue; empty if they are for ever
     PacketStore packets_;
-    PortSets dirty_;  // by node: outputs that something has happened to
+    PortSets<NodeIndex> dirty_;  // by node: outputs that something has happened to
     std::vector<NodeIndex> touched_;
 
     std::uint64_t injected_ = 0;
@@ -294,54 +305,56 @@ class Network {
 
 template <class Hosts>
 void Network::on_event(const sim::Event& event, Hosts& hosts) {
+    const PortIndex port(event.index);
+    const PacketIndex place(event.index);
     switch (event.kind & kKindMask) {
         case kTry: {
-            Output& out = outputs_[event.index];
+            Output& out = outputs_[port];
             out.awaits_update = false;
-            touch(event.index);
+            touch(port);
             break;
         }
         case kTail: {
-            Output& out = outputs_[event.index];
+            Output& out = outputs_[port];
             out.sending = false;
             if (!is_host(out.node)) {
                 if (active_[out.input]-- == speedup_) {
                     touch_wanted(out.input, event.at);
                 }
-                release(out.input, out.lane, out.blocks, event.index, event.at);
+                release(out.input, out.lane, out.blocks, port.value(), event.at);
             }
             if ((out.wanted | out.due) != 0) {
-                touch(event.index);
+                touch(port);
             }
             break;
         }
         case kCredits: {
-            const auto lane = static_cast<VirtualLane>((event.kind >> 8) & 0xf);
-            const std::int64_t blocks = event.kind >> 12;
-            credits_[event.index * lanes_ + lane] += blocks;
-            returning_[event.index * lanes_ + lane] -= blocks;
-            if (((outputs_[event.index].wanted >> lane) & 1U) != 0) {
-                touch(event.index);
+            const auto lane = lane_of(event);
+            const std::int64_t blocks = more_of(event);
+            credits_[on(port, lane)] += blocks;
+            returning_[on(port, lane)] -= blocks;
+            if (holds(outputs_[port].wanted, lane)) {
+                touch(port);
             }
             break;
         }
         case kUpdate:
-            on_timer(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf), event.at);
+            on_timer(port, lane_of(event), event.at);
             break;
         case kArrived:
-            if constexpr (requires { hosts.take_in(packets_[event.index], event.at); }) {
-                if (hosts_hold_ && is_host(outputs_[packets_[event.index].next].node)) {
-                    const base::Time at = hosts.take_in(packets_[event.index], event.at);
-                    events_.push({at, kTakenIn, event.index});
+            if constexpr (requires { hosts.take_in(packets_[place], event.at); }) {
+                if (hosts_hold_ && is_host(outputs_[packets_[place].end].node)) {
+                    const base::Time at = hosts.take_in(packets_[place], event.at);
+                    events_.push({at, kTakenIn, place.value()});
                     break;
                 }
             }
             [[fallthrough]];
         case kTakenIn: {
-            const Packet packet = packets_[event.index];
-            release(packet.next, packet.lane, packet.blocks, event.index | kEnds, event.at);
-            packets_.release(event.index);
-            if (packet.next == first_port_[packet.destination]) {
+            const Packet packet = packets_[place];
+            release(packet.end, packet.lane, packet.blocks, place.value() | kEnds, event.at);
+            packets_.release(place);
+            if (packet.end == first_port_[packet.destination]) {
                 ++delivered_;
                 hosts.on_delivered(packet, event.at);
             } else {
@@ -350,8 +363,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             break;
         }
         case kLifetimeOver:
-            on_lifetime(event.index, static_cast<VirtualLane>((event.kind >> 8) & 0xf),
-                        event.kind >> 12, event.at);
+            on_lifetime(port, lane_of(event), more_of(event), event.at);
             break;
         default:
             break;
@@ -359,7 +371,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
 }
 
 /// The first packet of a queue goes, which was for `output`.
-inline void Network::pop(PacketQueue& from, PortNumber output, PortNumber input, VirtualLane lane,
+inline void Network::pop(PacketQueue& from, PortIndex output, PortIndex input, VirtualLane lane,
                          base::Time now) {
     from.pop(packets_);
     if (from.empty()) {
@@ -368,7 +380,7 @@ inline void Network::pop(PacketQueue& from, PortNumber output, PortNumber input,
     }
     const NodeIndex node = outputs_[output].node;
     const Packet& next = packets_[from.first];
-    const PortNumber to = first_port_[node] + route(node, next.destination);
+    const PortIndex to = first_port_[node] + route(node, next.destination);
     if (to != output) {
         forget(output, input, lane);
     }
@@ -377,10 +389,10 @@ inline void Network::pop(PacketQueue& from, PortNumber output, PortNumber input,
 
 template <class Hosts>
 void Network::arbitrate(NodeIndex node, base::Time now, Hosts& hosts) {
-    const PortNumber first = first_port_[node];
+    const PortIndex first = first_port_[node];
     while (!dirty_.empty(node)) {
         const std::uint32_t begin = turn_[node];
-        for (std::uint32_t p = dirty_.next(node, begin); p != PortSets::kNone;
+        for (std::uint32_t p = dirty_.next(node, begin); p != kNoPlace;
              p = dirty_.next(node, p + 1)) {
             dirty_.remove(node, p);
             serve(first + p, now, hosts);
@@ -393,7 +405,7 @@ void Network::arbitrate(NodeIndex node, base::Time now, Hosts& hosts) {
 }
 
 template <class Hosts>
-void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
+void Network::serve(PortIndex output, base::Time now, Hosts& hosts) {
     Output& out = outputs_[output];
     if (out.sending) {
         return;
@@ -405,43 +417,43 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
         }
         if ((out.wanted | out.due) != 0 && !out.awaits_update) {
             out.awaits_update = true;
-            events_.push({out.free_at, kTry, output});
+            events_.push({out.free_at, kTry, output.value()});
         }
         return;
     }
-    std::array<PortNumber, 16> chosen;
+    std::array<PortIndex, 16> chosen;  // by lane
     LaneSet candidates = 0;
     PortWait waiting = PortWait::nothing;
     LaneSet waiting_lanes = 0;
     const bool host = is_host(out.node);
-    const PortNumber first = first_port_[out.node];
+    const PortIndex first = first_port_[out.node];
     for (LaneSet left = out.wanted & arbiters_[output].lanes(); left != 0; left &= left - 1) {
-        const auto lane = static_cast<VirtualLane>(std::countr_zero(left));
-        const std::size_t both = output * lanes_ + lane;
+        const auto lane = first_of(left);
+        const PortLane both = on(output, lane);
         const std::int64_t credits = credits_[both];
         // Round robin: the inputs behind the one served last, then those up to it.
         const std::uint32_t begin = served_[both] + 1;
         bool wrapped = false;
         for (std::uint32_t i = offers_.next(both, begin);; i = offers_.next(both, i + 1)) {
-            if (i == PortSets::kNone && !wrapped) {
+            if (i == kNoPlace && !wrapped) {
                 wrapped = true;
                 i = offers_.next(both, 0);
             }
-            if (i == PortSets::kNone || (wrapped && i >= begin)) {
+            if (i == kNoPlace || (wrapped && i >= begin)) {
                 break;
             }
             const Packet& packet = packets_[queue(first + i, lane, out.place).first];
             if (packet.ready > now) {
                 continue;
             }
-            waiting_lanes |= LaneSet{1} << lane;
+            waiting_lanes |= only(lane);
             if (!host && active_[first + i] == speedup_) {
                 waiting = waiting == PortWait::nothing ? PortWait::crossbar : waiting;
             } else if (packet.blocks > credits) {
                 waiting = PortWait::credits;
             } else {
-                candidates |= LaneSet{1} << lane;
-                chosen[lane] = first + i;
+                candidates |= only(lane);
+                chosen[lane.value()] = first + i;
                 break;
             }
         }
@@ -451,17 +463,17 @@ void Network::serve(PortNumber output, base::Time now, Hosts& hosts) {
         return;
     }
     const VirtualLane lane = arbiters_[output].pick(candidates);
-    send(output, chosen[lane], lane, now, hosts);
+    send(output, chosen[lane.value()], lane, now, hosts);
 }
 
 template <class Hosts>
-void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::Time now,
+void Network::send(PortIndex output, PortIndex input, VirtualLane lane, base::Time now,
                    Hosts& hosts) {
     Output& out = outputs_[output];
     PacketQueue& from = queue(input, lane, out.place);
     const PacketIndex place = from.first;
     const Packet packet = packets_[place];
-    const std::size_t both = output * lanes_ + lane;
+    const PortLane both = on(output, lane);
 
     wait_for(output, PortWait::nothing, 0, now);
     out.sending = true;
@@ -477,12 +489,12 @@ void Network::send(PortNumber output, PortNumber input, VirtualLane lane, base::
     served_[both] = outputs_[input].place;
     arbiters_[output].sent(packet.bytes, packet.blocks);
     turn_[out.node] = turn_[out.node] + 1 == ports_[out.node] ? 0 : turn_[out.node] + 1;
-    events_.push({out.free_at, kTail, output});
+    events_.push({out.free_at, kTail, output.value()});
 
     pop(from, output, input, lane, now);
     if (!is_host(out.node)) {
         if (per_block_) {
-            begin_drain(input, {now, out.clock, output, packet.bytes, lane}, now);
+            begin_drain(input, {now, out.clock, output.value(), packet.bytes, lane}, now);
         }
         if (++active_[input] == speedup_) {
             touch_wanted(input, now);

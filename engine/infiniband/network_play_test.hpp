@@ -78,17 +78,17 @@ class NetworkPlay {
         const reference::Injection& given = injections_[index];
         Packet packet;
         packet.tag = index;
-        packet.destination = given.destination;
+        packet.destination = NodeIndex(given.destination);
         packet.bytes = static_cast<std::uint16_t>(given.bytes);
-        packet.lane = given.lane;
-        network->inject(given.source, packet, given.at);
+        packet.lane = VirtualLane(given.lane);
+        network->inject(NodeIndex(given.source), packet, given.at);
     }
 
     sim::EventQueue events_;
     std::vector<reference::Injection> injections_;
     std::uint64_t injected_ = 0;
     std::vector<std::uint64_t> rank_;  // of the packets, as they are injected
-    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, std::uint64_t> last_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t>, std::uint64_t> last_;
 
   public:
     std::unique_ptr<Network> network;

@@ -31,17 +31,18 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
         ASSERT_EQ(play.network->in_network() > 0, expected.stalled);
         for (const auto& [port, counters] : expected.outputs) {
             SCOPED_TRACE(::testing::Message() << "node " << port.first << " port " << port.second);
-            const OutputCounters& ours = play.network->counters({port.first, port.second});
+            const End end = end_at(port.first, port.second);
+            const OutputCounters& ours = play.network->counters(end);
             ASSERT_EQ(ours.packets, counters.packets);
             ASSERT_EQ(ours.bytes, counters.bytes);
             ASSERT_EQ(ours.wait_credits.ps, counters.wait_credits.ps);
             ASSERT_EQ(ours.wait_crossbar.ps, counters.wait_crossbar.ps);
             ASSERT_EQ(ours.discards, counters.discards);
             for (const auto& [lane, bytes] : counters.lane_bytes) {
-                ASSERT_EQ(play.network->counters({port.first, port.second}, lane).bytes, bytes);
+                ASSERT_EQ(play.network->counters(end, VirtualLane(lane)).bytes, bytes);
             }
             for (const auto& [lane, wait] : counters.lane_wait) {
-                ASSERT_EQ(play.network->counters({port.first, port.second}, lane).wait.ps, wait.ps);
+                ASSERT_EQ(play.network->counters(end, VirtualLane(lane)).wait.ps, wait.ps);
                 lanes_waited += lane > 0 ? 1U : 0U;
             }
             discards += counters.discards;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -21,8 +20,8 @@ using reference::Injection;
 constexpr base::Bytes kFull = 4096 + 26;  // a packet of the largest MTU, 65 blocks
 constexpr std::int64_t kFullBlocks = 65;
 
-std::vector<Injection> flow(NodeIndex from, NodeIndex to, std::uint32_t packets,
-                            base::Bytes bytes = kFull, VirtualLane lane = 0) {
+std::vector<Injection> flow(std::uint32_t from, std::uint32_t to, std::uint32_t packets,
+                            base::Bytes bytes = kFull, std::uint8_t lane = 0) {
     return std::vector<Injection>(packets, Injection{Time::zero(), from, to, bytes, lane});
 }
 
@@ -44,7 +43,7 @@ TEST(Network, OneFlowFillsTheWire) {
     const NetworkPlay play(star(2), flow(0, 1, 1000));
     const Time took = play.deliveries[999].at - play.deliveries[0].at;
     EXPECT_EQ(took.ps, 999 * kFull * 80);
-    EXPECT_EQ(play.network->counters({0, 1}).wait_credits, Time::zero());
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).wait_credits, Time::zero());
 }
 
 TEST(Network, CreditsBoundTheRate) {
@@ -68,32 +67,32 @@ TEST(Network, AFlowThatOutrunsItsCreditsWaitsForThem) {
     FabricConfig config = star(2, base::gigabits_per_second(100), base::microseconds(1));
     config.buffer_blocks = kFullBlocks;
     const NetworkPlay play(config, flow(0, 1, 100));
-    const OutputCounters& host = play.network->counters({0, 1});
+    const OutputCounters& host = play.network->counters(end_at(0, 1));
     // It sends, waits, sends, …; behind the last packet nothing waits.
     const std::int64_t loop =
         2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
     EXPECT_EQ(host.wait_credits.ps, 99 * (loop - kFull * 80));
     EXPECT_EQ(host.wait_crossbar, Time::zero());
-    EXPECT_EQ(play.network->counters({2, 2}).wait_credits, Time::zero());
+    EXPECT_EQ(play.network->counters(end_at(2, 2)).wait_credits, Time::zero());
 }
 
 TEST(Network, BytesAndWaitingAreCountedLaneByLane) {
     FabricConfig config = star(2, base::gigabits_per_second(100), base::microseconds(1));
     config.buffer_blocks = kFullBlocks;
     config.lanes = 3;
-    config.arbitration.low = {{0, 65}, {1, 65}, {2, 65}};
+    config.arbitration.low = lane_weights({{0, 65}, {1, 65}, {2, 65}});
     // Both lanes' packets go one behind the other, then both lack credits until the first is back.
     const NetworkPlay play(config, joined(flow(0, 1, 100, kFull, 1), flow(0, 1, 100, kFull, 2)));
     const std::int64_t loop =
         2 * config.cables[0].delay.ps + config.switch_latency.ps + (64 + kFull + 8) * 80;
     const std::int64_t both_idle = loop - 2 * kFull * 80;
-    EXPECT_EQ(play.network->counters({0, 1}).wait_credits.ps, 99 * both_idle);
-    for (const VirtualLane lane : {VirtualLane{1}, VirtualLane{2}}) {
-        EXPECT_EQ(play.network->counters({0, 1}, lane).bytes, 100 * kFull);
-        EXPECT_EQ(play.network->counters({0, 1}, lane).wait.ps, 99 * both_idle);
+    EXPECT_EQ(play.network->counters(end_at(0, 1)).wait_credits.ps, 99 * both_idle);
+    for (const VirtualLane lane : virtual_lanes({1, 2})) {
+        EXPECT_EQ(play.network->counters(end_at(0, 1), lane).bytes, 100 * kFull);
+        EXPECT_EQ(play.network->counters(end_at(0, 1), lane).wait.ps, 99 * both_idle);
     }
-    EXPECT_EQ(play.network->counters({0, 1}, 0).bytes, 0);
-    EXPECT_EQ(play.network->counters({0, 1}, 0).wait, Time::zero());
+    EXPECT_EQ(play.network->counters(end_at(0, 1), VirtualLane(0)).bytes, 0);
+    EXPECT_EQ(play.network->counters(end_at(0, 1), VirtualLane(0)).wait, Time::zero());
 }
 
 TEST(Network, FlowsIntoOneOutputShareItInTurn) {
@@ -110,7 +109,7 @@ TEST(Network, FlowsIntoOneOutputShareItInTurn) {
 TEST(Network, BackloggedLanesShareByTheirWeights) {
     FabricConfig config = star(2);
     config.lanes = 2;
-    config.arbitration.low = {{0, 130}, {1, 195}};  // two and three packets a turn
+    config.arbitration.low = lane_weights({{0, 130}, {1, 195}});  // two and three packets a turn
     const NetworkPlay play(config, joined(flow(0, 1, 500), flow(0, 1, 500, kFull, 1)));
     const Time end = play.deliveries[999].at;  // lane 1 is through
     const auto through = std::count_if(play.deliveries.begin(), play.deliveries.begin() + 500,
@@ -157,15 +156,15 @@ double saturation(std::uint32_t ports, std::uint32_t packets) {
     base::RandomStream random(ports, "destinations");
     std::vector<Injection> traffic;
     for (std::uint32_t i = 0; i < packets; ++i) {
-        for (NodeIndex host = 0; host < ports; ++host) {
-            const auto to = static_cast<NodeIndex>(random.uniform_int(ports));
+        for (std::uint32_t host = 0; host < ports; ++host) {
+            const auto to = static_cast<std::uint32_t>(random.uniform_int(ports));
             traffic.push_back({Time::zero(), host, to, 64, 0});
         }
     }
     const NetworkPlay play(config, traffic);
     // Until the first input has run out of packets.
     Time all_full = Time::never();
-    for (NodeIndex host = 0; host < ports; ++host) {
+    for (std::uint32_t host = 0; host < ports; ++host) {
         Time last;
         for (std::size_t i = host; i < traffic.size(); i += ports) {
             last = std::max(last, play.deliveries[i].at);
@@ -203,10 +202,11 @@ FabricConfig ring() {
     config.switch_ports = {3, 3, 3};
     for (std::uint32_t i = 0; i < 3; ++i) {
         const auto rate = base::gigabits_per_second(100);
-        config.cables.push_back({{i, 1}, {3 + i, 1}, rate, base::nanoseconds(10)});
-        config.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, base::nanoseconds(10)});
+        config.cables.push_back({end_at(i, 1), end_at(3 + i, 1), rate, base::nanoseconds(10)});
+        config.cables.push_back(
+            {end_at(3 + i, 2), end_at(3 + (i + 1) % 3, 3), rate, base::nanoseconds(10)});
         for (std::uint32_t to = 0; to < 3; ++to) {
-            config.forwarding.push_back(to == i ? PortIndex{1} : PortIndex{2});
+            config.forwarding.push_back(to == i ? PortNumber{1} : PortNumber{2});
         }
     }
     config.buffer_blocks = kFullBlocks;
@@ -215,7 +215,7 @@ FabricConfig ring() {
 
 TEST(Network, ADeadlockIsNamedByTheCircleOfOutputsThatWait) {
     std::vector<Injection> traffic;
-    for (NodeIndex host = 0; host < 3; ++host) {
+    for (std::uint32_t host = 0; host < 3; ++host) {
         traffic = joined(traffic, flow(host, (host + 2) % 3, 4));
     }
     const NetworkPlay stuck(ring(), traffic);
@@ -225,7 +225,7 @@ TEST(Network, ADeadlockIsNamedByTheCircleOfOutputsThatWait) {
     std::sort(circle.begin(), circle.end(),
               [](const End& a, const End& b) { return a.node < b.node; });
     for (std::uint32_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(circle[i], (End{3 + i, 2}));
+        EXPECT_EQ(circle[i], end_at(3 + i, 2));
     }
 
     FabricConfig roomy = ring();
@@ -238,13 +238,13 @@ TEST(Network, ADeadlockIsNamedByTheCircleOfOutputsThatWait) {
 TEST(Network, ADeadlockOnOneLaneLeavesOthersAlone) {
     FabricConfig config = ring();
     config.lanes = 2;
-    config.arbitration.low = {{0, 65}, {1, 65}};
+    config.arbitration.low = lane_weights({{0, 65}, {1, 65}});
     std::vector<Injection> traffic;
-    for (NodeIndex host = 0; host < 3; ++host) {
+    for (std::uint32_t host = 0; host < 3; ++host) {
         traffic = joined(traffic, flow(host, (host + 2) % 3, 4));
     }
     const std::size_t others = traffic.size();
-    for (NodeIndex host = 0; host < 3; ++host) {
+    for (std::uint32_t host = 0; host < 3; ++host) {
         traffic = joined(traffic, flow(host, (host + 1) % 3, 4, kFull, 1));
     }
     const NetworkPlay play(config, traffic);
@@ -266,12 +266,12 @@ TEST(Network, RefusesWhatIsNoFabric) {
     EXPECT_NE(refusal([](FabricConfig& c) { c.forwarding.pop_back(); }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.forwarding[0] = 9; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].b.port = 7; }), "");
-    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].a.node = 99; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].a.node = NodeIndex(99); }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[1] = c.cables[0]; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.cables[0].delay = Time::zero(); }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.lanes = 16; }), "");
-    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = {{3, 1}}; }), "");
-    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = {{0, 0}}; }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = lane_weights({{3, 1}}); }), "");
+    EXPECT_NE(refusal([](FabricConfig& c) { c.arbitration.low = lane_weights({{0, 0}}); }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.buffer_blocks = 0; }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.switch_latency = Time::zero(); }), "");
     EXPECT_NE(refusal([](FabricConfig& c) { c.hosts = 0; }), "");

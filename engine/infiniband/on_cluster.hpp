@@ -43,7 +43,8 @@ class OnCluster {
         for (const Cable& cable : config().fabric.cables) {
             for (const End end : {cable.a, cable.b}) {
                 report.ports.push_back({network().counters(end), end.node, end.port});
-                for (VirtualLane lane = 0; lane < config().fabric.lanes; ++lane) {
+                for (const VirtualLane lane :
+                     base::IndexRange<VirtualLane>(config().fabric.lanes)) {
                     report.lanes.push_back(network().counters(end, lane));
                 }
             }

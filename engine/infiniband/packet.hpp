@@ -2,27 +2,32 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "base/index.hpp"
 #include "infiniband/fabric_config.hpp"
 
 namespace daqloom::infiniband {
 
 /// A place in the store of packets.
-using PacketIndex = std::uint32_t;
-inline constexpr PacketIndex kNoPacket = ~PacketIndex{0};
+using PacketIndex = base::Index<struct PacketTag>;
+/// A place among the ports of all nodes, those of hosts first.
+using PortIndex = base::Index<struct PortTag>;
 
 struct Packet {
+    Packet() : next(PacketIndex::none()) {}
+
     base::Time ready;  ///< when it may leave the node where it waits
-    /// Behind it in its queue or in the list of free places; of a packet that waits no more, the
-    /// port where it ends.
-    PacketIndex next = kNoPacket;
+    union {
+        /// Behind it in its queue or in the list of free places.
+        PacketIndex next;
+        PortIndex end;  ///< where it ends; of a packet that waits no more
+    };
     std::uint32_t tag = 0;  ///< the sender's own
     std::uint32_t psn = 0;  ///< packet sequence number, the sender's own
-    NodeIndex destination = 0;
+    NodeIndex destination;
     std::uint16_t bytes = 0;   ///< on the wire, headers included
     std::uint16_t blocks = 0;  ///< of buffer
-    VirtualLane lane = 0;
+    VirtualLane lane;
 };
 
 /// All packets of a fabric; a place is used again, the latest freed first.
@@ -30,9 +35,8 @@ class PacketStore {
   public:
     PacketIndex put(const Packet& packet) {
         ++in_use_;
-        if (free_ == kNoPacket) [[unlikely]] {
-            packets_.push_back(packet);
-            return static_cast<PacketIndex>(packets_.size() - 1);
+        if (free_ == PacketIndex::none()) [[unlikely]] {
+            return packets_.push_back(packet);
         }
         const PacketIndex place = free_;
         free_ = packets_[place].next;
@@ -50,20 +54,20 @@ class PacketStore {
     [[nodiscard]] std::uint64_t in_use() const { return in_use_; }
 
   private:
-    std::vector<Packet> packets_;
-    PacketIndex free_ = kNoPacket;
+    base::Table<PacketIndex, Packet> packets_;
+    PacketIndex free_ = PacketIndex::none();
     std::uint64_t in_use_ = 0;
 };
 
 /// First in, first out, linked through the packets.
 struct PacketQueue {
-    PacketIndex first = kNoPacket;
-    PacketIndex last = kNoPacket;
+    PacketIndex first = PacketIndex::none();
+    PacketIndex last = PacketIndex::none();
 
-    [[nodiscard]] bool empty() const { return first == kNoPacket; }
+    [[nodiscard]] bool empty() const { return first == PacketIndex::none(); }
 
     void push(PacketStore& packets, PacketIndex place) {
-        packets[place].next = kNoPacket;
+        packets[place].next = PacketIndex::none();
         (empty() ? first : packets[last].next) = place;
         last = place;
     }

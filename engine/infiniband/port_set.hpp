@@ -9,40 +9,42 @@
 
 namespace daqloom::infiniband {
 
-/// An array of sets of places 0 … width − 1.
+/// What a set without members gives for its first one.
+inline constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
+
+/// Sets of places 0 … width − 1, by index.
+template <class Index>
 class PortSets {
   public:
-    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
     PortSets() = default;
     PortSets(std::size_t sets, std::uint32_t width)
         : words_((width + 63) / 64), bits_(sets * words_, 0) {}
 
-    void add(std::size_t set, std::uint32_t place) { word(set, place) |= bit(place); }
-    void remove(std::size_t set, std::uint32_t place) { word(set, place) &= ~bit(place); }
-    [[nodiscard]] bool has(std::size_t set, std::uint32_t place) const {
-        return (bits_[set * words_ + place / 64] & bit(place)) != 0;
+    void add(Index set, std::uint32_t place) { word(set, place) |= bit(place); }
+    void remove(Index set, std::uint32_t place) { word(set, place) &= ~bit(place); }
+    [[nodiscard]] bool has(Index set, std::uint32_t place) const {
+        return (bits_[set.value() * words_ + place / 64] & bit(place)) != 0;
     }
-    [[nodiscard]] bool empty(std::size_t set) const {
+    [[nodiscard]] bool empty(Index set) const {
         std::uint64_t any = 0;
         for (std::size_t w = 0; w < words_; ++w) {
-            any |= bits_[set * words_ + w];
+            any |= bits_[set.value() * words_ + w];
         }
         return any == 0;
     }
 
-    /// The first member at or after `from`; kNone if there is none.
-    [[nodiscard]] std::uint32_t next(std::size_t set, std::uint32_t from) const {
+    /// The first member at or after `from`; kNoPlace if there is none.
+    [[nodiscard]] std::uint32_t next(Index set, std::uint32_t from) const {
         std::size_t w = from / 64;
         if (w >= words_) {
-            return kNone;
+            return kNoPlace;
         }
-        std::uint64_t ahead = bits_[set * words_ + w] & (~std::uint64_t{0} << (from % 64));
+        std::uint64_t ahead = bits_[set.value() * words_ + w] & (~std::uint64_t{0} << (from % 64));
         while (ahead == 0) {
             if (++w == words_) {
-                return kNone;
+                return kNoPlace;
             }
-            ahead = bits_[set * words_ + w];
+            ahead = bits_[set.value() * words_ + w];
         }
         return static_cast<std::uint32_t>(64 * w) +
                static_cast<std::uint32_t>(std::countr_zero(ahead));
@@ -50,9 +52,10 @@ class PortSets {
 
     /// Calls `visit(place)` for every member; `visit` may add and remove members of other sets.
     template <class Visit>
-    void each(std::size_t set, Visit visit) const {
+    void each(Index set, Visit visit) const {
         for (std::size_t w = 0; w < words_; ++w) {
-            for (std::uint64_t left = bits_[set * words_ + w]; left != 0; left &= left - 1) {
+            for (std::uint64_t left = bits_[set.value() * words_ + w]; left != 0;
+                 left &= left - 1) {
                 visit(static_cast<std::uint32_t>(64 * w) +
                       static_cast<std::uint32_t>(std::countr_zero(left)));
             }
@@ -60,8 +63,8 @@ class PortSets {
     }
 
   private:
-    [[nodiscard]] std::uint64_t& word(std::size_t set, std::uint32_t place) {
-        return bits_[set * words_ + place / 64];
+    [[nodiscard]] std::uint64_t& word(Index set, std::uint32_t place) {
+        return bits_[set.value() * words_ + place / 64];
     }
     static std::uint64_t bit(std::uint32_t place) { return std::uint64_t{1} << (place % 64); }
 

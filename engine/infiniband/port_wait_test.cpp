@@ -34,8 +34,8 @@ constexpr Time kPhase{kPackets * (kFull + 8) * kByte};
 Time longest_wait(const FabricConfig& config, Time gap) {
     std::vector<Injection> traffic;
     for (std::uint32_t phase = 1; phase < config.hosts; ++phase) {
-        for (NodeIndex host = 0; host < config.hosts; ++host) {
-            const NodeIndex to = (host + phase) % config.hosts;
+        for (std::uint32_t host = 0; host < config.hosts; ++host) {
+            const std::uint32_t to = (host + phase) % config.hosts;
             traffic.insert(traffic.end(), kPackets,
                            Injection{(kPhase + gap) * phase, host, to, kFull, 0});
         }
@@ -43,10 +43,10 @@ Time longest_wait(const FabricConfig& config, Time gap) {
     const NetworkPlay play(config, traffic);
     EXPECT_EQ(play.network->delivered(), traffic.size());
     Time longest;
-    for (NodeIndex node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
-        const PortIndex ports = node < config.hosts ? 1 : config.switch_ports[node - config.hosts];
-        for (PortIndex port = 1; port <= ports; ++port) {
-            const OutputCounters& counters = play.network->counters({node, port});
+    for (std::uint32_t node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
+        const PortNumber ports = node < config.hosts ? 1 : config.switch_ports[node - config.hosts];
+        for (PortNumber port = 1; port <= ports; ++port) {
+            const OutputCounters& counters = play.network->counters(end_at(node, port));
             longest = std::max(longest, counters.wait_credits + counters.wait_crossbar);
         }
     }
@@ -94,7 +94,7 @@ TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
 struct BufferProbe {
     FabricConfig config = star(3);
     base::Bytes bytes = 64;  // of host 0's packets
-    VirtualLane lane = 0;
+    std::uint8_t lane = 0;
 
     [[nodiscard]] Time packet() const { return Time{bytes * 80}; }  // 100 Gb/s
     [[nodiscard]] Time loop() const {
@@ -109,7 +109,7 @@ struct BufferProbe {
         std::vector<Injection> traffic(own, Injection{Time::zero(), 0, 2, bytes, lane});
         traffic.insert(traffic.end(), burst, Injection{middle, 1, 2, bytes, lane});
         const NetworkPlay play(config, traffic);
-        return play.network->counters({0, 1}).wait_credits;
+        return play.network->counters(end_at(0, 1)).wait_credits;
     }
 
     /// Bursts grow until host 0 has to wait. Packet j starts when the credits of packet j − fitting
@@ -148,7 +148,7 @@ TEST(PortWait, TellsHowManyPacketsOfTheLargestMtuFit) {
 TEST(PortWait, EachLaneHasABufferOfItsOwn) {
     BufferProbe probe;
     probe.config.lanes = 2;
-    probe.config.arbitration.low = {{0, 64}, {1, 64}};
+    probe.config.arbitration.low = lane_weights({{0, 64}, {1, 64}});
     probe.config.buffer_blocks = 256;
     EXPECT_DOUBLE_EQ(probe.fitting(), 256);
     probe.lane = 1;

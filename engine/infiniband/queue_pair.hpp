@@ -18,22 +18,22 @@ constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
 /// From one host to another on one virtual lane. The requester sends messages, the responder
 /// acknowledges them.
 struct alignas(64) QueuePair {
-    NodeIndex source = 0;
-    NodeIndex destination = 0;
-    VirtualLane lane = 0;
+    NodeIndex source;
+    NodeIndex destination;
+    VirtualLane lane;
     bool in_turn = false;        ///< waits among those of its host that have something to send
     bool failed = false;         ///< after too many retries
     bool timer_pending = false;  ///< an event will ask whether the retransmission timer has expired
     bool nak_sent = false;       ///< for the missing packet
 
     // The responder.
-    MessageIndex receiving = kNoMessage;
+    MessageIndex receiving = MessageIndex::none();
     std::uint32_t expected_psn = 0;
 
     // The requester. Messages are linked from the oldest to the last.
-    MessageIndex oldest = kNoMessage;
-    MessageIndex sending = kNoMessage;  ///< the next packet is of this one
-    MessageIndex last = kNoMessage;
+    MessageIndex oldest = MessageIndex::none();
+    MessageIndex sending = MessageIndex::none();  ///< the next packet is of this one
+    MessageIndex last = MessageIndex::none();
     std::uint32_t next_psn = 0;            ///< of the next packet to be sent
     std::uint32_t end_psn = 0;             ///< of the packet behind the last message
     std::uint32_t unacknowledged_psn = 0;  ///< all packets before are acknowledged

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "infiniband/flit_reference_test.hpp"
 
@@ -40,6 +41,7 @@ class RandomFabricBuilder {
 
   private:
     enum class Shape { mesh, ring };
+    using Reached = base::Table<infiniband::NodeIndex, bool>;
 
     bool chance(double probability) { return random_.uniform() < probability; }
     std::uint32_t between(std::uint32_t least, std::uint32_t most) {
@@ -72,15 +74,15 @@ class RandomFabricBuilder {
             }
         }
         for (NodeIndex host = 0; host < config_.hosts; ++host) {
-            connect({host, 1}, switch_end(between(0, switches_ - 1)));
+            connect(end_at(host, 1), switch_end(between(0, switches_ - 1)));
         }
     }
 
     /// The next free port, sometimes the one after.
     End switch_end(std::uint32_t s) {
-        PortIndex& ports = config_.switch_ports[s];
-        ports = static_cast<PortIndex>(ports + (chance(0.1) ? 2 : 1));
-        return {config_.hosts + s, ports};
+        PortNumber& ports = config_.switch_ports[s];
+        ports = static_cast<PortNumber>(ports + (chance(0.1) ? 2 : 1));
+        return end_at(config_.hosts + s, ports);
     }
 
     void connect(End a, End b) {
@@ -108,15 +110,15 @@ class RandomFabricBuilder {
         if (chance(0.1)) {  // a route that is missing, or leads to a port without cable
             const std::uint64_t lost = random_.uniform_int(config_.forwarding.size());
             config_.forwarding[lost] =
-                chance(0.5) ? PortIndex{0} : ++config_.switch_ports[lost / config_.hosts];
+                chance(0.5) ? PortNumber{0} : ++config_.switch_ports[lost / config_.hosts];
         }
     }
 
     /// Grows the tree from the host on: in rounds over all cables where paths are the shortest, by
     /// one random cable at a time where they are any, one way round in a ring.
     void draw_tree(NodeIndex host, bool shortest) {
-        std::vector<bool> reached(config_.hosts + switches_, false);
-        reached[host] = true;
+        Reached reached(config_.hosts + switches_);
+        reached[infiniband::NodeIndex(host)] = true;
         for (bool grown = true; grown;) {
             std::vector<End> ends = ends_towards(reached);
             if (!shortest && ends.size() > 1) {
@@ -125,25 +127,26 @@ class RandomFabricBuilder {
             }
             std::shuffle(ends.begin(), ends.end(), random_);
             for (const End end : ends) {
-                config_.forwarding[std::size_t{end.node - config_.hosts} * config_.hosts + host] =
-                    end.port;
+                config_.forwarding[std::size_t{end.node.value() - config_.hosts} * config_.hosts +
+                                   host] = end.port;
                 reached[end.node] = true;
             }
             grown = !ends.empty();
         }
     }
 
+    [[nodiscard]] bool is_switch(End end) const { return end.node.value() >= config_.hosts; }
+
     /// Ports of switches without a route so far whose cables lead to nodes that have one.
-    [[nodiscard]] std::vector<End> ends_towards(const std::vector<bool>& reached) const {
+    [[nodiscard]] std::vector<End> ends_towards(const Reached& reached) const {
         std::vector<End> ends;
         for (std::size_t index = 0; index < config_.cables.size(); ++index) {
             const Cable& cable = config_.cables[index];
             const bool one_way = shape_ == Shape::ring && index < switches_;
-            if (cable.a.node >= config_.hosts && !reached[cable.a.node] && reached[cable.b.node]) {
+            if (is_switch(cable.a) && !reached[cable.a.node] && reached[cable.b.node]) {
                 ends.push_back(cable.a);
             }
-            if (!one_way && cable.b.node >= config_.hosts && !reached[cable.b.node] &&
-                reached[cable.a.node]) {
+            if (!one_way && is_switch(cable.b) && !reached[cable.b.node] && reached[cable.a.node]) {
                 ends.push_back(cable.b);
             }
         }
@@ -162,14 +165,15 @@ class RandomFabricBuilder {
         for (VirtualLane lane = 0; lane < config_.lanes; ++lane) {
             if (lane == 0 || !chance(0.02)) {  // one at least is served
                 (chance(0.4) ? tables.high : tables.low)
-                    .push_back({lane, one_of<std::uint8_t>({1, 16, 64, 100, 255})});
+                    .push_back({infiniband::VirtualLane(lane),
+                                one_of<std::uint8_t>({1, 16, 64, 100, 255})});
             }
         }
         tables.high_limit = one_of<std::uint8_t>({0, 1, 2, 10, 255});
     }
 
     LaneWeight lane_weight() {
-        return {static_cast<VirtualLane>(between(0, config_.lanes - 1)),
+        return {infiniband::VirtualLane(between(0, config_.lanes - 1)),
                 one_of<std::uint8_t>({0, 1, 3, 64, 200})};
     }
 

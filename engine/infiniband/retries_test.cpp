@@ -30,12 +30,13 @@ class Writes {
   public:
     Writes(const FabricConfig& fabric, const HostConfig& hosts) : play(fabric, hosts) {}
 
-    void post(NodeIndex from, NodeIndex to, base::Bytes bytes, Time at, VirtualLane lane = 0) {
+    void post(std::uint32_t from, std::uint32_t to, base::Bytes bytes, Time at,
+              std::uint8_t lane = 0) {
         Message message;
-        message.source = from;
-        message.destination = to;
+        message.source = NodeIndex(from);
+        message.destination = NodeIndex(to);
         message.bytes = bytes;
-        message.lane = lane;
+        message.lane = VirtualLane(lane);
         message.tag = received.size();
         posted_.push_back(at);
         play.hosts->post(message, at, Time::zero());
@@ -103,7 +104,7 @@ TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
         const bool lives = lifetime > waits;
         EXPECT_TRUE(play.deliveries[0].delivered);
         EXPECT_EQ(play.deliveries[1].delivered, lives);
-        EXPECT_EQ(play.network->counters({3, 3}).discards, lives ? 0U : 1U);
+        EXPECT_EQ(play.network->counters(end_at(3, 3)).discards, lives ? 0U : 1U);
         EXPECT_EQ(play.network->discarded(), lives ? 0U : 1U);
         EXPECT_EQ(play.network->unrouted(), 0U);
         EXPECT_EQ(play.network->in_network(), 0U);
@@ -116,15 +117,15 @@ TEST(Lifetime, BeginsAnewForThePacketBehind) {
     FabricConfig config = star(3);
     config.head_of_queue_lifetime = kByte * kFull * 3 / 2 + Time{1};
     config.lanes = 2;
-    config.arbitration.high = {{0, 255}};  // host 0's packets go first
-    config.arbitration.low = {{1, 64}};
+    config.arbitration.high = lane_weights({{0, 255}});  // host 0's packets go first
+    config.arbitration.low = lane_weights({{1, 64}});
     std::vector<Injection> traffic(3, {Time::zero(), 0, 2, kFull, 0});
     traffic.insert(traffic.end(), 2, {Time::zero(), 1, 2, kFull, 1});
     const NetworkPlay play(config, traffic);
     EXPECT_FALSE(play.deliveries[3].delivered);
     ASSERT_TRUE(play.deliveries[4].delivered);
     EXPECT_EQ(play.deliveries[4].at, way(config, 4 * kFull));
-    EXPECT_EQ(play.network->counters({3, 3}).discards, 1U);
+    EXPECT_EQ(play.network->counters(end_at(3, 3)).discards, 1U);
 }
 
 /// A star in which host 0 streams to host 2 for 33 µs, and a packet that does not find an output
@@ -248,10 +249,10 @@ FabricConfig deadlocking_ring() {
     for (std::uint32_t i = 0; i < 3; ++i) {
         const auto rate = base::gigabits_per_second(100);
         const Time delay = base::nanoseconds(10 + 7 * i);
-        config.cables.push_back({{i, 1}, {3 + i, 1}, rate, delay});
-        config.cables.push_back({{3 + i, 2}, {3 + (i + 1) % 3, 3}, rate, delay});
+        config.cables.push_back({end_at(i, 1), end_at(3 + i, 1), rate, delay});
+        config.cables.push_back({end_at(3 + i, 2), end_at(3 + (i + 1) % 3, 3), rate, delay});
         for (std::uint32_t to = 0; to < 3; ++to) {
-            config.forwarding.push_back(to == i ? PortIndex{1} : PortIndex{2});
+            config.forwarding.push_back(to == i ? PortNumber{1} : PortNumber{2});
         }
     }
     config.buffer_blocks = 66;
@@ -261,7 +262,7 @@ FabricConfig deadlocking_ring() {
 TEST(Retries, ADeadlockResolvesItselfAndEveryWriteIsDoneOnce) {
     const auto write_round = [](Writes& writes) {
         for (std::uint32_t i = 0; i < 10; ++i) {
-            for (NodeIndex host = 0; host < 3; ++host) {
+            for (std::uint32_t host = 0; host < 3; ++host) {
                 writes.post(host, (host + 2) % 3, 4096 * (3 + host), Time::zero());
             }
         }
@@ -300,12 +301,12 @@ TEST_P(Losses, LeaveEveryWriteDoneOnceAndInOrderOrFailed) {
         const LaneSet served = LaneArbiter(fabric.arbitration).lanes();
         Writes writes(fabric, hosts);
         for (std::uint64_t message = 0; message < 60; ++message) {
-            const auto from = static_cast<NodeIndex>(random.uniform_int(fabric.hosts));
-            const auto to = static_cast<NodeIndex>(
+            const auto from = static_cast<std::uint32_t>(random.uniform_int(fabric.hosts));
+            const auto to = static_cast<std::uint32_t>(
                 (from + 1 + random.uniform_int(fabric.hosts - 1)) % fabric.hosts);
-            auto lane = static_cast<VirtualLane>(random.uniform_int(fabric.lanes));
-            while (((served >> lane) & 1U) == 0) {
-                lane = static_cast<VirtualLane>((lane + 1) % fabric.lanes);
+            auto lane = static_cast<std::uint8_t>(random.uniform_int(fabric.lanes));
+            while (!holds(served, VirtualLane(lane))) {
+                lane = static_cast<std::uint8_t>((lane + 1) % fabric.lanes);
             }
             writes.post(from, to,
                         static_cast<base::Bytes>(

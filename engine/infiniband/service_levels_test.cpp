@@ -20,8 +20,8 @@ constexpr base::Bytes kShort = 32;
 /// Four streams to host 12 share a link; host 0, which sends one of them, has a short message for
 /// host 12 as well.
 struct Crowd {
-    explicit Crowd(VirtualLane lane) : play(make_fabric(), {}) {
-        for (NodeIndex host = 0; host < 4; ++host) {
+    explicit Crowd(std::uint8_t lane) : play(make_fabric(), {}) {
+        for (std::uint32_t host = 0; host < 4; ++host) {
             post(host, kStream, 0, Time::zero());
         }
         post(0, kShort, lane, base::microseconds(50));
@@ -31,16 +31,16 @@ struct Crowd {
     static FabricConfig make_fabric() {
         FabricConfig fabric = fat_tree(4, 4, 4);
         fabric.lanes = 2;
-        fabric.arbitration.high = {{1, 64}};
-        fabric.arbitration.low = {{0, 64}};
+        fabric.arbitration.high = lane_weights({{1, 64}});
+        fabric.arbitration.low = lane_weights({{0, 64}});
         return fabric;
     }
-    void post(NodeIndex from, base::Bytes bytes, VirtualLane lane, Time after) {
+    void post(std::uint32_t from, base::Bytes bytes, std::uint8_t lane, Time after) {
         Message message;
-        message.source = from;
-        message.destination = 12;
+        message.source = NodeIndex(from);
+        message.destination = NodeIndex(12);
         message.bytes = bytes;
-        message.lane = lane;
+        message.lane = VirtualLane(lane);
         play.hosts->post(message, after, Time::zero());
     }
     void on_received(MessageIndex index, Time now) {
@@ -76,12 +76,12 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     ShiftSystemConfig config;
     config.fabric = star(kUnits, base::gigabits_per_second(200));
     config.fabric.lanes = 3;
-    config.fabric.arbitration.high = {{2, 64}};
-    config.fabric.arbitration.low = {{1, 64}};
-    config.fabric.service_lanes = {0, 1, 0, 2};
+    config.fabric.arbitration.high = lane_weights({{2, 64}});
+    config.fabric.arbitration.low = lane_weights({{1, 64}});
+    config.fabric.service_lanes = virtual_lanes({0, 1, 0, 2});
     config.data_service_level = 1;
     config.control_service_level = 3;
-    config.slots = {0, 1, 2, 3};
+    config.slots = node_indices({0, 1, 2, 3});
     config.mfp_bytes.assign(kUnits, kMfp);
     config.source_acknowledge.mean = base::seconds(1);  // no more than two rounds
     auto system = ShiftSystem::make(config);
@@ -90,9 +90,9 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     ASSERT_TRUE((*system)->check_conservation());
 
     std::vector<base::Bytes> sent(3, 0);
-    for (NodeIndex host = 0; host < kUnits; ++host) {
-        for (VirtualLane lane = 0; lane < 3; ++lane) {
-            sent[lane] += (*system)->network().counters({host, 1}, lane).bytes;
+    for (std::uint32_t host = 0; host < kUnits; ++host) {
+        for (const VirtualLane lane : base::IndexRange<VirtualLane>(3)) {
+            sent[lane.value()] += (*system)->network().counters(end_at(host, 1), lane).bytes;
         }
     }
     // One of four MFPs stays on its node. Headers: 26 B a packet, 16 and 4 B; an acknowledge 30 B.
@@ -109,7 +109,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
 
 TEST(ServiceLevels, OfALaneThatIsNotThereAreRefused) {
     FabricConfig fabric = star(2);
-    fabric.service_lanes = {0, 1};
+    fabric.service_lanes = virtual_lanes({0, 1});
     sim::EventQueue events;
     const auto made = Network::make(fabric, events);
     ASSERT_FALSE(made);

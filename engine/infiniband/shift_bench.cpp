@@ -21,14 +21,14 @@ struct Shift {
     Hosts& hosts;
     std::uint32_t nodes;
     base::Bytes bytes;
-    std::vector<std::uint32_t> phase;
+    base::Table<NodeIndex, std::uint32_t> phase;
     std::uint64_t received = 0;
 
     void start(NodeIndex host, base::Time now) {
         if (++phase[host] < nodes) {
             Message message;
             message.source = host;
-            message.destination = (host + phase[host]) % nodes;
+            message.destination = NodeIndex((host.value() + phase[host]) % nodes);
             message.bytes = bytes;
             hosts.post(message, base::Time::zero(), now);
         }
@@ -58,8 +58,8 @@ void linear_shift(benchmark::State& state) {
         const FabricConfig config = fat_tree(18, 18, 18);
         HostsPlay play(config, {.mtu = mtu});
         Shift shift{*play.hosts, config.hosts, state.range(1),
-                    std::vector<std::uint32_t>(config.hosts, 0)};
-        for (NodeIndex host = 0; host < config.hosts; ++host) {
+                    base::Table<NodeIndex, std::uint32_t>(config.hosts)};
+        for (const NodeIndex host : all_hosts(config)) {
             shift.start(host, base::Time::zero());
         }
         play.run(shift);
@@ -69,11 +69,12 @@ void linear_shift(benchmark::State& state) {
             state.SkipWithError("messages are missing, or the books are wrong");
         }
         hops += play.network->packet_hops();
-        for (NodeIndex node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
-            const PortIndex ports =
+        for (std::uint32_t node = 0; node < config.hosts + config.switch_ports.size(); ++node) {
+            const PortNumber ports =
                 node < config.hosts ? 1 : config.switch_ports[node - config.hosts];
-            for (PortIndex p = 1; p <= ports; ++p) {
-                flits += static_cast<std::uint64_t>(play.network->counters({node, p}).bytes) / 64;
+            for (PortNumber p = 1; p <= ports; ++p) {
+                flits +=
+                    static_cast<std::uint64_t>(play.network->counters(end_at(node, p)).bytes) / 64;
             }
         }
     }

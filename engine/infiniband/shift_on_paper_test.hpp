@@ -14,7 +14,6 @@
 namespace daqloom::infiniband {
 
 using base::Time;
-using protocol::LinearShift;
 using protocol::PhaseChange;
 using protocol::ShiftBarrier;
 using protocol::ShiftStage;
@@ -27,9 +26,7 @@ inline constexpr std::int64_t kByte = 40;  // ps, at 200 Gb/s
 inline ShiftSystemConfig system_on(const FabricConfig& fabric) {
     ShiftSystemConfig config;
     config.fabric = fabric;
-    for (NodeIndex host = 0; host < fabric.hosts; ++host) {
-        config.slots.push_back(host);
-    }
+    config.slots = all_hosts(fabric);
     config.mfp_bytes.assign(fabric.hosts, kMfp);
     config.barrier = ShiftBarrier::external;
     return config;
@@ -43,10 +40,10 @@ inline FabricConfig star_200(std::uint32_t hosts, Time delay = base::nanoseconds
 inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     ShiftSystemConfig config = system_on(fabric);
     config.slots.clear();
-    for (NodeIndex host = 0; host < fabric.hosts; ++host) {
-        (host % 2 == 0 ? config.slots : config.builder_slots).push_back(host);
+    for (const NodeIndex host : all_hosts(fabric)) {
+        (host.value() % 2 == 0 ? config.slots : config.builder_slots).push_back(host);
     }
-    config.slots.resize(config.builder_slots.size(), LinearShift::nobody);
+    config.slots.resize(config.builder_slots.size(), NodeIndex::none());
     config.mfp_bytes.assign(fabric.hosts / 2, kMfp);
     return config;
 }

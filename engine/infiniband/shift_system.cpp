@@ -30,7 +30,8 @@ base::BitRate slowest_rate(const FabricConfig& fabric, std::span<const NodeIndex
     base::BitRate slowest{std::numeric_limits<std::int64_t>::max()};
     for (const Cable& cable : fabric.cables) {
         for (const End end : {cable.a, cable.b}) {
-            if (end.node < fabric.hosts && std::ranges::find(hosts, end.node) != hosts.end()) {
+            if (end.node.value() < fabric.hosts &&
+                std::ranges::find(hosts, end.node) != hosts.end()) {
                 slowest = std::min(slowest, cable.rate);
             }
         }
@@ -179,12 +180,12 @@ base::expected<LinearShift> ShiftSystem::place_units() {
         const NodeIndex builds = builder_slots[slot];
         readout_in.push_back(LinearShift::nobody);
         builder_in.push_back(LinearShift::nobody);
-        if (reads != LinearShift::nobody) {
+        if (reads != NodeIndex::none()) {
             readout_in.back() = static_cast<ReadoutIndex>(readout_places_.node_of.size());
             hosts.push_back(reads);
             readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
-        if (builds != LinearShift::nobody) {
+        if (builds != NodeIndex::none()) {
             builder_in.back() = static_cast<BuilderIndex>(builder_places_.node_of.size());
             if (builds != reads) {
                 hosts.push_back(builds);

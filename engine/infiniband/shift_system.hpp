@@ -26,7 +26,7 @@
 namespace daqloom::infiniband {
 
 struct ShiftSystemConfig : ClusterConfig, protocol::ShiftRules {
-    /// The host in each slot of the schedule, or protocol::LinearShift::nobody for a dummy.
+    /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
     std::vector<NodeIndex> slots;
     /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
     /// Empty: folded, a builder unit beside each readout unit.

@@ -15,9 +15,7 @@ namespace {
 ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp) {
     ShiftSystemConfig config;
     config.fabric = fat_tree(18, 18, 18);
-    for (NodeIndex host = 0; host < config.fabric.hosts; ++host) {
-        config.slots.push_back(host);
-    }
+    config.slots = all_hosts(config.fabric);
     config.barrier = barrier;
     config.mfp_bytes.assign(config.fabric.hosts, mfp);
     config.is_poissonian = true;

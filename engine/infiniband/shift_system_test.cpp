@@ -22,29 +22,30 @@ namespace {
 /// The number of flows on the busiest link in a phase, by the forwarding tables.
 std::uint32_t worst_link(const ShiftSystemConfig& config, std::uint32_t phase) {
     const FabricConfig& fabric = config.fabric;
-    std::map<std::pair<NodeIndex, PortIndex>, End> other;
+    std::map<std::pair<NodeIndex, PortNumber>, End> other;
     for (const Cable& cable : fabric.cables) {
         other[{cable.a.node, cable.a.port}] = cable.b;
         other[{cable.b.node, cable.b.port}] = cable.a;
     }
-    std::map<std::pair<NodeIndex, PortIndex>, std::uint32_t> flows;
+    std::map<std::pair<NodeIndex, PortNumber>, std::uint32_t> flows;
     std::uint32_t worst = 0;
     const auto slots = static_cast<std::uint32_t>(config.slots.size());
     for (std::uint32_t slot = 0; slot < slots; ++slot) {
         const NodeIndex from = config.slots[slot];
         const NodeIndex to = config.slots[(slot + phase) % slots];
-        if (from == LinearShift::nobody || to == LinearShift::nobody || from == to) {
+        if (from == NodeIndex::none() || to == NodeIndex::none() || from == to) {
             continue;
         }
         NodeIndex node = from;
-        PortIndex port = 1;
+        PortNumber port = 1;
         while (true) {
             worst = std::max(worst, ++flows[{node, port}]);
             node = other.at({node, port}).node;
             if (node == to) {
                 break;
             }
-            port = fabric.forwarding[std::size_t{node - fabric.hosts} * fabric.hosts + to];
+            port = fabric.forwarding[std::size_t{node.value() - fabric.hosts} * fabric.hosts +
+                                     to.value()];
         }
     }
     return worst;
@@ -126,13 +127,13 @@ TEST(Dummies, CostTheirShareOfTheEvents) {
     const double clean = event_rate(full, warmup, duration);
     const Time phase = transfer(full, 3);
 
-    for (const std::vector<NodeIndex>& missing :
-         {std::vector<NodeIndex>{6}, {3, 13}, {0, 1, 7, 10, 15}}) {
+    for (const auto& missing :
+         {node_indices({6}), node_indices({3, 13}), node_indices({0, 1, 7, 10, 15})}) {
         SCOPED_TRACE(::testing::Message() << missing.size() << " hosts missing");
         ShiftSystemConfig dummies = full;
         ShiftSystemConfig gaps = full;
         for (const NodeIndex host : missing) {
-            dummies.slots[host] = LinearShift::nobody;
+            dummies.slots[host.value()] = NodeIndex::none();
             std::erase(gaps.slots, host);
         }
         dummies.mfp_bytes.assign(gaps.slots.size(), kMfp);
@@ -223,8 +224,8 @@ TEST(Unfolded, EachReadoutUnitSendsAtTheRateOfItsLinkWithoutConflicts) {
 TEST(Unfolded, WithAReadoutUnitTooManyIsADummysPhaseForEach) {
     const ShiftSystemConfig config = [] {
         ShiftSystemConfig odd = system_on(star_200(5));
-        odd.slots = {0, 2, 4};
-        odd.builder_slots = {1, 3, LinearShift::nobody};
+        odd.slots = node_indices({0, 2, 4});
+        odd.builder_slots = node_indices({1, 3, NodeIndex::none().value()});
         odd.mfp_bytes.assign(3, kMfp);
         return odd;
     }();
@@ -235,8 +236,8 @@ TEST(Unfolded, WithAReadoutUnitTooManyIsADummysPhaseForEach) {
 TEST(Unfolded, ByWindowsOrWithSeveralMepsBooksBalance) {
     for (const bool by_time : {false, true}) {
         ShiftSystemConfig config = unfolded_on(fat_tree(3, 3, 3));  // five hosts read, four build
-        config.slots = {0, 2, 4, 6, 8};
-        config.builder_slots = {1, 3, 5, 7, LinearShift::nobody};
+        config.slots = node_indices({0, 2, 4, 6, 8});
+        config.builder_slots = node_indices({1, 3, 5, 7, NodeIndex::none().value()});
         config.mfp_bytes.assign(10, kMfp);
         config.streams = 2;
         config.is_poissonian = true;
@@ -258,10 +259,10 @@ TEST(Unfolded, ByWindowsOrWithSeveralMepsBooksBalance) {
 
 TEST(Unfolded, NeedsAsManySlotsOfBothKindsAndABuilderUnit) {
     ShiftSystemConfig config = unfolded_on(star_200(4));
-    config.builder_slots.push_back(LinearShift::nobody);
+    config.builder_slots.push_back(NodeIndex::none());
     EXPECT_EQ(ShiftSystem::make(config).error().message,
               "2 slots of readout and 3 of builder units; give as many");
-    config.builder_slots.assign(2, LinearShift::nobody);
+    config.builder_slots.assign(2, NodeIndex::none());
     EXPECT_EQ(ShiftSystem::make(config).error().message,
               "linear shift: no builder unit; give at least one");
 }

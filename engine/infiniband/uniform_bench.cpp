@@ -32,7 +32,7 @@ class UniformLoad {
           mean_gap_(static_cast<double>(base::WireClock(config_.cables[0].rate)(kPacket).ps) /
                     load),
           random_(1, "uniform load") {
-        for (NodeIndex host = 0; host < config_.hosts; ++host) {
+        for (const NodeIndex host : all_hosts(config_)) {
             schedule(host, base::Time::zero());
         }
     }
@@ -42,7 +42,7 @@ class UniformLoad {
             const sim::Event event = events_.pop();
             now_ = event.at;
             if (event.kind == Network::kFirstOtherEvent) {
-                send(event.index);
+                send(NodeIndex(event.index));
             } else {
                 network_.on_event(event, *this);
             }
@@ -69,7 +69,7 @@ class UniformLoad {
   private:
     void schedule(NodeIndex host, base::Time now) {
         const auto gap = static_cast<std::int64_t>(random_.exponential(mean_gap_));
-        events_.push({now + base::Time{gap}, Network::kFirstOtherEvent, host});
+        events_.push({now + base::Time{gap}, Network::kFirstOtherEvent, host.value()});
     }
     void send(NodeIndex host) {
         if (sent_.size() == kPackets) {
@@ -77,8 +77,8 @@ class UniformLoad {
         }
         Packet packet;
         packet.tag = static_cast<std::uint32_t>(sent_.size());
-        packet.destination = static_cast<NodeIndex>(
-            (host + 1 + random_.uniform_int(config_.hosts - 1)) % config_.hosts);
+        packet.destination =
+            NodeIndex((host.value() + 1 + random_.uniform_int(config_.hosts - 1)) % config_.hosts);
         packet.bytes = static_cast<std::uint16_t>(kPacket);
         sent_.push_back(now_);
         network_.inject(host, packet, now_);
