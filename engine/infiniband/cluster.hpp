@@ -79,8 +79,8 @@ struct NodeClock {
 template <class Content>
 class Cluster {
   public:
-    static constexpr std::uint32_t kTask = Hosts::kFirstOtherEvent;  // index: task done
-    static constexpr std::uint32_t kNoticed = kTask + 1;             // index: task to be begun
+    static constexpr std::uint32_t kTask = Hosts::kFirstOtherEvent;  ///< index: task done
+    static constexpr std::uint32_t kNoticed = kTask + 1;             ///< index: task to be begun
     static constexpr std::uint32_t kFirstOtherEvent = kTask + 2;
 
     struct Letter {
@@ -204,7 +204,7 @@ class Cluster {
   private:
     /// A letter has up to three tasks; the number of a task is letter · 4 + part.
     enum Part : std::uint32_t { kSend, kReceive, kComplete };
-    static constexpr std::uint64_t kData = std::uint64_t{1} << 32;  // in the tag of a message
+    static constexpr std::uint64_t kData = std::uint64_t{1} << 32;  ///< in the tag of a message
 
     struct Node {
         NodeIndex host;
@@ -213,7 +213,7 @@ class Cluster {
     };
     struct Post {
         Letter letter;
-        std::uint8_t ends = 1;  // of its parts, still to come
+        std::uint8_t ends = 1;  ///< of its parts, still to come
         base::Time posted;
     };
 
@@ -282,7 +282,8 @@ class Cluster {
         hosts_->post(message, config_.latency.draw(latency_), now);
     }
 
-    // Of the hosts.
+    // ---- of the hosts
+
     void on_received(MessageIndex index, base::Time now) {
         const auto place = static_cast<std::uint32_t>(hosts_->message(index).tag);
         events_.push({now + config_.polling_delay, kNoticed, 4 * place + kReceive});

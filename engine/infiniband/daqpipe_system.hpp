@@ -126,10 +126,10 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
 
   private:
     enum class Say : std::uint8_t {
-        assign,   // manager to builder
-        request,  // builder to readout unit
-        write,    // readout unit to builder: the fragment
-        done,     // builder to manager
+        assign,   ///< manager to builder
+        request,  ///< builder to readout unit
+        write,    ///< readout unit to builder: the fragment
+        done,     ///< builder to manager
     };
     struct Note {
         Say what = Say::assign;
@@ -141,9 +141,9 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
     using Nodes = Cluster<Note>;
 
     enum EventKind : std::uint32_t {
-        kEvent = Nodes::kFirstOtherEvent,  // the next event is there
-        kSlot,                             // index: unit that keeps to time slots
-        kProcessed,                        // index: what was built
+        kEvent = Nodes::kFirstOtherEvent,  ///< the next event is there
+        kSlot,                             ///< index: unit that keeps to time slots
+        kProcessed,                        ///< index: what was built
         kWarm,
     };
     struct InProcess {
@@ -182,19 +182,19 @@ class DaqpipeSystem : public OnCluster<DaqpipeSystem> {
     std::optional<protocol::EventManager> manager_;
     std::vector<protocol::DaqpipeBuilder> builders_;
     std::vector<protocol::DaqpipeReadout> readouts_;
-    std::vector<protocol::MfpSizes> sizes_;  // by readout unit
-    std::vector<std::uint64_t> next_slot_;   // by unit that keeps to them
+    std::vector<protocol::MfpSizes> sizes_;  ///< by readout unit
+    std::vector<std::uint64_t> next_slot_;   ///< by unit that keeps to them
     std::uint64_t events_ = 0;
-    bool event_waits_ = false;                              // until the manager's backlog is gone
-    std::unordered_map<std::uint64_t, Assigned> assigned_;  // by event not yet built
-    std::array<std::uint64_t, 4> under_way_{};              // letters, by what they say
+    bool event_waits_ = false;                              ///< until the manager's backlog is gone
+    std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event not yet built
+    std::array<std::uint64_t, 4> under_way_{};              ///< letters, by what they say
     base::Bytes bytes_under_way_ = 0;
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;
     sim::Histogram latency_;
     bool warm_ = false;
     DaqpipeReport counted_;
-    DaqpipeReport before_;  // what had been counted when the warm-up ended
+    DaqpipeReport before_;  ///< what had been counted when the warm-up ended
     bool recording_ = false;
     std::vector<Built> recorded_;
 };

@@ -21,9 +21,9 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-constexpr Bytes kPackets = 16;  // of a fragment
+constexpr Bytes kPackets = 16;  ///< of a fragment
 constexpr Bytes kFragment = kPackets * 4096;
-constexpr std::int64_t kByte = 80;  // ps, at 100 Gb/s
+constexpr std::int64_t kByte = 80;  ///< ps, at 100 Gb/s
 
 /// On a star of readout units, then builder units.
 DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
@@ -70,7 +70,7 @@ Time message(const DaqpipeSystemConfig& config, Bytes wire) {
            config.fabric.switch_latency + config.polling_delay;
 }
 
-// Headers: 26 B a packet, 16 B for the address, 4 B of immediate data. A request names an offset.
+/// Headers: 26 B a packet, 16 B for the address, 4 B of immediate data. A request names an offset.
 Time control(const DaqpipeSystemConfig& config) { return message(config, 32 + 26 + 16 + 4); }
 Time request(const DaqpipeSystemConfig& config) { return message(config, 32 + 8 + 26 + 16 + 4); }
 Time fragment(const DaqpipeSystemConfig& config) {

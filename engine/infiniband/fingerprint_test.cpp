@@ -301,8 +301,8 @@ struct OnRecord {
 
 class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
 
-// A hash of every event of a run, in order: see ethernet/rack_fingerprint_test.cpp, also for what
-// to do where one differs.
+/// A hash of every event of a run, in order: see ethernet/rack_fingerprint_test.cpp, also for what
+/// to do where one differs.
 TEST_P(Fingerprint, IsTheOneOnRecord) {
     std::visit([](const auto& config) { EXPECT_EQ(print(*run(config)), GetParam().fingerprint); },
                GetParam().config);

@@ -311,7 +311,7 @@ TEST(FlitReference, HighPriorityGivesWayAfterItsLimit) {
     struct Case {
         std::uint8_t limit;
         Bytes bytes;
-        const char* lanes;  // a: high, b: low
+        const char* lanes;  ///< a: high, b: low
     };
     for (const Case& c : std::vector<Case>{{0, 1024, "abababaaaaa"},
                                            {1, 1024, "aaaabaaaabb"},  // 4 × 1024 = 4096

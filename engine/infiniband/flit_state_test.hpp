@@ -16,7 +16,7 @@
 
 namespace daqloom::infiniband::reference {
 
-// Plain numbers, so that the reference shares no more with the engine than the configuration.
+/// Plain numbers, so that the reference shares no more with the engine than the configuration.
 using NodeIndex = std::uint32_t;
 using VirtualLane = std::uint8_t;
 

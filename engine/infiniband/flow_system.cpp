@@ -12,8 +12,8 @@ using base::Time;
 
 namespace {
 
-constexpr std::uint64_t most_outstanding = std::uint64_t{1} << 23;  // of all sources together
-constexpr double latest_ps = 1e18;                                  // 11 days
+constexpr std::uint64_t most_outstanding = std::uint64_t{1} << 23;  ///< of all sources together
+constexpr double latest_ps = 1e18;                                  ///< 11 days
 
 /// All packets of a message.
 base::Bytes bytes_on_wire(base::Bytes bytes, base::Bytes mtu) {

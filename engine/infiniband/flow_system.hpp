@@ -113,7 +113,7 @@ class FlowSystem : public OnCluster<FlowSystem> {
     using Nodes = Cluster<Note>;
 
     enum EventKind : std::uint32_t {
-        kDue = Nodes::kFirstOtherEvent,  // index: sender whose next message is due
+        kDue = Nodes::kFirstOtherEvent,  ///< index: sender whose next message is due
         kWarm,
     };
     /// One source of a flow.
@@ -122,11 +122,11 @@ class FlowSystem : public OnCluster<FlowSystem> {
         std::uint32_t node = 0;
         double interval_ps = 0;
         base::RandomStream random;
-        double offset_ps = 0;                 // of the next message from the flow's start
-        base::Time due = base::Time::zero();  // the same as an instant
+        double offset_ps = 0;                 ///< of the next message from the flow's start
+        base::Time due = base::Time::zero();  ///< the same as an instant
         std::uint64_t posted = 0;
         std::uint32_t outstanding = 0;
-        bool is_awaited = false;  // an event will come at `due`
+        bool is_awaited = false;  ///< an event will come at `due`
     };
     friend Nodes;
     friend OnCluster<FlowSystem>;
@@ -146,14 +146,14 @@ class FlowSystem : public OnCluster<FlowSystem> {
     FlowSystemConfig config_;
     std::unique_ptr<Nodes> cluster_;
     std::vector<Sender> senders_;
-    std::vector<sim::Histogram> latency_;            // by flow
-    std::vector<FlowReport::Count> counted_;         // by flow
-    std::vector<FlowReport::Count> counted_before_;  // when the warm-up ended
+    std::vector<sim::Histogram> latency_;            ///< by flow
+    std::vector<FlowReport::Count> counted_;         ///< by flow
+    std::vector<FlowReport::Count> counted_before_;  ///< when the warm-up ended
     base::Time processor_before_;
     base::Time counted_from_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
-    std::uint32_t awaited_ = 0;  // senders whose next message an event will tell of
+    std::uint32_t awaited_ = 0;  ///< senders whose next message an event will tell of
     bool warm_ = false;
     bool recording_ = false;
     std::vector<Arrival> recorded_;

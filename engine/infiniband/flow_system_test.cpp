@@ -19,9 +19,9 @@ namespace {
 using base::Bytes;
 using base::Time;
 
-constexpr std::int64_t kByte = 80;  // ps, at 100 Gb/s
-constexpr Bytes kFirst = 16;        // address, in front of a message
-constexpr Bytes kLast = 4;          // immediate data, at its end
+constexpr std::int64_t kByte = 80;  ///< ps, at 100 Gb/s
+constexpr Bytes kFirst = 16;        ///< address, in front of a message
+constexpr Bytes kLast = 4;          ///< immediate data, at its end
 
 Bytes wire_bytes(Bytes bytes, Bytes mtu = 4096) {
     return bytes + (bytes + mtu - 1) / mtu * 26 + kFirst + kLast;

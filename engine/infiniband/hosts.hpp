@@ -70,7 +70,7 @@ class HostPath {
           passes_(config.memory_rate.bps > 0 ? config.memory_passes : 0) {}
 
     struct Host {
-        base::Time out;  // when each is free
+        base::Time out;  ///< when each is free
         base::Time in;
         base::Time memory;
     };
@@ -98,7 +98,7 @@ class HostPath {
     base::WireClock pcie_;
     base::WireClock memory_;
     bool has_pcie_;
-    base::Bytes passes_;  // 0: no limit
+    base::Bytes passes_;  ///< 0: no limit
 };
 
 /// Drives `Network` for whoever posts messages: `driver.on_received(message, now)` when all of one
@@ -107,9 +107,9 @@ class HostPath {
 class Hosts {
   public:
     enum EventKind : std::uint32_t {
-        kBegin = Network::kFirstOtherEvent,  // index: message that may be sent from now on
-        kFetched,                            // index: host · lanes + lane
-        kRetransmissionTimer,                // index: queue pair
+        kBegin = Network::kFirstOtherEvent,  ///< index: message that may be sent from now on
+        kFetched,                            ///< index: virtual lane of a host
+        kRetransmissionTimer,                ///< index: queue pair
         kFirstOtherEvent,
     };
 
@@ -193,7 +193,8 @@ class Hosts {
     }
 
   private:
-    // In a packet's tag, beside the queue pair.
+    // ---- in a packet's tag, beside the queue pair
+
     /// An acknowledge of this packet and of all before.
     static constexpr std::uint32_t kAcknowledge = std::uint32_t{1} << 31;
     /// A NAK: this packet is missing, all before are acknowledged.
@@ -206,12 +207,12 @@ class Hosts {
     using SenderIndex = base::Index<struct SenderTag>;
 
     struct Sender {
-        base::Ring<QueuePairIndex> active;  // the next packet is of the first
-        base::Time fetched;                 // the next payload has been
-        bool supplied = false;              // a packet waits in the network's queue
+        base::Ring<QueuePairIndex> active;  ///< the next packet is of the first
+        base::Time fetched;                 ///< the next payload has been
+        bool supplied = false;              ///< a packet waits in the network's queue
         bool fetching = false;
-        base::Table<NodeIndex, QueuePairIndex>
-            queue_pairs;  // by destination; empty before the first
+        /// By destination; empty before the first.
+        base::Table<NodeIndex, QueuePairIndex> queue_pairs;
     };
 
     template <class Driver>
@@ -272,7 +273,7 @@ class Hosts {
         return index;
     }
 
-    // The requester.
+    // ---- the requester
 
     void begin(MessageIndex index, base::Time now) {
         Message& message = messages_[index];
@@ -479,7 +480,7 @@ class Hosts {
         free_.push_back(index);
     }
 
-    // The responder.
+    // ---- the responder
 
     template <class Driver>
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
@@ -544,7 +545,7 @@ class Hosts {
     std::vector<MessageIndex> free_;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;
-    std::uint64_t torn_ = 0;  // messages taken for received by another packet than their last
+    std::uint64_t torn_ = 0;  ///< messages taken for received by another packet than their last
     RetryCounters retries_;
 };
 

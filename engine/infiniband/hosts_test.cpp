@@ -210,7 +210,7 @@ struct Shift {
     std::uint32_t arrived = 0;
     std::uint32_t completed = 0;
     Time begun;
-    std::vector<Time> spans;  // of the phases, first packet to last byte
+    std::vector<Time> spans;  ///< of the phases, first packet to last byte
 };
 
 TEST(Hosts, AConflictFreeShiftHasAllOfEveryLink) {

@@ -48,7 +48,7 @@ class LaneTable {
     std::vector<LaneWeight> entries_;
     LaneSet lanes_ = 0;
     std::size_t current_ = 0;
-    std::int64_t rest_ = 0;  // blocks
+    std::int64_t rest_ = 0;  ///< blocks
 };
 
 /// Virtual lane arbitration of one output (InfiniBand Architecture Specification, 1, 7.6.9).

@@ -18,7 +18,7 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;  // 65 blocks
+constexpr base::Bytes kFull = 4096 + 26;  ///< 65 blocks
 
 /// What a lane has to send, all of it from the beginning on.
 struct Backlog {

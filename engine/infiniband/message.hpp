@@ -10,7 +10,7 @@
 
 namespace daqloom::infiniband {
 
-// Of every packet: local route header 8, base transport header 12, checks 4 and 2.
+/// Of every packet: local route header 8, base transport header 12, checks 4 and 2.
 inline constexpr base::Bytes kHeaderBytes = 26;
 inline constexpr base::Bytes kRdmaHeaderBytes = 16;  ///< first packet of an RDMA write
 inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with immediate data

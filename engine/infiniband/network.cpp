@@ -8,8 +8,8 @@ namespace daqloom::infiniband {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  // what an event can carry
-constexpr PortNumber kMostPorts = 254;                             // InfiniBand's own limit
+constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 20) - 1;  ///< what an event can carry
+constexpr PortNumber kMostPorts = 254;                             ///< InfiniBand's own limit
 constexpr std::uint32_t kMostNodes = 65'536;
 constexpr std::uint32_t kMostLanes = 15;
 
@@ -486,7 +486,7 @@ std::vector<End> Network::deadlock() const {
     struct Step {
         PortIndex output;
         VirtualLane lane;
-        std::uint32_t next;  // place to look at
+        std::uint32_t next;  ///< place to look at
     };
     for (const PortIndex start : outputs_.indices()) {
         for (const VirtualLane lane : base::IndexRange<VirtualLane>(lanes_)) {

@@ -75,14 +75,13 @@ class Network {
     /// Kinds of event that a network schedules, in the lowest eight bits; the driver returns them
     /// when they are due.
     enum EventKind : std::uint32_t {
-        kTry = 0,      // index: output that may have become able to send
-        kTail = 1,     // index: output; the packet's last byte has left
-        kCredits = 2,  // index: output; the kind's higher bits: lane, blocks
-        kUpdate = 3,   // index: input that may send an update; higher bits: lane
-        kArrived =
-            4,  // index: packet whose last byte is at its destination, or where it is discarded
-        kLifetimeOver = 5,  // index: input; higher bits: lane, place of the output: the queue
-        kTakenIn = 6,       // index: packet that its host held in the input buffer
+        kTry = 0,           ///< index: output that may have become able to send
+        kTail = 1,          ///< index: output; the packet's last byte has left
+        kCredits = 2,       ///< index: output; the kind's higher bits: lane, blocks
+        kUpdate = 3,        ///< index: input that may send an update; higher bits: lane
+        kArrived = 4,       ///< index: packet whose last byte is where it is delivered or discarded
+        kLifetimeOver = 5,  ///< index: input; higher bits: lane, place of the output: the queue
+        kTakenIn = 6,       ///< index: packet that its host held in the input buffer
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -154,18 +153,18 @@ class Network {
     struct Output {
         base::WireClock clock;
         base::Time delay;
-        base::Time free_at;  // no transmission before
+        base::Time free_at;  ///< no transmission before
         PortIndex peer = PortIndex::none();
         NodeIndex node;
-        std::uint32_t place = 0;     // among the node's ports, from 0
-        PortIndex input;             // of the packet under way
-        std::uint16_t blocks = 0;    // of the packet under way
-        VirtualLane lane;            // of the packet under way
-        bool sending = false;        // a packet, whose end is an event
-        bool awaits_update = false;  // an event will come at free_at, when an update is over
+        std::uint32_t place = 0;     ///< among the node's ports, from 0
+        PortIndex input;             ///< of the packet under way
+        std::uint16_t blocks = 0;    ///< of the packet under way
+        VirtualLane lane;            ///< of the packet under way
+        bool sending = false;        ///< a packet, whose end is an event
+        bool awaits_update = false;  ///< an event will come at free_at, when an update is over
         PortWait waiting = PortWait::nothing;
-        LaneSet due = 0;     // lanes of the input at this port that have an update to send
-        LaneSet wanted = 0;  // lanes of which some first packet is for this output
+        LaneSet due = 0;     ///< lanes of the input at this port that have an update to send
+        LaneSet wanted = 0;  ///< lanes of which some first packet is for this output
         LaneSet waiting_lanes = 0;
         base::Time waits_since;
         OutputCounters counters;
@@ -174,7 +173,7 @@ class Network {
     /// The head-of-queue lifetime of a queue.
     struct Lifetime {
         base::Time end;
-        base::Time timer = base::Time::never();  // an event will look then
+        base::Time timer = base::Time::never();  ///< an event will look then
     };
 
     Network(const FabricConfig& config, sim::EventQueue& events);
@@ -260,40 +259,43 @@ class Network {
     std::uint32_t speedup_;
     bool per_block_;
     bool hosts_hold_ = false;
-    std::uint32_t by_output_;  // 1: a queue for each output, 0: one for all
+    std::uint32_t by_output_;  ///< 1: a queue for each output, 0: one for all
     std::int64_t buffer_blocks_;
     base::Time latency_;
     base::Time update_interval_;
     base::Bytes update_bytes_;
     base::Time lifetime_;
 
-    // By node.
+    // ---- by node
+
     base::Table<NodeIndex, PortIndex> first_port_;
     base::Table<NodeIndex, std::uint32_t> ports_;
     base::Table<NodeIndex, std::uint32_t> lane_stride_;
-    base::Table<NodeIndex, std::uint32_t> turn_;  // packets sent, modulo ports
+    base::Table<NodeIndex, std::uint32_t> turn_;  ///< packets sent, modulo ports
     std::vector<std::uint32_t> forwarding_;
 
-    // By port.
+    // ---- by port
+
     base::Table<PortIndex, Output> outputs_;
     base::Table<PortIndex, LaneArbiter> arbiters_;
     base::Table<PortIndex, std::size_t> first_queue_;
-    base::Table<PortIndex, std::uint32_t> active_;  // packets that an input sends at the moment
+    base::Table<PortIndex, std::uint32_t> active_;  ///< packets that an input sends at the moment
     base::Table<PortIndex, Drains> drains_;
-    PortSets<PortIndex> wants_;  // outputs that the first packets of an input are for
+    PortSets<PortIndex> wants_;  ///< outputs that the first packets of an input are for
 
-    // By port and lane.
+    // ---- by port and virtual lane
+
     base::Table<PortLane, std::int64_t> credits_;
-    base::Table<PortLane, std::int64_t> returning_;  // credits on their way to an output
-    base::Table<PortLane, std::uint32_t> served_;    // the input served last
+    base::Table<PortLane, std::int64_t> returning_;  ///< credits on their way to an output
+    base::Table<PortLane, std::uint32_t> served_;    ///< the input served last
     base::Table<PortLane, CreditAccount> accounts_;
     base::Table<PortLane, LaneCounters> lane_counters_;
-    PortSets<PortLane> offers_;  // inputs that have a first packet for an output
+    PortSets<PortLane> offers_;  ///< inputs that have a first packet for an output
 
     std::vector<PacketQueue> queues_;
-    std::vector<Lifetime> lifetimes_;  // by queue; empty if they are for ever
+    std::vector<Lifetime> lifetimes_;  ///< by queue; empty if they are for ever
     PacketStore packets_;
-    PortSets<NodeIndex> dirty_;  // by node: outputs that something has happened to
+    PortSets<NodeIndex> dirty_;  ///< outputs that something has happened to
     std::vector<NodeIndex> touched_;
 
     std::uint64_t injected_ = 0;

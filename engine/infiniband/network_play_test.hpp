@@ -87,7 +87,7 @@ class NetworkPlay {
     sim::EventQueue events_;
     std::vector<reference::Injection> injections_;
     std::uint64_t injected_ = 0;
-    std::vector<std::uint64_t> rank_;  // of the packets, as they are injected
+    std::vector<std::uint64_t> rank_;  ///< of the packets, as they are injected
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t>, std::uint64_t> last_;
 
   public:

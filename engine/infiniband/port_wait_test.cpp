@@ -19,13 +19,13 @@ namespace {
 using base::Time;
 using reference::Injection;
 
-constexpr base::Bytes kFull = 4096 + 26;  // 65 blocks
+constexpr base::Bytes kFull = 4096 + 26;  ///< 65 blocks
 
 // ---- linear shift, its phases begun by the clock
 // -------------------------------------------------
 
-constexpr std::uint32_t kPackets = 20;  // of each host and phase
-constexpr std::int64_t kByte = 40;      // ps, at 200 Gb/s
+constexpr std::uint32_t kPackets = 20;  ///< of each host and phase
+constexpr std::int64_t kByte = 40;      ///< ps, at 200 Gb/s
 
 /// A phase takes as long as its packets, and a credit update for each that comes the other way.
 constexpr Time kPhase{kPackets * (kFull + 8) * kByte};
@@ -93,10 +93,10 @@ TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
 /// has to wait. Facts that whoever measures a real switch has too: rates and the loop of a link.
 struct BufferProbe {
     FabricConfig config = star(3);
-    base::Bytes bytes = 64;  // of host 0's packets
+    base::Bytes bytes = 64;  ///< of host 0's packets
     std::uint8_t lane = 0;
 
-    [[nodiscard]] Time packet() const { return Time{bytes * 80}; }  // 100 Gb/s
+    [[nodiscard]] Time packet() const { return Time{bytes * 80}; }  ///< 100 Gb/s
     [[nodiscard]] Time loop() const {
         return config.cables[0].delay * 2 + config.switch_latency +
                Time{(std::min<base::Bytes>(bytes, 64) + bytes + config.credit_update_bytes) * 80};

@@ -26,11 +26,13 @@ struct alignas(64) QueuePair {
     bool timer_pending = false;  ///< an event will ask whether the retransmission timer has expired
     bool nak_sent = false;       ///< for the missing packet
 
-    // The responder.
+    // ---- the responder
+
     MessageIndex receiving = MessageIndex::none();
     std::uint32_t expected_psn = 0;
 
-    // The requester. Messages are linked from the oldest to the last.
+    // ---- the requester; messages are linked from the oldest to the last
+
     MessageIndex oldest = MessageIndex::none();
     MessageIndex sending = MessageIndex::none();  ///< the next packet is of this one
     MessageIndex last = MessageIndex::none();

@@ -22,7 +22,7 @@ using base::Time;
 using reference::Injection;
 
 constexpr base::Bytes kFull = 4096 + 26;
-constexpr Time kByte{80};  // at 100 Gb/s
+constexpr Time kByte{80};  ///< at 100 Gb/s
 constexpr Time kTimeout = base::microseconds(20);
 
 /// What became of each message, in the order of posting; every one comes to one end.
@@ -75,7 +75,8 @@ class Writes {
 
   private:
     std::vector<Time> posted_;
-    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, Time> latest_;  // received, by posting
+    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, Time>
+        latest_;  ///< received, by posting
 };
 
 HostConfig retrying() {

@@ -13,7 +13,7 @@ namespace {
 
 using base::Time;
 
-constexpr Time kByte{40};  // at 200 Gb/s
+constexpr Time kByte{40};  ///< at 200 Gb/s
 constexpr base::Bytes kStream = 1'000'000;
 constexpr base::Bytes kShort = 32;
 

@@ -103,7 +103,7 @@ struct PerBarrier {
                    static_cast<double>(barriers);
     }
     std::uint64_t barriers = 0;
-    double waiting = 0;  // ps, sums over the units
+    double waiting = 0;  ///< ps, sums over the units
     double releasing = 0;
     double inside = 0;
     double messages = 0;

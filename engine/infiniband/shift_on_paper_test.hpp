@@ -18,9 +18,9 @@ using protocol::PhaseChange;
 using protocol::ShiftBarrier;
 using protocol::ShiftStage;
 
-inline constexpr base::Bytes kPackets = 16;  // of an MFP
+inline constexpr base::Bytes kPackets = 16;  ///< of an MFP
 inline constexpr base::Bytes kMfp = kPackets * 4096;
-inline constexpr std::int64_t kByte = 40;  // ps, at 200 Gb/s
+inline constexpr std::int64_t kByte = 40;  ///< ps, at 200 Gb/s
 
 /// A unit on each host of a fabric, in their order, MFPs of one size, an ideal barrier.
 inline ShiftSystemConfig system_on(const FabricConfig& fabric) {

@@ -43,10 +43,11 @@ base::BitRate slowest_rate(const FabricConfig& fabric, std::span<const NodeIndex
 
 struct ShiftSystem::Out {
     ShiftSystem& system;
-    std::uint32_t unit;  // readout or builder, by who asks
+    std::uint32_t unit;  ///< readout or builder, by who asks
     Time now;
 
-    // A readout unit's.
+    // ---- a readout unit's
+
     void admitted(StreamIndex stream, MepId, base::Bytes) {
         system.taken_from_card(unit * system.config_.streams + stream, now);
     }
@@ -63,12 +64,14 @@ struct ShiftSystem::Out {
             {now + after, kFreed, unit * system.config_.streams + stream});
     }
 
-    // The cards'.
+    // ---- the cards'
+
     void set_card_timer(std::uint32_t stream, Time at) {
         system.cluster_->events().push({at, kCard, stream});
     }
 
-    // A readout unit's under linear shifting.
+    // ---- a readout unit's under linear shifting
+
     void send_barrier(Participant participant, BarrierMessage message) {
         send(readout_node(), system.readout_places_.node_of[participant],
              {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
@@ -92,7 +95,8 @@ struct ShiftSystem::Out {
     }
     void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(unit, step, stage, now); }
 
-    // A builder unit's.
+    // ---- a builder unit's
+
     void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
         tell_sizes(builder_node(unit), system.readout_places_.node_of[readout], Do::grant, mep,
                    offsets);

@@ -183,18 +183,18 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     using Nodes = Cluster<Note>;
 
     enum EventKind : std::uint32_t {
-        kPhase = Nodes::kFirstOtherEvent,  // index: readout unit
-        kTimer,                            // the same
-        kIdleOver,                         // the same
-        kCard,                             // index: readout unit · streams + stream
-        kCardKnows,                        // the same
-        kFreed,                            // the same
-        kProcessed,                        // index: what was built
-        kReleased,                         // index: generation, its lower bits; the ideal barrier
+        kPhase = Nodes::kFirstOtherEvent,  ///< index: readout unit
+        kTimer,                            ///< the same
+        kIdleOver,                         ///< the same
+        kCard,                             ///< index: readout unit · streams + stream
+        kCardKnows,                        ///< the same
+        kFreed,                            ///< the same
+        kProcessed,                        ///< index: what was built
+        kReleased,                         ///< index: generation, its lower bits; the ideal barrier
         kWarm,
     };
     struct Built {
-        std::uint32_t unit = 0;  // builder
+        std::uint32_t unit = 0;  ///< builder
         protocol::MepId mep{};
     };
     /// What a unit is at.
@@ -213,16 +213,16 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     };
     struct Stream {
         protocol::MfpSizes sizes;
-        base::Time card_knows;  // of the last MFP
+        base::Time card_knows;  ///< of the last MFP
     };
     /// A barrier that some units have entered.
     struct Gathering {
         std::uint64_t generation = 0;
         std::uint32_t released = 0;
-        std::uint32_t waiting = 0;  // for the ideal barrier
+        std::uint32_t waiting = 0;  ///< for the ideal barrier
         base::Time last;
-        base::Time entries;   // sum
-        base::Time releases;  // sum
+        base::Time entries;   ///< sum
+        base::Time releases;  ///< sum
     };
 
     /// Units of one kind and their nodes, each by the other's number.
@@ -263,17 +263,17 @@ class ShiftSystem : public OnCluster<ShiftSystem> {
     base::BitRate slowest_rate_;
     std::vector<protocol::ShiftUnit> units_;
     std::vector<protocol::PushBuilder> builders_;
-    std::vector<Doing> doing_;  // by readout unit
+    std::vector<Doing> doing_;  ///< by readout unit
     std::vector<Stream> streams_;
     protocol::ReadoutCards cards_;
-    std::vector<base::RandomStream> card_delays_;  // by readout unit
+    std::vector<base::RandomStream> card_delays_;  ///< by readout unit
     base::Pool<Built> built_;
     std::array<Gathering, 4> gatherings_{};
     base::RandomStream jitter_;
     base::RandomStream processing_;
     base::RandomStream acknowledge_;
     ShiftReport counted_;
-    ShiftReport before_;  // what had been counted when the warm-up ended
+    ShiftReport before_;  ///< what had been counted when the warm-up ended
     bool recording_ = false;
     std::vector<UnitStage> stages_;
 };

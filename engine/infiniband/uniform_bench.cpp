@@ -88,7 +88,7 @@ class UniformLoad {
     FabricConfig config_;
     sim::EventQueue events_;
     Network network_;
-    double mean_gap_;  // ps
+    double mean_gap_;  ///< ps
     base::RandomStream random_;
     std::vector<base::Time> sent_;
     std::uint64_t delivered_ = 0;
