@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from daqloom.cli.app import group, narrow
 from daqloom.cli.main import app
 from daqloom.result import Result
 from daqloom.system import System
@@ -257,3 +259,42 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of():
         command = [sys.executable, "-m", "daqloom", "show", "small-rack"]
         done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
     assert done.stderr == ""
+
+
+def test_a_parser_is_made_of_the_command_that_is_asked_for_alone():
+    def commands() -> typer.Typer:
+        made, inner = group(), group()
+        for name in ("first", "second"):
+            made.command(name)(lambda: None)
+            inner.command(name)(lambda: None)
+        made.add_typer(inner, name="inner")
+        return made
+
+    def left(arguments: list[str]) -> list[str]:
+        made = commands()
+        narrow(made, arguments)
+        inner = [each.typer_instance for each in made.registered_groups]
+        return [
+            str(each.name)
+            for one in [made, *inner]
+            if one is not None
+            for each in one.registered_commands
+        ]
+
+    everything = ["first", "second", "first", "second"]
+    assert left(["second", "first"]) == ["second"]
+    assert left(["inner", "first"]) == ["first"]
+    assert left(["inner", "--help"]) == ["first", "second"]
+    for arguments in ([], ["--help"], ["secnd"]):
+        assert left(arguments) == everything
+
+
+def test_every_command_of_the_help_answers_alone():
+    from typer.main import get_command
+
+    for name in get_command(app).commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "daqloom", name, "--help"], capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert f"daqloom {name}" in done.stdout.decode()

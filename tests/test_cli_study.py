@@ -166,7 +166,7 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, worke
     assert len(lines) == 9
     assert lines[0].startswith("daqloom: analyse, seed 1, event.rate = 200 Hz, event.size = 1 B: ")
     plan = study(folder, "plan", "odd.toml", "--store", "s")
-    assert "refused   9 points; the first: small-rack: event.size" in plan.stdout
+    assert "refused   9 points; the first: event.size = 1 B is less" in plan.stdout
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
