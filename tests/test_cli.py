@@ -289,6 +289,20 @@ def test_a_parser_is_made_of_the_command_that_is_asked_for_alone():
         assert left(arguments) == everything
 
 
+def test_a_closed_form_starts_without_the_other_commands():
+    code = (
+        "import sys\n"
+        "from daqloom.__main__ import main\n"
+        "sys.argv = ['daqloom', 'analyse', 'small-rack', '--json']\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-X", "importtime", "-c", code]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "daqloom.cli.describe" in imported
+    assert "daqloom.cli.study" not in imported
+    assert "daqloom.cli.main" not in imported
+
+
 def test_every_command_of_the_help_answers_alone():
     from typer.main import get_command
 

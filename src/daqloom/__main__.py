@@ -12,9 +12,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from daqloom.cli.app import narrow
-        from daqloom.cli.main import app
+        from daqloom.cli.describe import app
 
-        narrow(app, sys.argv[1:])
+        if not narrow(app, sys.argv[1:]):
+            from daqloom.cli.main import app  # with all the others
+
+            narrow(app, sys.argv[1:])
         app(prog_name="daqloom")
     except KeyboardInterrupt:
         print("daqloom: interrupted; nothing was saved", file=sys.stderr)

@@ -40,19 +40,20 @@ def group(*, cls: type[TyperGroup] = Group, **options: Any) -> typer.Typer:
     return typer.Typer(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
-def narrow(commands: typer.Typer, arguments: Sequence[str]) -> None:
-    """Keep of the commands only the one that `arguments` begin with, if they do.
+def narrow(commands: typer.Typer, arguments: Sequence[str]) -> bool:
+    """Keep of the commands only the one that `arguments` begin with; return whether there is one.
 
     Typer makes parsers of all that are registered: a tenth of the time of `daqloom analyse`.
     """
-    for wanted in arguments[:1]:
-        alone = [each for each in commands.registered_commands if _name(each) == wanted]
-        groups = [each for each in commands.registered_groups if each.name == wanted]
-        if alone or groups:
-            commands.registered_commands, commands.registered_groups = alone, groups
-        for each in groups:
-            if each.typer_instance:
-                narrow(each.typer_instance, arguments[1:])
+    alone = [each for each in commands.registered_commands if _name(each) in arguments[:1]]
+    groups = [each for each in commands.registered_groups if each.name in arguments[:1]]
+    if not (alone or groups):
+        return False
+    commands.registered_commands, commands.registered_groups = alone, groups
+    for each in groups:
+        if each.typer_instance:
+            narrow(each.typer_instance, arguments[1:])
+    return True
 
 
 def _name(command: CommandInfo) -> str:

@@ -1,0 +1,267 @@
+"""The commands that describe, analyse and simulate a system.
+
+Start-up counts: `daqloom analyse` answers in half a second. What a command needs is imported in it,
+and the other commands only where one of them is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daqloom import load
+from daqloom.cli.app import DESCRIBED, group
+from daqloom.cli.console import (
+    check_writable,
+    plain_failures,
+    present,
+    present_list,
+    progress,
+    whole_or_stopped,
+)
+from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, with_options
+
+if TYPE_CHECKING:
+    from daqloom.scenario import Scenario
+
+app = group(
+    name="daqloom",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+FIGURES = (".png", ".pdf", ".svg", ".html")
+
+Figure = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=f"Write a figure; the file ending sets its format: {', '.join(FIGURES)} (the last "
+        "for racks).",
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import daqloom
+
+        print(f"daqloom {daqloom.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Describe an event-building network once, then analyse, simulate and measure it.
+
+    How much buffer does a top-of-rack switch need at 12 kHz × 5 MB? How many events does this
+    machine build?
+
+    \b
+      daqloom analyse atlas-lab
+      daqloom simulate atlas-lab
+      daqloom measure laptop
+
+    Exit codes: 0 done, 2 bad input, 1 failed while running, 130 interrupted.
+    """
+
+
+@app.command(rich_help_panel=DESCRIBED)
+def scenarios(json: JsonList = False) -> None:
+    """List the scenarios that come with daqloom."""
+    with plain_failures():
+        from daqloom.scenario import presets
+        from daqloom.scenario.load import load
+
+        present_list("scenarios", {name: load(name).title for name in presets()}, json=json)
+
+
+@app.command(rich_help_panel=DESCRIBED)
+def show(scenario: Name, set_: Set = None) -> None:
+    """Print a scenario with all defaults.
+
+    The output is a scenario file. Comments at its head list the assumed values: keys that the
+    scenario does not give and that have no neutral default.
+
+    \b
+    Examples:
+      daqloom show atlas-lab
+      daqloom show atlas-lab --set network.switch.tor.model=qfx5120-48y > mine.toml
+    """
+    with plain_failures():
+        print(load(scenario, set_ or ()).show(), end="")
+
+
+@app.command(rich_help_panel=DESCRIBED)
+def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
+    """Evaluate the closed forms, in milliseconds.
+
+    Rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
+    InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part saturates.
+
+    Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
+    multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
+    readout unit and a builder unit.
+
+    \b
+    Examples:
+      daqloom analyse atlas-lab
+      daqloom analyse atlas-lab --set event.size="2 MB" --set transport.overhead=false
+      daqloom analyse my-rack.toml --json
+      daqloom analyse lhcb-run3-test --set building.barrier=centralised
+    """
+    with plain_failures():
+        if figure:
+            check_writable(figure, "--figure", FIGURES)
+        from daqloom.scenario import ScenarioError
+
+        system = load(scenario, set_ or ())
+        if figure and not system.scenario.is_rack:
+            raise ScenarioError(
+                f"--figure {figure}: the closed forms of a fabric have no figure; leave it out, "
+                "or use a rack such as atlas-lab"
+            )
+        result = system.analyse()
+        if figure and system.scenario.is_rack:
+            from daqloom.report.system.result_figure import write
+
+            write(figure, system.scenario, result)
+        present(result, json=json)
+
+
+@app.command(rich_help_panel=DESCRIBED)
+def simulate(
+    scenario: Name,
+    set_: Set = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Seed of the random streams, in place of run.seed."),
+    ] = None,
+    json: Json = False,
+    pcap: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LINK=FILE",
+            help="Record the frames of a link as pcapng for Wireshark; may be repeated.",
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev."),
+    ] = None,
+    figure: Figure = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help='Virtual time, such as "100 ms", in place of run.duration.'
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate packet by packet.
+
+    Rack: event rate, event-building latency, buffer occupancy, drops, retransmissions, timeouts.
+    InfiniBand fabric, with credit-based flow control: throughput, barriers, waiting for credits;
+    its figure shows sender and receiver in each phase, write latency and cable load.
+
+    Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
+    multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
+    readout unit and a builder unit.
+
+    \b
+    Examples:
+      daqloom simulate small-rack
+      daqloom simulate atlas-lab --set network.switch.tor.model=qfx5120-48y --seed 2 --json
+      daqloom simulate small-rack --pcap access.0.down=builder.pcapng --trace timeline.json
+      daqloom simulate lhcb-10-percent --set building.barrier=none --figure phases.png
+    """
+    with plain_failures():
+        if trace:
+            check_writable(trace, "--trace")
+        from daqloom.scenario import ScenarioError
+
+        system = load(scenario, set_ or ())
+        if pcap and not system.scenario.is_rack:
+            raise ScenarioError(
+                f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
+                "it out, or use a rack such as small-rack"
+            )
+        if figure:
+            from daqloom.report.system.result_figure import endings
+
+            check_writable(figure, "--figure", endings(system.scenario))
+        system = with_options(system, {"run.seed": seed, "run.duration": duration})
+        kept: dict[str, Any] = {"trace": trace}
+        if system.scenario.is_rack:
+            kept["pcap"] = _captures(pcap or [], system.scenario)
+        else:
+            kept["timeline"] = figure is not None
+        with progress(f"simulating {system.name}", quiet=quiet) as show:
+            result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
+        if figure:
+            from daqloom.report.system.result_figure import write
+
+            write(figure, system.scenario, result)
+        present(result, json=json)
+
+
+def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
+    from daqloom.scenario import ScenarioError
+
+    counts = {
+        "source": scenario.readout.units,
+        "uplink": scenario.network.links.uplink.count,
+        "access": scenario.builders.units,
+    }
+    captures: dict[str, Path] = {}
+    for option in options:
+        link, equals, file = option.partition("=")
+        if not (link and equals and file):
+            raise ScenarioError(
+                f"--pcap {option}: expected LINK=FILE, such as access.0.down=b0.pcapng"
+            )
+        name = re.fullmatch(r"(source|uplink|access)\.([0-9]{1,6})\.(up|down)", link)
+        if not name or int(name[2]) >= counts[name[1]]:
+            known = ", ".join(
+                f"{kind}.0" + (f" to {kind}.{n - 1}" if n > 1 else "") for kind, n in counts.items()
+            )
+            raise ScenarioError(
+                f'--pcap {option}: there is no link "{link}"; links are {known}, with .up towards '
+                "the core or .down away from it"
+            )
+        if link in captures:
+            raise ScenarioError(f"--pcap {option}: {link} is already recorded")
+        if Path(file) in captures.values():
+            raise ScenarioError(f"--pcap {option}: {file} is already the file of another link")
+        check_writable(Path(file), "--pcap")
+        captures[link] = Path(file)
+    return captures
+
+
+@app.command(rich_help_panel=DESCRIBED)
+def demo(
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the figures and results.")
+    ] = Path("demo-output"),
+) -> None:
+    """Answer the ATLAS question: how much buffer does a top-of-rack switch need?
+
+    Gives a table with formula and simulation of three switches, and figures.
+    """
+    with plain_failures("complete figures stay in the output folder"):
+        check_writable(output / "figure.png", "--output")
+        from rich.console import Console
+
+        from daqloom.report.system.demo import run
+
+        run(output, Console())
