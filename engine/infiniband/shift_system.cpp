@@ -49,7 +49,7 @@ struct ShiftSystem::Out {
     // ---- a readout unit's
 
     void admitted(StreamIndex stream, MepId, base::Bytes) {
-        system.taken_from_card(unit * system.config_.streams + stream, now);
+        system.taken_from_card(unit * system.config_.streams + stream.value(), now);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
         tell_sizes(readout_node(), builder_node(builder), Do::announce, mep, sizes);
@@ -61,7 +61,7 @@ struct ShiftSystem::Out {
     void acknowledge(StreamIndex stream, MepId) {
         const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
         system.cluster_->events().push(
-            {now + after, kFreed, unit * system.config_.streams + stream});
+            {now + after, kFreed, unit * system.config_.streams + stream.value()});
     }
 
     // ---- the cards'
@@ -248,7 +248,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
             return tl::unexpected(made.error());
         }
         units_.push_back(std::move(*made));
-        for (StreamIndex s = 0; s < config_.streams; ++s) {
+        for (std::uint32_t s = 0; s < config_.streams; ++s) {
             const auto index = static_cast<std::uint32_t>(streams_.size());
             base::RandomStream random(config_.seed, fmt::format("mfp {}", index));
             streams_.push_back(
@@ -313,7 +313,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
         case kCard:
             if (cards_.on_timer(event.index, now, out)) {
                 out.unit = event.index / config_.streams;
-                units_[out.unit].on_generated(event.index % config_.streams,
+                units_[out.unit].on_generated(StreamIndex(event.index % config_.streams),
                                               streams_[event.index].sizes.next(), out);
             }
             break;
@@ -322,7 +322,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         case kFreed:
             out.unit = event.index / config_.streams;
-            units_[out.unit].on_acknowledged(event.index % config_.streams, out);
+            units_[out.unit].on_acknowledged(StreamIndex(event.index % config_.streams), out);
             break;
         case kProcessed: {
             const Built built = built_[event.index];

@@ -78,12 +78,12 @@ class ShiftEpoch final : public UnitEpoch {
 
     std::optional<ShiftUnit> readout_;
     std::optional<PushBuilder> builder_;
-    std::vector<StreamIntake> streams_;
+    base::Table<StreamIndex, StreamIntake> streams_;
     std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
 
     // ---- requests of the readout unit that must not be answered from within its call
     bool is_phase_ready_ = false;
-    std::vector<std::uint32_t> acknowledged_;  ///< MFPs, per stream
+    base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs, per stream
     Time timer_ = Time::never();
     Time idle_until_ = Time::never();
 
@@ -104,14 +104,15 @@ struct ShiftEpoch::ReadoutOut {
     }
     void write(const PushWrite& write) {
         const auto& config = epoch.config();
-        const Immediate immediate{.epoch = epoch.parts_.epoch,
-                                  .slot = epoch.slot_of(write.mep),
-                                  .stream = epoch.self_readout() * config.streams + write.stream};
+        const Immediate immediate{
+            .epoch = epoch.parts_.epoch,
+            .slot = epoch.slot_of(write.mep),
+            .stream = epoch.self_readout() * config.streams + write.stream.value()};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
                            .offset = write.to,
                            .immediate = immediate.encode(),
-                           .context = number(write.mep) * config.streams + write.stream});
+                           .context = number(write.mep) * config.streams + write.stream.value()});
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
     void send_barrier(Participant to, BarrierMessage message) {
@@ -175,7 +176,7 @@ base::expected<void> ShiftEpoch::make_units() {
         }
         readout_.emplace(std::move(*made));
         for (Buffer& buffer : parts_.streams) {
-            streams_.emplace_back(buffer, parts_.first_mep, buffered + 1, counters_);
+            streams_.push_back(StreamIntake(buffer, parts_.first_mep, buffered + 1, counters_));
         }
         acknowledged_.resize(config.streams);
     }
@@ -273,7 +274,7 @@ bool ShiftEpoch::fire_timers(Time now) {
 bool ShiftEpoch::give_back_acknowledged() {
     ReadoutOut out{*this};
     bool did = false;
-    for (StreamIndex stream = 0; stream < acknowledged_.size(); ++stream) {
+    for (const StreamIndex stream : acknowledged_.indices()) {
         for (; acknowledged_[stream] > 0; --acknowledged_[stream], did = true) {
             streams_[stream].give_back();
             readout_->on_acknowledged(stream, out);
@@ -285,7 +286,7 @@ bool ShiftEpoch::give_back_acknowledged() {
 bool ShiftEpoch::feed_streams() {
     ReadoutOut out{*this};
     bool did = false;
-    for (StreamIndex stream = 0; stream < streams_.size(); ++stream) {
+    for (const StreamIndex stream : streams_.indices()) {
         StreamIntake& intake = streams_[stream];
         while (readout_->readout().takes_more(stream) && intake.has_next()) {
             readout_->on_generated(stream, intake.take(), out);
@@ -423,14 +424,14 @@ void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
     const std::uint64_t turn = protocol::turn_in_slot(immediate->slot, builder_->oldest_turn());
     BuilderOut out{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(immediate->stream / streams, immediate->stream % streams,
+    builder_->on_written(immediate->stream / streams, StreamIndex(immediate->stream % streams),
                          protocol::mep_of(self_builder(), turn, builders()), out);
 }
 
 void ShiftEpoch::on_write_done(std::uint64_t context) {
     const std::uint32_t streams = config().streams;
     const std::uint64_t mep = context / streams;
-    const auto stream = static_cast<StreamIndex>(context % streams);
+    const StreamIndex stream(context % streams);
     counters_.mfps_written.add(1);
     counters_.mfp_bytes_written.add(streams_[stream].bytes(mep).size());
     ReadoutOut out{*this};
@@ -446,7 +447,7 @@ void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
     for (std::uint32_t number = 0; number < sizes.size(); ++number) {
         if (builder_->is_written(mep, number)) {
             const auto [readout, stream] = builder_->stream_of(number);
-            put_in_table(readout, stream, offsets_[number], sizes[number]);
+            put_in_table(readout, stream.value(), offsets_[number], sizes[number]);
         }
     }
     hand_over({.slot = slot_of(mep),

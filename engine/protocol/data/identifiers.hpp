@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/index.hpp"
+
 namespace daqloom::protocol {
 
 /// A collision whose fragments belong together.
@@ -14,8 +16,8 @@ using BuilderIndex = std::uint32_t;
 /// A readout unit, 0 … readouts − 1. It sends the fragments of one or more streams.
 using ReadoutIndex = std::uint32_t;
 
-/// A stream of a readout unit, 0, 1, …
-using StreamIndex = std::uint32_t;
+/// A stream of a readout unit. In a MEP, the streams of all readout units have numbers instead.
+using StreamIndex = base::Index<struct StreamTag>;
 
 /// A multi-event packet: the MFPs of all streams of all readout units with this number.
 enum class MepId : std::uint64_t {};

@@ -136,11 +136,11 @@ bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> s
 bool PushBuilder::is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const {
     const std::uint64_t turn = turn_of(mep, config_.builders);
     if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
-        stream >= config_.streams[readout] || turn < oldest_ || turn >= next_to_answer_) {
+        stream.value() >= config_.streams[readout] || turn < oldest_ || turn >= next_to_answer_) {
         return false;
     }
     return meps_[slot_of(turn)].state == State::granted &&
-           !is_written(mep, first_stream_[readout] + stream);
+           !is_written(mep, number_of({readout, stream}));
 }
 
 std::uint64_t PushBuilder::count_awaited() const {
@@ -148,7 +148,8 @@ std::uint64_t PushBuilder::count_awaited() const {
     for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
         const MepId mep = mep_of(config_.self, turn, config_.builders);
         for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
-            for (StreamIndex stream = 0; stream < config_.streams[readout]; ++stream) {
+            for (const StreamIndex stream :
+                 base::IndexRange<StreamIndex>(config_.streams[readout])) {
                 awaited += is_awaited(readout, stream, mep) ? 1 : 0;
             }
         }
@@ -178,7 +179,7 @@ std::uint64_t PushBuilder::next_mep() const {
 PushBuilder::Stream PushBuilder::stream_of(std::uint32_t number) const {
     const auto next = std::ranges::upper_bound(first_stream_, number);
     const auto readout = static_cast<ReadoutIndex>(next - first_stream_.begin() - 1);
-    return {readout, number - first_stream_[readout]};
+    return {readout, StreamIndex(number - first_stream_[readout])};
 }
 
 void PushBuilder::forget_what_is_done() {

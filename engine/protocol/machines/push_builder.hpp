@@ -160,7 +160,7 @@ class PushBuilder {
             return;
         }
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
-        const auto place = at(slot, first_stream_[readout] + stream);
+        const auto place = at(slot, number_of({readout, stream}));
         Mep& here = meps_[slot];
         written_[static_cast<std::size_t>(place)] = true;
         ++counters_.mfps;
@@ -287,7 +287,7 @@ class PushBuilder {
     [[nodiscard]] std::uint32_t streams() const { return first_stream_.back(); }
     /// In a MEP.
     [[nodiscard]] std::uint32_t number_of(Stream stream) const {
-        return first_stream_[stream.readout] + stream.stream;
+        return first_stream_[stream.readout] + stream.stream.value();
     }
     /// Precondition: there is such a number.
     [[nodiscard]] Stream stream_of(std::uint32_t number) const;

@@ -100,7 +100,7 @@ class PushBuildingCheck : private PushBuildingModel {
             }
         }
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
+            for (const StreamIndex s : model_[r].generated.indices()) {
                 generate(r, s);
             }
             later([this, r] {
@@ -369,7 +369,7 @@ class PushBuildingCheck : private PushBuildingModel {
         promise(here.announced == units_.size() && !here.is_discarded,
                 "a MEP is granted when all have announced it");
         if (here.answered++ == 0) {
-            here.place = offsets[0] - offset(id, r, 0);
+            here.place = offsets[0] - offset(id, r, StreamIndex());
             const Region region{here.place, here.place + bytes_of(id)};
             auto& output = output_[b];
             promise(region.from >= 0 && region.to <= builder_config_.output_buffer &&
@@ -380,8 +380,8 @@ class PushBuildingCheck : private PushBuildingModel {
                     "MEPs in the output buffer do not overlap");
             output[id] = region;
         }
-        for (StreamIndex s = 0; s < offsets.size(); ++s) {
-            promise(offsets[s] == here.place + offset(id, r, s), "offsets are prefix sums");
+        for (const StreamIndex s : base::IndexRange<StreamIndex>(offsets.size())) {
+            promise(offsets[s.value()] == here.place + offset(id, r, s), "offsets are prefix sums");
         }
         message(units_[r], r,
                 [=, this, copy = std::vector(offsets.begin(), offsets.end())](

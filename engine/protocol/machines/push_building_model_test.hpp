@@ -45,8 +45,8 @@ class PushBuildingModel : protected PushBuildingSystem {
     };
     /// A MEP as the model knows it.
     struct Mep {
-        std::vector<std::vector<Bytes>> sizes;   ///< per readout unit and stream
-        std::vector<std::vector<bool>> written;  ///< asked for
+        std::vector<base::Table<StreamIndex, Bytes>> sizes;   ///< per readout unit and stream
+        std::vector<base::Table<StreamIndex, bool>> written;  ///< asked for
         std::uint32_t announced = 0;
         std::uint32_t answered = 0;
         std::uint32_t landed = 0;  ///< MFPs reported to the builder
@@ -56,9 +56,10 @@ class PushBuildingModel : protected PushBuildingSystem {
         bool is_incomplete = false;
     };
     struct Unit {
-        std::vector<std::uint64_t> generated;                    ///< per stream
-        std::vector<std::map<std::uint64_t, Region>> in_buffer;  ///< per stream, by MFP
-        std::vector<std::uint64_t> acknowledged;                 ///< per stream
+        base::Table<StreamIndex, std::uint64_t> generated;  ///< per stream
+        base::Table<StreamIndex, std::map<std::uint64_t, Region>>
+            in_buffer;                                         ///< per stream, by MFP
+        base::Table<StreamIndex, std::uint64_t> acknowledged;  ///< per stream
         std::set<std::pair<MepId, StreamIndex>> under_way;
         std::set<std::pair<MepId, StreamIndex>> dispensable;  ///< written or discarded
         std::uint64_t steps_done = 0;
@@ -79,7 +80,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         for (Mep& mep : meps_) {
             for (const std::uint32_t streams : builder_config_.streams) {
                 mep.sizes.emplace_back(streams, -1);
-                mep.written.emplace_back(streams);
+                mep.written.emplace_back(streams, false);
             }
         }
     }
@@ -99,7 +100,8 @@ class PushBuildingModel : protected PushBuildingSystem {
         Bytes sum = rounded(header, alignment);
         for (ReadoutIndex unit = 0; unit <= r; ++unit) {
             const auto& sizes = mep(id).sizes[unit];
-            for (StreamIndex i = 0; i < (unit == r ? s : sizes.size()); ++i) {
+            for (const StreamIndex i :
+                 base::IndexRange(StreamIndex(), unit == r ? s : StreamIndex(sizes.size()))) {
                 sum += rounded(sizes[i], alignment);
             }
         }
@@ -107,7 +109,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
     [[nodiscard]] Bytes bytes_of(MepId id) {
         const auto last = static_cast<ReadoutIndex>(units_.size() - 1);
-        const auto streams = static_cast<StreamIndex>(mep(id).sizes[last].size());
+        const StreamIndex streams(mep(id).sizes[last].size());
         return std::max(offset(id, last, streams), builder_config_.layout.alignment);
     }
     [[nodiscard]] static Bytes rounded(Bytes bytes, Bytes alignment) {
@@ -121,13 +123,14 @@ class PushBuildingModel : protected PushBuildingSystem {
         promise(builder.streams() == streams(), "it has the streams of all readout units");
         std::uint32_t number = 0;
         for (ReadoutIndex r = 0; r < units_.size(); ++r) {
-            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s, ++number) {
+            for (const StreamIndex s : mep(id).sizes[r].indices()) {
                 promise(builder.number_of({r, s}) == number &&
                             builder.stream_of(number) == PushBuilder::Stream{r, s},
                         "streams are numbered through");
                 promise(builder.sizes_of(id)[number] == mep(id).sizes[r][s] &&
                             builder.is_written(id, number) == landed_.contains({id, r, s}),
                         "a MEP has what was written");
+                ++number;
             }
         }
     }
@@ -167,7 +170,7 @@ class PushBuildingModel : protected PushBuildingSystem {
 
     [[nodiscard]] bool has_written_everything(ReadoutIndex r) {
         return std::ranges::all_of(granted_by_live_builders(), [=, this](MepId id) {
-            for (StreamIndex s = 0; s < mep(id).sizes[r].size(); ++s) {
+            for (const StreamIndex s : mep(id).sizes[r].indices()) {
                 if (!landed_.contains({id, r, s}) || model_[r].under_way.contains({id, s})) {
                     return false;
                 }
@@ -226,7 +229,7 @@ class PushBuildingModel : protected PushBuildingSystem {
             dropped_bytes += counters.discarded_bytes;
             summary_.blocked += counters.blocked;
             promise(by_time() || units_[r].is_finished(), "every unit finishes its rounds");
-            for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
+            for (const StreamIndex s : model_[r].generated.indices()) {
                 promise(units_[r].readout().buffered(s) == 0 &&
                             model_[r].acknowledged[s] == meps_.size(),
                         "nothing is left in the readout units");
@@ -281,7 +284,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     void compare_what_was_closed(ReadoutIndex r) {
         const PushReadout& readout = units_[r].readout();
         Bytes bytes = 0;
-        for (StreamIndex s = 0; s < model_[r].generated.size(); ++s) {
+        for (const StreamIndex s : model_[r].generated.indices()) {
             promise(readout.acknowledged(s) == *next_mep_ &&
                         model_[r].acknowledged[s] == *next_mep_ &&
                         model_[r].in_buffer[s].size() == readout.admitted(s) - *next_mep_,

@@ -72,7 +72,7 @@ PushReadout::PushReadout(PushReadoutConfig config)
       answers_(config.buffered_mfps, Answer::pending),
       sizes_(config.streams) {
     streams_.reserve(config.streams);
-    for (StreamIndex stream = 0; stream < config.streams; ++stream) {
+    for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         streams_.push_back({.buffer = ByteRing(config.stream_buffer)});
     }
 }
@@ -107,7 +107,8 @@ std::uint64_t PushReadout::next_mep() const {
     std::uint64_t next = end_;
     for (BuilderIndex index = 0; index < config_.builders; ++index) {
         const Builder& builder = builders_[index];
-        const std::uint64_t begun = builder.written + (builder.next_stream == 0 ? 0 : 1);
+        const std::uint64_t begun =
+            builder.written + (builder.next_stream == StreamIndex() ? 0 : 1);
         next = std::max(next, meps_before(index, begun, config_.builders));
     }
     return next;

@@ -116,7 +116,7 @@ class PushReadout {
     /// then the source keeps it and must not offer another one.
     template <PushReadoutOut Out>
     void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
-        if (stream >= config_.streams || streams_[stream].waiting != nothing || bytes < 0 ||
+        if (!streams_.contains(stream) || streams_[stream].waiting != nothing || bytes < 0 ||
             bytes > config_.largest_mfp) {
             ++counters_.unexpected_mfps;
             return;
@@ -134,7 +134,7 @@ class PushReadout {
     /// The space of the stream's oldest acknowledged MFP is free.
     template <PushReadoutOut Out>
     void on_acknowledged(StreamIndex stream, Out& out) {
-        if (stream >= config_.streams || streams_[stream].freed == streams_[stream].acknowledged) {
+        if (!streams_.contains(stream) || streams_[stream].freed == streams_[stream].acknowledged) {
             ++counters_.unexpected_acknowledgements;
             return;
         }
@@ -154,8 +154,8 @@ class PushReadout {
         ++counters_.granted;
         const std::size_t slot = slot_of(number(mep));
         answers_[slot] = Answer::granted;
-        for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
-            mfps_[slot * config_.streams + stream].to = offsets[stream];
+        for (const StreamIndex stream : streams_.indices()) {
+            mfps_[slot * config_.streams + stream.value()].to = offsets[stream.value()];
         }
         go_on_after_answer(builder_of(mep, config_.builders), now, out);
     }
@@ -263,7 +263,7 @@ class PushReadout {
     /// of a lost builder.
     template <PushReadoutOut Out>
     void on_end(std::uint64_t next_mep, Out& out) {
-        for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+        for (const StreamIndex stream : streams_.indices()) {
             const std::uint64_t end = std::min(next_mep, streams_[stream].admitted);
             for (std::uint64_t mep = streams_[stream].acknowledged; mep < end; ++mep) {
                 if (mfp(mep, stream).state != State::complete) {
@@ -315,7 +315,7 @@ class PushReadout {
         std::uint64_t announced = 0;
         std::uint64_t answered = 0;  ///< without gap
         std::uint64_t written = 0;   ///< or discarded: then comes stream `next_stream` of the next
-        StreamIndex next_stream = 0;
+        StreamIndex next_stream;
         std::uint64_t under_way = 0;                    ///< writes
         std::uint64_t answered_at_close = without_end;  ///< as in on_closing
         std::uint64_t turn_end = without_end;           ///< as in on_last_answer
@@ -366,8 +366,8 @@ class PushReadout {
             }
             const std::size_t slot = slot_of(number(mep));
             answers_[slot] = Answer::pending;
-            for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
-                sizes_[stream] = mfps_[slot * config_.streams + stream].bytes;
+            for (const StreamIndex stream : streams_.indices()) {
+                sizes_[stream.value()] = mfps_[slot * config_.streams + stream.value()].bytes;
             }
             ++builder.announced;
             ++counters_.announced;
@@ -416,10 +416,10 @@ class PushReadout {
     template <PushReadoutOut Out>
     void drop_what_is_discarded(BuilderIndex index, Out& out) {
         Builder& builder = builders_[index];
-        while (builder.written < builder.answered && builder.next_stream == 0 &&
+        while (builder.written < builder.answered && builder.next_stream == StreamIndex() &&
                answer(index, builder.written) == Answer::discarded) {
             const std::uint64_t mep = number(mep_of(index, builder.written++, config_.builders));
-            for (StreamIndex stream = 0; stream < config_.streams; ++stream) {
+            for (const StreamIndex stream : streams_.indices()) {
                 counters_.discarded_bytes += mfp(mep, stream).bytes;
                 complete(mep, stream, out);
             }
@@ -469,8 +469,8 @@ class PushReadout {
         Builder& builder = builders_[index];
         const MepId mep = mep_of(index, builder.written, config_.builders);
         const StreamIndex stream = builder.next_stream++;
-        if (builder.next_stream == config_.streams) {
-            builder.next_stream = 0;
+        if (!streams_.contains(builder.next_stream)) {
+            builder.next_stream = StreamIndex();
             ++builder.written;
         }
         Mfp& next = mfp(number(mep), stream);
@@ -519,9 +519,10 @@ class PushReadout {
     void lose(Builder& builder);
     void count_dropped(std::uint64_t mep, StreamIndex stream);
     [[nodiscard]] bool is_being_written(MepId mep, StreamIndex stream) const {
-        return stream < config_.streams && number(mep) >= streams_[stream].acknowledged &&
+        return streams_.contains(stream) && number(mep) >= streams_[stream].acknowledged &&
                number(mep) < streams_[stream].admitted &&
-               mfps_[slot_of(number(mep)) * config_.streams + stream].state == State::being_written;
+               mfps_[slot_of(number(mep)) * config_.streams + stream.value()].state ==
+                   State::being_written;
     }
 
     [[nodiscard]] static std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
@@ -529,7 +530,7 @@ class PushReadout {
         return static_cast<std::size_t>(mep % config_.buffered_mfps);
     }
     [[nodiscard]] Mfp& mfp(std::uint64_t mep, StreamIndex stream) {
-        return mfps_[slot_of(mep) * config_.streams + stream];
+        return mfps_[slot_of(mep) * config_.streams + stream.value()];
     }
     [[nodiscard]] Mfp& next_mfp(const Builder& builder) {
         return mfp(number(mep_of(turn_.builder, builder.written, config_.builders)),
@@ -542,7 +543,7 @@ class PushReadout {
     PushReadoutConfig config_;
     std::uint64_t most_writes_;
     base::WireClock write_time_;
-    std::vector<Stream> streams_;
+    base::Table<StreamIndex, Stream> streams_;
     std::vector<Builder> builders_;
     std::vector<Mfp> mfps_;           ///< per MEP in the buffers and stream
     std::vector<Answer> answers_;     ///< per MEP in the buffers, from its announcement on

@@ -26,29 +26,29 @@ class Scene {
     explicit Scene(PushReadoutConfig config) : readout(*PushReadout::make(config)) {}
 
     void admitted(StreamIndex stream, MepId mep, Bytes place) {
-        say("{}.{} at {}", number(mep), stream, place);
+        say("{}.{} at {}", number(mep), stream.value(), place);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
         say("announce {} to {}: {}", number(mep), builder, fmt::join(sizes, " "));
     }
     void write(const PushWrite& w) {
-        say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream, w.from, w.builder, w.to,
-            w.bytes);
+        say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream.value(), w.from,
+            w.builder, w.to, w.bytes);
     }
     void acknowledge(StreamIndex stream, MepId mep) {
-        say("acknowledge {}.{}", number(mep), stream);
+        say("acknowledge {}.{}", number(mep), stream.value());
     }
     void turn_done() { say("turn done"); }
     void last_announcement(BuilderIndex builder, std::uint64_t turn) {
         say("last announcement {} to {}", turn, builder);
     }
 
-    Outputs generated(StreamIndex stream, Bytes bytes) {
-        readout.on_generated(stream, bytes, *this);
+    Outputs generated(std::uint32_t stream, Bytes bytes) {
+        readout.on_generated(StreamIndex(stream), bytes, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs acknowledged(StreamIndex stream) {
-        readout.on_acknowledged(stream, *this);
+    Outputs acknowledged(std::uint32_t stream) {
+        readout.on_acknowledged(StreamIndex(stream), *this);
         return std::exchange(outputs_, {});
     }
     Outputs granted(std::uint64_t mep, const Offsets& offsets) {
@@ -64,8 +64,8 @@ class Scene {
         readout.on_turn(builder, until, left_over, deadline, now, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs written(std::uint64_t mep, StreamIndex stream) {
-        readout.on_write_done(MepId{mep}, stream, now, *this);
+    Outputs written(std::uint64_t mep, std::uint32_t stream) {
+        readout.on_write_done(MepId{mep}, StreamIndex(stream), now, *this);
         return std::exchange(outputs_, {});
     }
     Outputs closing(BuilderIndex builder, std::uint64_t answered) {
@@ -103,7 +103,7 @@ TEST(PushReadout, AnnouncesAMepWhenAllItsStreamsHaveIt) {
 
 TEST(PushReadout, WritesEachMfpToItsPlaceWhenItIsTheBuildersTurn) {
     Scene scene({.streams = 2, .builders = 2, .buffered_mfps = 4});
-    for (const StreamIndex stream : {0U, 1U}) {
+    for (const std::uint32_t stream : {0U, 1U}) {
         scene.generated(stream, 100);
         scene.generated(stream, 200);
     }
@@ -133,7 +133,7 @@ TEST(PushReadout, HoldsAnMfpBackAtTheSourceWhileItsBufferIsFull) {
     scene.turn(0, without_end);
     EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
     EXPECT_EQ(scene.acknowledged(0), Outputs{"2.0 at 0"});
-    EXPECT_EQ(scene.readout.buffered(0), 160);
+    EXPECT_EQ(scene.readout.buffered(StreamIndex(0)), 160);
     EXPECT_EQ(scene.readout.counters().buffer_peak, 200);
 }
 
@@ -193,7 +193,7 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
 
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
     Scene scene({.streams = 3, .parallel_writes = 2});
-    for (const StreamIndex stream : {0U, 1U, 2U}) {
+    for (const std::uint32_t stream : {0U, 1U, 2U}) {
         scene.generated(stream, 5);
     }
     scene.granted(0, {0, 5, 10});
@@ -258,13 +258,13 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     EXPECT_TRUE(scene.readout.is_drained());
     EXPECT_EQ(scene.readout.next_mep(), 4U);
     EXPECT_EQ(scene.end(4), Outputs{});
-    EXPECT_EQ(scene.readout.admitted(0), 5U);
-    EXPECT_EQ(scene.readout.acknowledged(0), 4U);
+    EXPECT_EQ(scene.readout.admitted(StreamIndex(0)), 5U);
+    EXPECT_EQ(scene.readout.acknowledged(StreamIndex(0)), 4U);
 }
 
 TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
     Scene scene({.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
-    for (const StreamIndex stream : {0U, 1U, 2U}) {
+    for (const std::uint32_t stream : {0U, 1U, 2U}) {
         scene.generated(stream, 5);
         scene.generated(stream, 5);
     }
@@ -341,7 +341,7 @@ TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
     scene.readout.on_last_answer(1, 0);
     scene.readout.on_last_answer(2, 2);
     ASSERT_TRUE(scene.readout.is_drained());
-    EXPECT_EQ(scene.readout.acknowledged(0), 1U);
+    EXPECT_EQ(scene.readout.acknowledged(StreamIndex(0)), 1U);
     EXPECT_EQ(scene.readout.next_mep(), 6U);
     EXPECT_EQ(scene.end(6), (Outputs{"acknowledge 1.0", "acknowledge 2.0", "acknowledge 3.0",
                                      "acknowledge 4.0", "acknowledge 5.0"}));

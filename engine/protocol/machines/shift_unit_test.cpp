@@ -51,7 +51,7 @@ class Scene {
     /// MFPs of 10 B, and the builders have room for them.
     void granted(std::uint64_t first, std::uint64_t count) {
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
-            unit.on_generated(0, 10, *this);
+            unit.on_generated(StreamIndex(0), 10, *this);
         }
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
             unit.on_grant(MepId{mep}, std::array<Bytes, 1>{0}, now, *this);
@@ -63,7 +63,7 @@ class Scene {
         return take();
     }
     Outputs written(std::uint64_t mep) {
-        unit.on_write_done(MepId{mep}, 0, now, *this);
+        unit.on_write_done(MepId{mep}, StreamIndex(0), now, *this);
         return take();
     }
     Outputs message(Participant from, BarrierMessage message) {
@@ -131,7 +131,7 @@ TEST(ShiftUnit, UnsynchronisedGoesOnWhenItsOwnWritesAreDone) {
     Scene scene(by_count(0, 2, ShiftBarrier::none), *LinearShift::folded(2));
     scene.start();
     EXPECT_EQ(scene.phase(), Outputs{});  // no data yet
-    scene.unit.on_generated(0, 10, scene);
+    scene.unit.on_generated(StreamIndex(0), 10, scene);
     scene.unit.on_grant(MepId{0}, std::array<Bytes, 1>{7}, scene.now, scene);
     EXPECT_EQ(scene.written(0), (Outputs{"write 0 to 0", "ready 1"}));
 }
@@ -300,9 +300,9 @@ TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.stages.size(), 3U);  // finished once
     scene.written(3);
     EXPECT_TRUE(scene.unit.readout().is_drained());
-    EXPECT_EQ(scene.unit.readout().acknowledged(0), 2U);
+    EXPECT_EQ(scene.unit.readout().acknowledged(StreamIndex(0)), 2U);
     scene.unit.on_end(4, scene);
-    EXPECT_EQ(scene.unit.readout().acknowledged(0), 4U);
+    EXPECT_EQ(scene.unit.readout().acknowledged(StreamIndex(0)), 4U);
 }
 
 TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
