@@ -203,3 +203,20 @@ def test_a_reading_of_counters_is_its_own() -> None:
     counted.by_name["phases"] = 5
     assert counted.phases == 3
     assert counted.by_name == {"phases": 3}
+
+
+def test_no_counter_is_read_by_a_name_in_quotes() -> None:
+    read = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        for each in ast.walk(ast.parse(path.read_text())):
+            match each:
+                case ast.Subscript(value=of, slice=ast.Constant(value=str(name))):
+                    read.append((path.name, ast.unparse(of), name))
+                case ast.Call(
+                    func=ast.Attribute(value=of, attr="get" | "pop"),
+                    args=[ast.Constant(value=str(name)), *_],
+                ):
+                    read.append((path.name, ast.unparse(of), name))
+    assert len(read) > 100
+    by_name = {"by_name", "numbers", "plain", "counters", "totals"}
+    assert [each for each in read if each[1].rpartition(".")[2] in by_name] == []
