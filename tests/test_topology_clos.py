@@ -275,11 +275,12 @@ DOCUMENT = json.loads(
     [
         ({"schema": 2}, "schema 2; expected 1"),
         ({"hosts": {}}, "hosts: expected a list"),
-        ({"hosts": [{"name": "a"}]}, "hosts[0]: expected an object with name, ports"),
+        ({"hosts": [{"ports": 1}]}, "hosts[0]: expected an object with name"),
+        ({"hosts": [{"name": "a", "ports": 0}]}, "hosts[0].ports: expected 1 or more"),
         ({"hosts": [{"name": "a", "ports": 1, "guid": "x"}]}, "hosts[0].guid"),
         ({"hosts": [{"name": "a", "ports": True}]}, "hosts[0].ports: expected a whole number"),
         ({"cables": [{"from": ["x", 1], "to": ["y", 1], "rate_bps": 1}]}, 'there is no "x"'),
-        ({"cables": [{"from": "x", "to": "y", "rate_bps": 1}]}, "cables[0].from: expected an end"),
+        ({"cables": [{"from": [1], "to": "y", "rate_bps": 1}]}, "cables[0].from: expected an end"),
         ({"name": 3}, "name: expected a name"),
     ],
 )

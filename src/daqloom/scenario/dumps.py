@@ -6,7 +6,7 @@ from pathlib import Path
 
 from daqloom.scenario.shipped import shipped_folder
 
-CABLES = ("ibnetdiscover.txt", "opensm-subnet.lst", "fabric.json")
+CABLES = ("ibnetdiscover.txt", "opensm-subnet.lst", "fabric.json", "fabric.toml")
 """Files with the cabling; the first that exists is read."""
 TABLES = ("opensm-lfts.dump", "dump_lfts.txt")
 """Files with the forwarding tables; the first that exists is read."""

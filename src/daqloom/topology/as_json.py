@@ -1,11 +1,13 @@
-"""A fabric as one JSON object, to keep or to edit, and back.
+"""A fabric as a list of nodes and cables, in JSON or TOML, to keep, to edit or to write by hand.
 
     {"schema": 1, "name": "…",
      "hosts": [{"name": "H00-00", "ports": 1, "guid": "0x100001", "lid": 1}, …],
      "switches": […],
      "cables": [{"from": ["H00-00", 1], "to": ["leaf00", 1], "rate_bps": 200000000000}, …]}
 
-Ends are named by node and port; `guid` and `lid` may be left out.
+That is what `to_json` writes. By hand, a node may be its name alone, an end a host's name alone,
+a port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and `name` may be left
+out. A cable may be told from both ends.
 """
 
 from __future__ import annotations
@@ -15,11 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.scenario.files import read_text
+from daqloom.scenario.link_rates import PORT_RATE
+from daqloom.scenario.toml import TomlError, parse_toml
 from daqloom.topology.errors import TopologyError
-from daqloom.topology.fabric import MOST_CABLES, MOST_NODES, Cable, End, Fabric, Node, checked
+from daqloom.topology.fabric import (
+    LONGEST_NAME,
+    MOST_CABLES,
+    MOST_NODES,
+    Fabric,
+    Node,
+    checked,
+    is_name,
+)
+from daqloom.topology.named_ports import ONLY_PORT, NamedCable, Plug, fabric_of_ports
 
 SCHEMA = 1
-LARGEST_JSON_BYTES = 32 << 20
+LARGEST_LIST_BYTES = 32 << 20
 
 
 def to_json(fabric: Fabric) -> str:
@@ -44,37 +57,47 @@ def to_json(fabric: Fabric) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def from_json(text: str, source: str = "JSON") -> Fabric:
-    """What `to_json` wrote; raises TopologyError that names `source` and the place in it."""
+def from_json(text: str, source: str = "JSON", rate_bps: int = 0) -> Fabric:
+    """What `to_json` wrote, or a person; raises TopologyError that names `source` and the place.
+
+    `rate_bps`: of cables without a rate of their own.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TopologyError(f"{source} is not valid JSON: {error}") from None
-    reader = _Reader(source)
-    top = reader.object(document, "the file", {"schema", "name", "hosts", "switches", "cables"})
-    if top["schema"] != SCHEMA:
-        raise TopologyError(f"{source}: schema {str(top['schema'])[:20]}; expected {SCHEMA}")
-    name = reader.text(top["name"], "name")
-    hosts = reader.nodes(top["hosts"], "hosts")
-    switches = reader.nodes(top["switches"], "switches")
-    index = {node.name: place for place, node in enumerate(hosts + switches)}
-    told = reader.list(top["cables"], "cables", MOST_CABLES)
-    cables = tuple(
-        reader.cable(cable, f"cables[{place}]", index) for place, cable in enumerate(told)
-    )
-    try:
-        return checked(Fabric(name, hosts, switches, cables))
-    except TopologyError as error:
-        raise TopologyError(f"{source}: {error}") from None
+    return _fabric(document, source, rate_bps)
 
 
-def read_json(path: Path) -> Fabric:
-    """A fabric from a file; raises TopologyError."""
+def read_list(path: Path, rate_bps: int = 0) -> Fabric:
+    """A fabric from a file, TOML by its ending, else JSON; raises TopologyError."""
     try:
-        text = read_text(path, LARGEST_JSON_BYTES)
+        text = read_text(path, LARGEST_LIST_BYTES)
+        if path.suffix != ".toml":
+            return from_json(text, str(path), rate_bps)
+        return _fabric(parse_toml(text), str(path), rate_bps)
+    except TomlError as error:
+        raise TopologyError(f"{path} {error}") from None
+    except TopologyError:
+        raise
     except ValueError as error:
         raise TopologyError(str(error)) from None
-    return from_json(text, str(path))
+
+
+def _fabric(document: Any, source: str, rate_bps: int) -> Fabric:
+    reader = _Reader(source)
+    top = reader.object(document, "the file", {"hosts", "switches", "cables"})
+    if top.get("schema", SCHEMA) != SCHEMA:
+        raise TopologyError(f"{source}: schema {str(top['schema'])[:20]}; expected {SCHEMA}")
+    name = reader.text(top.get("name", Path(source).stem), "name")
+    hosts = reader.nodes(top["hosts"], "hosts", ports=1)
+    switches = reader.nodes(top["switches"], "switches", ports=0)
+    known = {node.name: place >= len(hosts) for place, node in enumerate(hosts + switches)}
+    cables = reader.cables(top["cables"], known, rate_bps)
+    try:
+        return fabric_of_ports(name, switches, cables, hosts)
+    except TopologyError as error:
+        raise TopologyError(f"{source}: {error}") from None
 
 
 def _text(item: object) -> str:
@@ -114,35 +137,75 @@ class _Reader:
             raise self.fail(where, "a whole number")
         return value
 
-    def nodes(self, value: Any, where: str) -> tuple[Node, ...]:
+    def nodes(self, value: Any, where: str, ports: int) -> tuple[Node, ...]:
         nodes = self.list(value, where, MOST_NODES)
-        return tuple(self.node(node, f"{where}[{place}]") for place, node in enumerate(nodes))
+        return tuple(
+            self.node(node, f"{where}[{place}]", ports) for place, node in enumerate(nodes)
+        )
 
-    def node(self, value: Any, where: str) -> Node:
-        document = self.object(value, where, {"name", "ports"})
+    def node(self, value: Any, where: str, ports: int) -> Node:
+        if isinstance(value, str):
+            value = {"name": value}
+        document = self.object(value, where, {"name"})
         guid = document.get("guid", "0x0")
         try:
             number = int(guid, 16) if len(guid) <= 18 else -1
         except (TypeError, ValueError):
             raise self.fail(f"{where}.guid", 'a GUID such as "0x100001"') from None
+        if "ports" in document:
+            ports = self.whole(document["ports"], f"{where}.ports")
+            if not ports:
+                raise self.fail(f"{where}.ports", "1 or more")
         return Node(
             self.text(document["name"], f"{where}.name"),
-            self.whole(document["ports"], f"{where}.ports"),
+            ports,
             number,
             self.whole(document.get("lid", 0), f"{where}.lid"),
         )
 
-    def cable(self, value: Any, where: str, index: dict[str, int]) -> Cable:
-        document = self.object(value, where, {"from", "to", "rate_bps"})
-        return Cable(
-            self.end(document["from"], f"{where}.from", index),
-            self.end(document["to"], f"{where}.to", index),
-            self.whole(document["rate_bps"], f"{where}.rate_bps"),
-        )
+    def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> tuple[NamedCable, ...]:
+        """`known`: whether a node is a switch."""
+        cables: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
+        again = []
+        for place, each in enumerate(self.list(value, "cables", MOST_CABLES)):
+            where = f"cables[{place}]"
+            cable = self.cable(each, where, known, rate_bps)
+            other, first = cables.get((cable.b, cable.a), ("", cable))
+            if not other:
+                if (cable.a, cable.b) in cables:
+                    again.append(cable)
+                cables[cable.a, cable.b] = where, cable
+            elif first.rate_bps != cable.rate_bps:
+                raise TopologyError(
+                    f"{self.source}: {other} and {where} tell one cable from its two ends, at "
+                    f"{first.rate_bps} and {cable.rate_bps} b/s; give the rate at which it runs"
+                )
+        return (*(cable for _, cable in cables.values()), *again)
 
-    def end(self, value: Any, where: str, index: dict[str, int]) -> End:
+    def cable(self, value: Any, where: str, known: dict[str, bool], rate_bps: int) -> NamedCable:
+        document = self.object(value, where, {"from", "to"})
+        if "rate_bps" in document:
+            rate_bps = self.whole(document["rate_bps"], f"{where}.rate_bps")
+        elif "rate" in document:
+            try:
+                rate_bps = round(PORT_RATE.parse(document["rate"]))
+            except ValueError as error:
+                raise TopologyError(f"{self.source}: {where}.rate {error}") from None
+        elif not rate_bps:
+            raise self.fail(
+                where, 'a rate, such as rate = "100 Gb/s", or network.links.rate in the scenario'
+            )
+        a, b = (self.end(document[key], f"{where}.{key}", known) for key in ("from", "to"))
+        return NamedCable(a, b, rate_bps)
+
+    def end(self, value: Any, where: str, known: dict[str, bool]) -> Plug:
+        if isinstance(value, str) and not known.get(value):
+            value = [value, ONLY_PORT]
         if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str):
-            raise self.fail(where, 'an end such as ["leaf00", 21]')
-        if value[0] not in index:
-            raise self.fail(where, f'a node of the file, there is no "{value[0][:40]}"')
-        return End(index[value[0]], self.whole(value[1], where))
+            raise self.fail(where, 'an end such as ["leaf00", 21] or ["leaf00", "Ethernet48"]')
+        node, port = value
+        if node not in known:
+            raise self.fail(where, f'a node of the file, there is no "{node[:40]}"')
+        if isinstance(port, str) and not is_name(port):
+            raise self.fail(where, f"a port's name of 1 to {LONGEST_NAME} printable characters")
+        return Plug(node, port if isinstance(port, str) else self.whole(port, where))

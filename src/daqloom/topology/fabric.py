@@ -86,12 +86,12 @@ def checked(fabric: Fabric) -> Fabric:
     Names are printable, short and unique; GUIDs and LIDs that are known are unique; a host has one
     port; every port exists and holds one cable, which leads to another port; rates are positive.
     """
-    if not _is_name(fabric.name):
+    if not is_name(fabric.name):
         raise TopologyError(f"a fabric's name has 1 to {LONGEST_NAME} printable characters")
     check_size(fabric.name, len(fabric.nodes), len(fabric.cables))
     for index, node in enumerate(fabric.nodes):
         host = index < len(fabric.hosts)
-        if not _is_name(node.name):
+        if not is_name(node.name):
             raise TopologyError(
                 f"{fabric.name}: node {index} has no name of 1 to {LONGEST_NAME} printable "
                 "characters"
@@ -132,7 +132,8 @@ def check_size(name: str, nodes: int, cables: int) -> None:
         raise TopologyError(f"{name} has more than {MOST_CABLES} cables, more than any subnet")
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Whether a text can be the name of a fabric, a node or a port."""
     return 1 <= len(name) <= LONGEST_NAME and name.isprintable()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daqloom.scenario.dumps import CABLES, TABLES, first
 from daqloom.topology import lft_dump
-from daqloom.topology.as_json import read_json
+from daqloom.topology.as_json import read_list
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
@@ -34,16 +34,19 @@ def load_fabric(
     return fabric, tables, warnings + more
 
 
-def load_cabling(path: str | PathLike[str]) -> tuple[Fabric, list[str]]:
-    """The fabric alone, and warnings; raises TopologyError."""
+def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, list[str]]:
+    """The fabric alone, and warnings; raises TopologyError.
+
+    `rate_bps`: of cables whose rate the files do not tell.
+    """
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None:
         raise TopologyError(
             f"{place} has none of {', '.join(CABLES)}; expected a file with the cabling"
         )
-    if cabling.suffix == ".json":
-        return read_json(cabling), []
+    if cabling.suffix in (".json", ".toml"):
+        return read_list(cabling, rate_bps), []
     if cabling.suffix == ".lst":
         return read_subnet_list(cabling)
     return read_ibnetdiscover(cabling)
