@@ -320,6 +320,18 @@ def test_what_the_import_left_out_is_a_note_on_standard_error(tmp_path):
     assert json.loads(done.stdout)["hosts"] == 64
 
 
+def test_neighbour_tables_are_a_fabric_at_the_rate_that_is_given():
+    folder = str(Path(__file__).parent / "data" / "leaf-spine-lldp")
+    shown = record("show", folder, "--rate", "400 Gb/s")
+    assert shown["switches"] == {"leaf": 4, "spine": 2}
+    assert {cables["rate_bps"] for cables in shown["cables"]} == {400 * 10**9}
+    # leaf1's first host, by either spine to leaf3's first.
+    hops = record("route", folder, "ru1", "ru3", "--routing", "minimal")["hops"]
+    assert [hop["node"] for hop in hops[::2]] == ["ru1", hops[2]["node"], "ru3"]
+    assert [hops[1]["node"], hops[3]["node"]] == ["leaf1", "leaf3"]
+    assert record("check", folder, "--routing", "minimal")["pairs_lost"] == 0
+
+
 def test_the_shipped_fabrics_are_folders_of_dumps():
     for folder in shipped_fabrics().values():
         assert {path.name for path in Path(folder).iterdir()} >= {

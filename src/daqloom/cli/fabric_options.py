@@ -34,7 +34,8 @@ PARAMETERS = {
         str,
         typer.Argument(
             metavar="FABRIC",
-            help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), a name from "
+            help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), of LLDP neighbour "
+            "tables (*.lldp.json, *.lldp.txt) or with a list (*.toml, *.json), a name from "
             "`daqloom topology list`, or `clos` with the options below.",
             autocompletion=_fabrics,
         ),
@@ -75,7 +76,9 @@ PARAMETERS = {
     "rate": Annotated[
         str | None,
         typer.Option(
-            metavar="RATE", help='clos: data rate of all cables, such as EDR (default "200 Gb/s").'
+            metavar="RATE",
+            help="Data rate of the cables, such as EDR; of files, where they tell none "
+            '(default: clos "200 Gb/s", LLDP "100 Gb/s").',
         ),
     ],
 }
@@ -140,11 +143,12 @@ def _find(name: str, options: dict[str, Any]) -> Given:
 
     if name == CLOS:
         return Given(_clos(options), None)
+    rate_bps = _rate(options.pop("rate"))
     given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
     if given:
         raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
     path = find_fabric(name)
-    fabric, warnings = load_cabling(path)
+    fabric, warnings = load_cabling(path, rate_bps)
     _note(warnings)
     return Given(fabric, path)
 
@@ -154,8 +158,18 @@ def _note(warnings: list[str]) -> None:
         print(f"daqloom: note: {warning}", file=sys.stderr)
 
 
-def _clos(options: dict[str, Any]) -> Fabric:
+def _rate(text: str | None) -> int:
+    """The rate of --rate (b/s), 0 where it is not given."""
     from daqloom.scenario.link_rates import PORT_RATE
+    from daqloom.topology.errors import TopologyError
+
+    try:
+        return round(PORT_RATE.parse(text)) if text is not None else 0
+    except ValueError as error:
+        raise TopologyError(f"--rate {text} {error}") from None
+
+
+def _clos(options: dict[str, Any]) -> Fabric:
     from daqloom.topology.clos import folded_clos
     from daqloom.topology.errors import TopologyError
 
@@ -166,8 +180,5 @@ def _clos(options: dict[str, Any]) -> Fabric:
                 f"{CLOS} needs --{key.replace('_', '-')}; an example: "
                 f"{CLOS} --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20"
             )
-    try:
-        rate_bps = round(PORT_RATE.parse(given.pop("rate", "200 Gb/s")))
-    except ValueError as error:
-        raise TopologyError(f"--rate {options['rate']} {error}") from None
+    rate_bps = _rate(given.pop("rate", "200 Gb/s"))
     return folded_clos(CLOS, rate_bps=rate_bps, **given)

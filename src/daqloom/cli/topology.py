@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daqloom.topology.schedule import Slots
 
 app = group(
-    help="InfiniBand fabrics: cabling, routes, and conflicts of schedules.",
+    help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.",
 )
 
 DRAWINGS = (".dot", ".json", ".png", ".pdf", ".svg")
@@ -63,6 +63,7 @@ def show(given: Given, json: Json = False) -> None:
     \b
     Examples:
       daqloom topology show dumps/
+      daqloom topology show lldp/ --rate "400 Gb/s"
       daqloom topology show cluster64 --json
       daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """

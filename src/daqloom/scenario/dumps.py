@@ -1,4 +1,4 @@
-"""The files that describe an imported fabric."""
+"""The files that describe an imported network."""
 
 from __future__ import annotations
 
@@ -10,6 +10,29 @@ CABLES = ("ibnetdiscover.txt", "opensm-subnet.lst", "fabric.json", "fabric.toml"
 """Files with the cabling; the first that exists is read."""
 TABLES = ("opensm-lfts.dump", "dump_lfts.txt")
 """Files with the forwarding tables; the first that exists is read."""
+
+LLDPCLI, SONIC = ".lldp.json", ".lldp.txt"
+"""Endings of neighbour tables, a file per device, which are read if there are no such files."""
+
+
+def neighbour_tables(folder: Path) -> list[Path]:
+    """Return the neighbour tables in a folder, by name."""
+    return sorted(path for path in folder.glob("*.lldp.*") if is_neighbour_table(path))
+
+
+def is_neighbour_table(path: Path) -> bool:
+    """Return whether a file is a neighbour table by its name."""
+    return path.name.endswith((LLDPCLI, SONIC))
+
+
+def dumps_of(path: Path) -> list[Path]:
+    """Return the files that are read of a folder, or the file itself."""
+    if not path.is_dir():
+        return [path]
+    if cables := first(path, CABLES):
+        tables = first(path, TABLES)
+        return [cables, tables] if tables else [cables]
+    return neighbour_tables(path)
 
 
 def first(folder: Path, names: tuple[str, ...]) -> Path | None:

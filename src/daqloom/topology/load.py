@@ -9,14 +9,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.scenario.dumps import CABLES, TABLES, first
+from daqloom.scenario.dumps import (
+    CABLES,
+    LLDPCLI,
+    SONIC,
+    TABLES,
+    first,
+    is_neighbour_table,
+    neighbour_tables,
+)
 from daqloom.topology import lft_dump
 from daqloom.topology.as_json import read_list
+from daqloom.topology.dump_lines import printable
 from daqloom.topology.errors import TopologyError
-from daqloom.topology.fabric import Fabric
+from daqloom.topology.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
+from daqloom.topology.lldpcli import read_lldpcli
+from daqloom.topology.neighbours import Table, fabric_of_tables
 from daqloom.topology.routes import Paths
+from daqloom.topology.sonic_table import read_sonic_table
 from daqloom.topology.subnet_list import read_subnet_list
 
 
@@ -26,7 +38,8 @@ def load_fabric(
     """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
 
     `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
-    cabling: `*.lst` from OpenSM, `*.json` of our own, anything else the output of ibnetdiscover.
+    cabling: a neighbour table, `*.lst` from OpenSM, a list in `*.json` or `*.toml`, anything else
+    the output of ibnetdiscover.
     Tables are int16 (switches, hosts): the output port towards a host, 0 without route.
     """
     fabric, warnings = load_cabling(path)
@@ -41,15 +54,40 @@ def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, 
     """
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
-    if cabling is None:
-        raise TopologyError(
-            f"{place} has none of {', '.join(CABLES)}; expected a file with the cabling"
-        )
+    if cabling is None or is_neighbour_table(cabling):
+        return _neighbours(place, rate_bps)
     if cabling.suffix in (".json", ".toml"):
         return read_list(cabling, rate_bps), []
     if cabling.suffix == ".lst":
         return read_subnet_list(cabling)
     return read_ibnetdiscover(cabling)
+
+
+def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
+    """The fabric of a folder of neighbour tables, or of one."""
+    files = neighbour_tables(place) if _is_folder(place) else [place]
+    if not files:
+        raise TopologyError(
+            f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{SONIC}; expected files "
+            "with the cabling"
+        )
+    if len(files) > MOST_NODES:
+        raise TopologyError(f"{place} has tables of more than {MOST_NODES} devices")
+    name = printable((place if _is_folder(place) else place.parent).absolute().name)
+    try:
+        return fabric_of_tables(name[:LONGEST_NAME] or "lldp", map(_table, files), rate_bps)
+    except TopologyError as error:
+        said = str(error)
+        raise TopologyError(said if str(place) in said else f"{place}: {said}") from None
+
+
+def _table(path: Path) -> Table:
+    """The neighbour table of the device that a file is named after."""
+    device = path.name.removesuffix(LLDPCLI).removesuffix(SONIC)
+    if not is_name(device):
+        raise TopologyError(f"{printable(str(path))}: a file is named after its device")
+    reads = read_lldpcli if path.name.endswith(LLDPCLI) else read_sonic_table
+    return reads(path, device)
 
 
 def load_tables(

@@ -1,0 +1,310 @@
+"""Neighbour tables, one per device, put together to a fabric.
+
+By LLDP a device tells its neighbours its name and port, and each keeps a table of what it hears: so
+a cable is told twice, once from each end, and a device without a table of its own is known from
+its neighbours'. A port is told by its ID and by its description, of which one is the name that its
+own device has for it: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC
+address and `ens1f0`, Junos an index and `et-0/0/3`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from daqloom.scenario.link_rates import PORT_RATE
+from daqloom.topology.counted import counted
+from daqloom.topology.dump_lines import printable
+from daqloom.topology.errors import TopologyError
+from daqloom.topology.fabric import MOST_CABLES, Fabric, Node
+from daqloom.topology.named_ports import NamedCable, Plug, fabric_of_ports, in_order
+from daqloom.topology.natural_order import natural_key
+
+LARGEST_TABLE_BYTES = 4 << 20
+"""1023 ports with all that a neighbour may tell take no more."""
+LONGEST_TEXT = 255
+"""Bytes of a string in LLDP."""
+ASSUMED_BPS = 100_000_000_000
+"""LLDP tells no rates."""
+
+_NO_NAME = re.compile(
+    r"(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|[0-9]*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What a device has heard at one of its ports."""
+
+    port: str
+    device: str
+    """The neighbour's name, or what it has instead: the ID of its chassis or port."""
+    ids: tuple[str, ...]
+    """The neighbour's port: ID and description, of which each may be empty."""
+    chassis: str
+    """ID of its chassis; empty where that is not told, or stands for the name."""
+    forwards: bool | None
+    """Whether it says that it is a bridge or a router; None: it says nothing."""
+    where: str
+    """File and line."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The neighbours of one device."""
+
+    device: str
+    where: str
+    neighbours: Sequence[Neighbour]
+    is_switch: bool = False
+    """Only switches print such a table."""
+    management: str = ""
+    """The port that carries no data, where it is known."""
+
+
+def text_of(value: str, where: str) -> str:
+    """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
+    if len(value) > LONGEST_TEXT:
+        raise TopologyError(
+            f"{where}: a text of {len(value)} characters; LLDP's have at most {LONGEST_TEXT}"
+        )
+    return printable(" ".join(value.split()))
+
+
+def fabric_of_tables(
+    name: str, tables: Iterable[Table], rate_bps: int = 0
+) -> tuple[Fabric, list[str]]:
+    """The fabric and warnings; raises TopologyError where tables contradict one another.
+
+    A switch is a device that says to forward (bridge, router) and has several cables, or that says
+    nothing and has several neighbours; all others are hosts. `rate_bps`: of all cables.
+    """
+    match = _Match()
+    for table in tables:
+        match.add(table)
+    match.hear()
+    match.check_names()
+    match.pair()
+    switches, cables = match.roles()
+    if not rate_bps:
+        match.warnings.append(
+            "LLDP tells no rates: all cables are taken to run at " + PORT_RATE.format(ASSUMED_BPS)
+        )
+    named = [NamedCable(a, b, rate_bps or ASSUMED_BPS) for a, b in cables]
+    fabric = fabric_of_ports(name, [Node(switch, 0) for switch in in_order(switches)], named)
+    return fabric, match.warnings
+
+
+class _Match:
+    def __init__(self) -> None:
+        self.tables: dict[str, Table] = {}
+        self.told: dict[Plug, Neighbour] = {}
+        """What each port leads to, where that is one neighbour."""
+        self.crowded: set[Plug] = set()
+        """Ports with several neighbours."""
+        self.peer: dict[Plug, Plug] = {}
+        self.warnings: list[str] = []
+
+    def add(self, table: Table) -> None:
+        other = self.tables.setdefault(table.device, table)
+        if other is not table:
+            raise TopologyError(
+                f'{table.where} and {other.where} are both of device "{table.device}"; keep one'
+            )
+
+    def warn(self, sentences: Sequence[str], what: str) -> None:
+        """The first of sentences of one kind, and how many more there are."""
+        if sentences:
+            more = f" ({counted(len(sentences) - 1, f'more {what}', f'more {what}s')})"
+            self.warnings.append(sentences[0] + (more if len(sentences) > 1 else ""))
+
+    def hear(self) -> None:
+        """Fills `told` from the tables, without what is no cable of the network."""
+        short = defaultdict(list)
+        for device in self.tables:
+            short[device.partition(".")[0]].append(device)
+
+        def known(name: str) -> str:
+            """The device with a table that a neighbour calls by its name or its full name."""
+            same = short.get(name.partition(".")[0], [])
+            if name not in self.tables and len(same) == 1 and ("." in name) != ("." in same[0]):
+                return same[0]
+            return name
+
+        heard: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
+        managed, own, empty = [], [], []
+        for table in self.tables.values():
+            if not table.neighbours:
+                empty.append(f'{table.where}: "{table.device}" has no neighbour; left out')
+            for each in table.neighbours:
+                neighbour = replace(each, device=known(each.device))
+                plug = Plug(table.device, each.port)
+                far = self.tables.get(neighbour.device)
+                if each.port == table.management:
+                    managed.append(f"{each.where}: {plug} is for management; left out")
+                elif far and far.management and far.management in each.ids:
+                    managed.append(f"{each.where}: {plug} leads to a port for management; left out")
+                elif far is table:
+                    own.append(f"{each.where}: {plug} leads to its own device; left out")
+                else:
+                    heard.setdefault(plug, {})[neighbour.device, each.ids] = neighbour
+        if len(heard) > 2 * MOST_CABLES:
+            raise TopologyError(
+                f"the tables tell of more than {MOST_CABLES} cables, more than any network"
+            )
+        crowds = []
+        for plug, them in heard.items():
+            first, *others = them.values()
+            if others:
+                self.crowded.add(plug)
+                crowds.append(
+                    f'{first.where}: {plug} has {len(them)} neighbours, "{first.device}" and '
+                    f'"{others[0].device}": a hub, or a switch that floods LLDP, is between; left '
+                    "out"
+                )
+            else:
+                self.told[plug] = first
+        self.warn(managed, "port")
+        self.warn(own, "port")
+        self.warn(empty, "device")
+        self.warn(crowds, "port")
+
+    def check_names(self) -> None:
+        """Raises TopologyError where two devices have one name."""
+        seen: dict[str, Neighbour] = {}
+        for neighbour in self.told.values():
+            first = seen.setdefault(neighbour.device, neighbour) if neighbour.chassis else neighbour
+            if first.chassis != neighbour.chassis:
+                raise TopologyError(
+                    f'{neighbour.where}: "{neighbour.device}" has chassis {neighbour.chassis}, and '
+                    f"{first.chassis} in {first.where}: two devices have one name; give each its "
+                    "own"
+                )
+
+    def pair(self) -> None:
+        """Finds the two ends of each cable."""
+        order = sorted(self.told, key=lambda plug: (plug.node, natural_key(str(plug.port))))
+        goal = {plug: self._goal(plug) for plug in order}
+        # Both ends name each other, or one does and the other names a port that nobody knows.
+        for plug in order:
+            far = goal[plug]
+            if far is not None and goal.get(far) == plug:
+                self.peer[plug] = far
+        free = {plug for plug in order if goal[plug] is None}
+        for plug in order:
+            far = goal[plug]
+            if far in free and plug not in self.peer and self.told[far].device == plug.node:
+                self._join(plug, far)
+                free.remove(far)
+        # Cables between two devices of which no end is named are alike but for their ports.
+        loose: dict[tuple[str, str], list[Plug]] = defaultdict(list)
+        for plug in order:
+            if plug in free:
+                loose[plug.node, self.told[plug].device].append(plug)
+        for (here, there), plugs in loose.items():
+            for plug, far in zip(plugs, loose.get((there, here), ()), strict=False):
+                if here < there:
+                    self._join(plug, far)
+        self._believe(order, goal)
+
+    def _goal(self, plug: Plug) -> Plug | None:
+        """The port that a neighbour's table knows, too."""
+        neighbour = self.told[plug]
+        ends = (Plug(neighbour.device, port) for port in neighbour.ids)
+        known = [end for end in ends if end in self.told or end in self.crowded]
+        return next((end for end in known if self._leads_to(end, plug)), None) or next(
+            iter(known), None
+        )
+
+    def _leads_to(self, end: Plug, plug: Plug) -> bool:
+        back = self.told.get(end)
+        return back is not None and back.device == plug.node and plug.port in back.ids
+
+    def _join(self, plug: Plug, far: Plug) -> None:
+        self.peer[plug] = far
+        self.peer[far] = plug
+
+    def _believe(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
+        """Cables that one end alone tells; raises TopologyError where the other contradicts."""
+        silent = []
+        for plug in order:
+            if plug in self.peer or goal[plug] in self.crowded:
+                continue
+            neighbour = self.told[plug]
+            if (far := goal[plug]) is not None:
+                back = self.told[far]
+                raise TopologyError(
+                    f"{neighbour.where}: {plug} leads to {far}, but {back.where} says that this "
+                    f"leads to {Plug(back.device, _label(back.ids))}; collect both tables again"
+                )
+            far = Plug(neighbour.device, _label(neighbour.ids))
+            if far in self.peer:
+                raise TopologyError(
+                    f"{neighbour.where}: {plug} leads to {far}, as does {self.peer[far]}; a port "
+                    "has one cable: look for two devices of one name"
+                )
+            self._join(plug, far)
+            if neighbour.device in self.tables:
+                silent.append(
+                    f"{neighbour.where}: {plug} leads to {far}, of which "
+                    f"{self.tables[neighbour.device].where} tells nothing; taken as told"
+                )
+        self.warn(silent, "cable")
+
+    def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
+        """The switches, and the cables of the network."""
+        cables = [(a, b) for a, b in self.peer.items() if a < b]
+        degree = Counter(plug.node for plug in self.peer)
+        near: dict[str, set[str]] = defaultdict(set)
+        for plug, far in self.peer.items():
+            near[plug.node].add(far.node)
+        forwards: dict[str, bool] = {}
+        for neighbour in self.told.values():
+            if neighbour.forwards is not None:
+                before = forwards.get(neighbour.device, False)
+                forwards[neighbour.device] = before or neighbour.forwards
+
+        def is_switch(device: str) -> bool:
+            if (table := self.tables.get(device)) and table.is_switch:
+                return True
+            if (told := forwards.get(device)) is None:
+                return len(near[device]) > 1
+            return told and degree[device] > 1
+
+        switches = {device for device in degree if is_switch(device)}
+        if not switches:
+            raise TopologyError(
+                "none of the devices is a switch: expected tables of switches, or of devices with "
+                "several neighbours"
+            )
+        self.warn(
+            [
+                f'"{device}" says that it is a bridge or a router, and has one cable; taken for a '
+                "host"
+                for device in in_order(degree)
+                if device not in switches and forwards.get(device)
+            ],
+            "device",
+        )
+        self.warn(
+            [
+                f'switch "{device}" has no table of its own; its '
+                f"{counted(degree[device], 'cable')} as the others tell"
+                for device in in_order(switches)
+                if device not in self.tables
+            ],
+            "switch without",
+        )
+        outside = [(a, b) for a, b in cables if not switches & {a.node, b.node}]
+        self.warn(
+            [f"{a} is cabled to {b}, both hosts; left out" for a, b in sorted(outside)], "cable"
+        )
+        return switches, [cable for cable in cables if switches & {cable[0].node, cable[1].node}]
+
+
+def _label(ids: Iterable[str]) -> str:
+    """What people call a port: of ID and description the first that is no address and no index."""
+    told = [each for each in ids if each]
+    return next((each for each in told if not _NO_NAME.fullmatch(each)), (told or ["port"])[0])
