@@ -1,5 +1,6 @@
 """Scenarios of fabrics: what they say, what they refuse."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from daqloom.scenario import (
     to_toml,
 )
 from daqloom.scenario.document import given as given_keys
+from daqloom.topology.cabled import cabled
 from daqloom.topology.loaded import load, override
+from daqloom.topology.routes import trace
 from daqloom.topology.system import fabric_system
 
 ROOT = Path(__file__).parent.parent
@@ -133,8 +136,49 @@ def test_dumps_are_known_by_their_content(tmp_path: Path) -> None:
         dump.write("# another line\n")
     assert load(file).hash() != shipped.hash()
     file.write_text(f'{ON}shape = "imported"\ndumps = "./nobody"\n')
-    with pytest.raises(ScenarioError, match="is not a folder; expected one with ibnetdiscover"):
+    with pytest.raises(ScenarioError, match="is not a folder or file; expected a folder with "):
         load(file)
+
+
+LLDP = '[network]\nshape = "imported"\ndumps = "./lldp"\n[network.links]\nrate = "400 Gb/s"\n'
+
+
+def test_an_ethernet_is_imported_from_its_neighbour_tables(tmp_path: Path) -> None:
+    tables = tmp_path / "lldp"
+    shutil.copytree(ROOT / "tests" / "data" / "leaf-spine-lldp", tables)
+    file = tmp_path / "mine.toml"
+    file.write_text(LLDP)
+    scenario = load(file)
+    fabric, routes, warnings = cabled(scenario)
+    assert (len(fabric.hosts), len(fabric.switches), len(fabric.cables)) == (9, 6, 17)
+    assert {cable.rate_bps for cable in fabric.cables} == {400_000_000_000}
+    assert not any("rates" in warning for warning in warnings)
+    assert trace(fabric, routes).pairs_lost == 0
+    with pytest.raises(ScenarioError, match=r"source\.rate means nothing with network\.shape = "):
+        override(scenario, {"network.links.source.rate": "1 Gb/s"})
+    before = scenario.hash()
+    # A device is known by the name of its file.
+    (tables / "ru0.lldp.json").rename(tables / "ru9.lldp.json")
+    assert load(file).hash() != scenario.hash()
+    os.mkfifo(tables / "spine2.lldp.txt")
+    with pytest.raises(
+        ScenarioError, match=r"spine2\.lldp\.txt cannot be read: it is a named pipe"
+    ):
+        load(file).hash()
+
+
+def test_dumps_may_be_one_file(tmp_path: Path) -> None:
+    (tmp_path / "lab.toml").write_text(
+        'hosts = ["a", "b"]\nswitches = ["s"]\ncables = [\n'
+        '{ from = "a", to = ["s", "swp2"] }, { from = "b", to = ["s", "swp1"], rate = "25 Gb/s" }]'
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text(LLDP.replace("./lldp", "lab.toml"))
+    fabric, _, _ = cabled(load(file))
+    assert [cable.rate_bps for cable in fabric.cables] == [400_000_000_000] * 2
+    before = load(file).hash()
+    (tmp_path / "lab.toml").write_text((tmp_path / "lab.toml").read_text() + "\n")
+    assert load(file).hash() != before
 
 
 KEYS = st.sampled_from(list(known_keys(Scenario)))

@@ -16,8 +16,8 @@ WIRE_OVERHEAD_BYTES = 20
 """Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
 
 
-_ETHERNET = When("network.technology", ("ethernet",))
-_INFINIBAND = When("network.technology", ("infiniband",))
+_RACKS = When("network.shape", ("rack", "farm"))
+_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
 _REGULAR = When("network.shape", ("fat-tree",))
 
 
@@ -62,19 +62,18 @@ class AccessLink(Part):
 
 
 class Links(Part):
-    """[network.links]: on a rack, source NIC – core – ToR – builder NIC; on InfiniBand, each
-    cable."""
+    """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
 
-    source: Annotated[SourceLink, _ETHERNET] = Field(
+    source: Annotated[SourceLink, _RACKS] = Field(
         default_factory=SourceLink, description="source to core"
     )
-    uplink: Annotated[Uplink, _ETHERNET] = Field(default_factory=Uplink, description="core to ToR")
-    access: Annotated[AccessLink, _ETHERNET] = Field(
+    uplink: Annotated[Uplink, _RACKS] = Field(default_factory=Uplink, description="core to ToR")
+    access: Annotated[AccessLink, _RACKS] = Field(
         default_factory=AccessLink, description="ToR to builder"
     )
     rate: Annotated[
         PortRate,
-        _INFINIBAND,
+        _CABLED,
         DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=_REGULAR),
         Assumed(unless_given="network.switch.model", when=(_REGULAR,)),
     ] = Field(
@@ -85,7 +84,7 @@ class Links(Part):
             "dumps; cables: of those without a rate of their own (b/s)"
         ),
     )
-    delay: Annotated[PositiveSeconds, _INFINIBAND, ASSUMED] = Field(
+    delay: Annotated[PositiveSeconds, _CABLED, ASSUMED] = Field(
         default=170e-9,
         description="delay of a cable with its transceivers and error correction (s)",
     )

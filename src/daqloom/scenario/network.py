@@ -10,8 +10,9 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
 from daqloom.scenario.cables import MOST_CABLES, Cable, NodeName
-from daqloom.scenario.dumps import CABLES, TABLES, first, shipped_fabrics
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.dumps import dumps_of, is_neighbour_table, shipped_fabrics
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.files import open_regular, reason_of
 from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
 from daqloom.scenario.links import Links
@@ -96,7 +97,8 @@ class Network(FatTree, Shape):
         default="",
         max_length=4096,
         description=(
-            "the name of a shipped fabric, or a folder with ibnetdiscover.txt and opensm-lfts.dump"
+            "the name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, "
+            "or with LLDP neighbour tables; or a file with a list of nodes and cables"
         ),
     )
     switches: Annotated[tuple[NodeName, ...], _CABLES] = Field(
@@ -125,19 +127,24 @@ class Network(FatTree, Shape):
 
     @property
     def folder(self) -> Path:
-        """The folder of the dumps."""
+        """The folder of the dumps, or the one file."""
         return shipped_fabrics().get(self.dumps, Path(self.dumps))
 
     def digest(self) -> str:
-        """The digest of the dumps' content; empty where there are none."""
+        """The digest of the dumps' content; empty where there are none. Raises ScenarioError where
+        they cannot be read."""
         if self.shape != "imported":
             return ""
         digest = hashlib.sha256()
-        for names in (CABLES, TABLES):
-            if path := first(self.folder, names):
+        for path in dumps_of(self.folder):
+            if is_neighbour_table(path):  # named after its device
+                digest.update(f"{path.name}\n".encode(errors="surrogateescape"))
+            try:
                 with open_regular(path) as file:
                     while part := file.read(1 << 20):
                         digest.update(part)
+            except OSError as error:
+                raise ScenarioError(f"{path} cannot be read: {reason_of(error)}") from None
         return digest.hexdigest()
 
     @model_validator(mode="after")
@@ -166,8 +173,9 @@ class Network(FatTree, Shape):
             raise ValueError('shape = "imported" requires dumps, such as "cluster64" or a folder')
         if not self.folder.is_absolute():
             self.__dict__["dumps"] = str(inputs.resolve(self.dumps, folder))
-        if not self.folder.is_dir():
+        if not (self.folder.is_dir() or self.folder.is_file()):
             raise ValueError(
-                f'dumps = "{self.dumps[:200]}" is not a folder; expected one with '
-                "ibnetdiscover.txt, or the name of a fabric that `daqloom topology list` shows"
+                f'dumps = "{self.dumps[:200]}" is not a folder or file; expected a folder with '
+                "ibnetdiscover.txt or LLDP tables, a list of cables, or the name of a fabric that "
+                "`daqloom topology list` shows"
             )

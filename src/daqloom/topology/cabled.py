@@ -29,7 +29,8 @@ def cabled(scenario: Scenario) -> tuple[Fabric, Routes, list[str]]:
     if given.shape == "imported":
         tables, more = load_tables(given.folder, fabric)
         warnings = warnings + more
-    usual = MINIMAL if given.shape == "cables" else None
+    regular = given.technology == "infiniband" and given.shape != "cables"
+    usual = None if regular else MINIMAL
     return fabric, routing(fabric, tables, given.routing or usual), warnings
 
 
@@ -43,7 +44,7 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
             return fabric_of_cables(given.switches, given.cables, given.links.rate), []
         except TopologyError as error:
             raise TopologyError(f"{scenario.name}: {error}") from None
-    fabric, warnings = load_cabling(given.folder)
+    fabric, warnings = load_cabling(given.folder, given.links.rate)
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
 
 
