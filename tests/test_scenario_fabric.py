@@ -159,11 +159,9 @@ def test_an_ethernet_is_imported_from_its_neighbour_tables(tmp_path: Path) -> No
     before = scenario.hash()
     # A device is known by the name of its file.
     (tables / "ru0.lldp.json").rename(tables / "ru9.lldp.json")
-    assert load(file).hash() != scenario.hash()
+    assert load(file).hash() != before
     os.mkfifo(tables / "spine2.lldp.txt")
-    with pytest.raises(
-        ScenarioError, match=r"spine2\.lldp\.txt cannot be read: it is a named pipe"
-    ):
+    with pytest.raises(ScenarioError, match=r"spine2\.lldp\.txt cannot be read: it is a named"):
         load(file).hash()
 
 
