@@ -15,6 +15,7 @@ for 200 Gb/s and above, and is passed over.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,12 @@ def read_lldpcli(path: Path, device: str) -> Table:
 
 def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose key comes again, as an interface does with each neighbour: a list of all."""
-    merged: dict[str, Any] = {}
+    if len(merged := dict(pairs)) == len(pairs):
+        return merged
+    all_of: dict[str, list[Any]] = defaultdict(list)
     for key, value in pairs:
-        merged[key] = [*_many(merged[key]), *_many(value)] if key in merged else value
-    return merged
+        all_of[key] += _many(value)
+    return dict(all_of)
 
 
 def _many(value: Any) -> list[Any]:

@@ -114,11 +114,11 @@ class _Match:
                 f'{table.where} and {other.where} are both of device "{table.device}"; keep one'
             )
 
-    def warn(self, sentences: Sequence[str], what: str) -> None:
+    def warn(self, sentences: Sequence[str]) -> None:
         """The first of sentences of one kind, and how many more there are."""
         if sentences:
-            more = f" ({counted(len(sentences) - 1, f'more {what}', f'more {what}s')})"
-            self.warnings.append(sentences[0] + (more if len(sentences) > 1 else ""))
+            more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
+            self.warnings.append(sentences[0] + more)
 
     def hear(self) -> None:
         """Fills `told` from the tables, without what is no cable of the network."""
@@ -166,10 +166,10 @@ class _Match:
                 )
             else:
                 self.told[plug] = first
-        self.warn(managed, "port")
-        self.warn(own, "port")
-        self.warn(empty, "device")
-        self.warn(crowds, "port")
+        self.warn(managed)
+        self.warn(own)
+        self.warn(empty)
+        self.warn(crowds)
 
     def check_names(self) -> None:
         """Raises TopologyError where two devices have one name."""
@@ -251,7 +251,7 @@ class _Match:
                     f"{neighbour.where}: {plug} leads to {far}, of which "
                     f"{self.tables[neighbour.device].where} tells nothing; taken as told"
                 )
-        self.warn(silent, "cable")
+        self.warn(silent)
 
     def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
         """The switches, and the cables of the network."""
@@ -285,8 +285,7 @@ class _Match:
                 "host"
                 for device in in_order(degree)
                 if device not in switches and forwards.get(device)
-            ],
-            "device",
+            ]
         )
         self.warn(
             [
@@ -294,13 +293,10 @@ class _Match:
                 f"{counted(degree[device], 'cable')} as the others tell"
                 for device in in_order(switches)
                 if device not in self.tables
-            ],
-            "switch without",
+            ]
         )
         outside = [(a, b) for a, b in cables if not switches & {a.node, b.node}]
-        self.warn(
-            [f"{a} is cabled to {b}, both hosts; left out" for a, b in sorted(outside)], "cable"
-        )
+        self.warn([f"{a} is cabled to {b}, both hosts; left out" for a, b in sorted(outside)])
         return switches, [cable for cable in cables if switches & {cable[0].node, cable[1].node}]
 
 

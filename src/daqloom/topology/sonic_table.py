@@ -36,6 +36,8 @@ def read_sonic_table(path: Path, device: str) -> Table:
     header = False
     neighbours: list[Neighbour] = []
     for number, line in lines_of(path, LARGEST_TABLE_BYTES):
+        if not line.strip():
+            continue
         where = f"{path}, line {number}"
         if columns and (total := _TOTAL.fullmatch(line)):
             if int(total[1]) != len(neighbours):
