@@ -230,6 +230,12 @@ def refusal(read: Callable[[], object]) -> str | None:
         ("leaf0.lldp.txt", "Total", "Totl", "ends without `Total entries displayed`"),
         ("leaf0.lldp.txt", "LocalPort", "Local", "it has no LocalPort"),
         ("leaf0.lldp.txt", "-----------  -", "-----------  -  -", "line 3: 9 columns; expected 5"),
+        (
+            "leaf0.lldp.txt",
+            "Ethernet4 ",
+            "Ethernet4",
+            'line 5: "Ethernet4   bu0.daq.example  0c:42',
+        ),
         ("ru0.lldp.json", '"lldp"', '"lddp"', 'has no "lldp"; expected output of `lldpcli'),
         ("ru0.lldp.json", "{", "[", "ru0.lldp.json is not valid JSON"),
         ("ru0.lldp.json", '"leaf0"', '"' + "n" * 300 + '"', "a text of 300 characters; LLDP's"),

@@ -61,6 +61,8 @@ def read_sonic_table(path: Path, device: str) -> Table:
 
 
 def _neighbour(line: str, columns: list[int], where: str) -> Neighbour | None:
+    if line[: columns[0]].strip() or any(line[at - 1 : at].strip() for at in columns[1:]):
+        raise TopologyError(f'{where}: "{line[:60]}" is not in columns below their dashes')
     cells = [text_of(line[begin:end], where) for begin, end in pairwise([*columns, len(line) + 1])]
     port, name, port_id, capability, description = cells
     if not port:
