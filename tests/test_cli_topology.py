@@ -330,6 +330,16 @@ def test_neighbour_tables_are_a_fabric_at_the_rate_that_is_given():
     assert [hop["node"] for hop in hops[::2]] == ["ru1", hops[2]["node"], "ru3"]
     assert [hops[1]["node"], hops[3]["node"]] == ["leaf1", "leaf3"]
     assert record("check", folder, "--routing", "minimal")["pairs_lost"] == 0
+    # Ports by the names that the switches have for them.
+    spine, port = (0, 48) if hops[2]["node"] == "spine0" else (1, 52)
+    lines = printed("route", folder, "ru1", "ru3", "--routing", "minimal").splitlines()[3:]
+    assert [line.split() for line in lines] == [
+        ["ru1", "1"],
+        ["leaf1", "Ethernet0", f"Ethernet{port}"],
+        [f"spine{spine}", "Ethernet8", "Ethernet24"],
+        ["leaf3", f"swp{31 + spine}", "swp1"],
+        ["ru3", "1"],
+    ]
 
 
 def test_the_shipped_fabrics_are_folders_of_dumps():

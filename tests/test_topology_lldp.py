@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daqloom.topology import neighbours
+from daqloom.topology.as_json import from_json, to_json
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.load import load_cabling
@@ -68,6 +69,8 @@ def test_a_leaf_spine_comes_in_whole():
     fabric, warnings = load_cabling(FOLDER)
     assert fabric.name == "leaf-spine-lldp"
     assert plugged(fabric) == expected()
+    assert fabric.switches[2].port_names == ("swp1", "swp2", "swp3", "swp31", "swp32")
+    assert from_json(to_json(fabric)) == fabric
     assert [node.name for node in fabric.switches] == [
         "leaf0",
         "leaf1",

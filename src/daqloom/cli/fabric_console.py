@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.anomalies import Kind
 from daqloom.topology.check import FabricCheck
-from daqloom.topology.fabric import Fabric
+from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.routes import Hop
 from daqloom.topology.suggest import Schedule
 from daqloom.topology.summary import Summary, level_name
@@ -76,10 +76,19 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
     ends = f"{nodes[hops[0].node].name} → {nodes[hops[-1].node].name}"
     print(f"{ends}: {_count(len(hops) - 1, 'cable')}; routing {routing}")
     width = max(len("node"), *(len(nodes[hop.node].name) for hop in hops))
-    print(f"\n  {'node':<{width}}  in port  out port")
-    for hop in hops:
-        line = f"  {nodes[hop.node].name:<{width}}  {hop.in_port or '':>7}  {hop.out_port or '':>8}"
-        print(line.rstrip())
+    rows = [
+        [
+            fabric.port_name(End(hop.node, port)) if port else ""
+            for port in (hop.in_port, hop.out_port)
+        ]
+        for hop in hops
+    ]
+    come, go = (
+        max(map(len, column)) for column in zip(("in port", "out port"), *rows, strict=True)
+    )
+    print(f"\n  {'node':<{width}}  {'in port':>{come}}  {'out port':>{go}}")
+    for hop, (port_in, port_out) in zip(hops, rows, strict=True):
+        print(f"  {nodes[hop.node].name:<{width}}  {port_in:>{come}}  {port_out:>{go}}".rstrip())
 
 
 def _print_capacity(summary: Summary) -> None:
@@ -215,8 +224,8 @@ def _rate(schedule: Schedule) -> str:
 
 def _link(check: FabricCheck, link: int) -> str:
     begin, end = check.ends(link)
-    nodes = check.fabric.nodes
-    return f"{nodes[begin.node].name} port {begin.port} → {nodes[end.node].name} port {end.port}"
+    nodes, port = check.fabric.nodes, check.fabric.port_name
+    return f"{nodes[begin.node].name} port {port(begin)} → {nodes[end.node].name} port {port(end)}"
 
 
 def _print_rest(count: int, shown: int = MOST_LINES, where: str = "--json") -> None:

@@ -24,6 +24,7 @@ from daqloom.topology.fabric import (
     LONGEST_NAME,
     MOST_CABLES,
     MOST_NODES,
+    End,
     Fabric,
     Node,
     checked,
@@ -43,8 +44,8 @@ def to_json(fabric: Fabric) -> str:
         "switches": [_node(node) for node in fabric.switches],
         "cables": [
             {
-                "from": [names[cable.a.node], cable.a.port],
-                "to": [names[cable.b.node], cable.b.port],
+                "from": [names[cable.a.node], _port(fabric, cable.a)],
+                "to": [names[cable.b.node], _port(fabric, cable.b)],
                 "rate_bps": cable.rate_bps,
             }
             for cable in fabric.cables
@@ -102,6 +103,10 @@ def _fabric(document: Any, source: str, rate_bps: int) -> Fabric:
 
 def _text(item: object) -> str:
     return json.dumps(item, ensure_ascii=False)
+
+
+def _port(fabric: Fabric, end: End) -> int | str:
+    return fabric.port_name(end) if fabric.nodes[end.node].port_names else end.port
 
 
 def _node(node: Node) -> dict[str, object]:

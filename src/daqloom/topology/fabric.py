@@ -33,6 +33,8 @@ class Node:
     ports: int
     guid: int = 0
     lid: int = 0
+    port_names: tuple[str, ...] = ()
+    """What a switch calls its ports 1, 2, …; empty where they have numbers only."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,15 @@ class Fabric:
         ends = {cable.a: cable.b for cable in self.cables}
         return ends | {cable.b: cable.a for cable in self.cables}
 
+    def port_name(self, end: End) -> str:
+        """A port for people: `Ethernet48`, or its number."""
+        names = self.nodes[end.node].port_names
+        return names[end.port - 1] if 1 <= end.port <= len(names) else str(end.port)
+
     def end_name(self, end: End) -> str:
         """An end for people: `leaf00 port 21`; a host has one port, so just its name."""
         name = self.nodes[end.node].name
-        return name if end.node < len(self.hosts) else f"{name} port {end.port}"
+        return name if end.node < len(self.hosts) else f"{name} port {self.port_name(end)}"
 
     def switch_node(self, switch: int) -> int:
         """The index in `nodes` of a switch known by its place in `switches`."""

@@ -78,7 +78,11 @@ def fabric_of_ports(
             )
         ]
     nodes = [
-        replace(node, ports=node.ports or max(numbers[node.name].values(), default=1))
+        replace(
+            node,
+            ports=node.ports or max(numbers[node.name].values(), default=1),
+            port_names=tuple(port for port in numbers[node.name] if isinstance(port, str)),
+        )
         for node in switches
     ]
     index = {node.name: place for place, node in enumerate([*told, *nodes])}
