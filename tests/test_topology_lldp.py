@@ -139,6 +139,18 @@ def test_ports_are_known_by_number_and_name_alike(tables):
     assert plugged(load_cabling(tables)[0]) >= {frozenset((("leaf3", 1), (name(6), 1)))}
 
 
+def test_a_host_whose_card_speaks_for_it_is_known_by_its_own_table(tables):
+    # The switch hears addresses alone, as from a card's firmware; the host's table leads to it.
+    path = tables / "leaf0.lldp.txt"
+    row = next(line for line in path.read_text().splitlines() if line.startswith("Ethernet0"))
+    mac = "0c:42:a1:00:30:00"
+    firmware = f"Ethernet0    {'':15}  {mac:17}  {'':12}  {mac}"
+    replace(path, row, firmware)
+    assert plugged(load_cabling(tables)[0]) == expected()
+    (tables / "ru0.lldp.json").unlink()
+    assert frozenset((("leaf0", 1), (mac, 1))) in plugged(load_cabling(tables)[0])
+
+
 def heard(
     port: str, device: str, far: str, *, chassis: str = "", via: str = "LLDP", on: str = ""
 ) -> dict[str, object]:

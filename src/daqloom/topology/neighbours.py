@@ -195,7 +195,10 @@ class _Match:
         free = {plug for plug in order if goal[plug] is None}
         for plug in order:
             far = goal[plug]
-            if far in free and plug not in self.peer and self.told[far].device == plug.node:
+            if far not in free or plug in self.peer:
+                continue
+            # Firmware of a network card may speak before its host does: with an address for a name.
+            if self.told[far].device == plug.node or _NO_NAME.fullmatch(self.told[far].device):
                 self._join(plug, far)
                 free.remove(far)
         # Cables between two devices of which no end is named are alike but for their ports.
