@@ -129,11 +129,12 @@ def test_out_of_step_a_simulation_stays_below(changes: dict[str, object]) -> Non
     assert found["written_event_rate_hz"] < 1.01 * formula["event_rate_hz"]
 
 
-def test_a_full_output_buffer_lets_as_much_through() -> None:
+def test_a_full_output_buffer_lets_nearly_as_much_through() -> None:
+    # A MEP has its room while it is collected, too, which the formula leaves out.
     slow = {"builders__buffer": "25 MB", "builders__processing": [{"mean": "2 ms"}]}
-    scenario = eight(building__barrier="ideal", run__duration="12 ms", run__warmup="2 ms", **slow)
+    scenario = eight(building__barrier="ideal", run__duration="42 ms", run__warmup="2 ms", **slow)
     formula, found = metrics(methods.analyse(scenario)), metrics(methods.simulate(scenario, seed=1))
-    assert formula["event_rate_hz"] == pytest.approx(found["written_event_rate_hz"], rel=0.05)
+    assert 0.85 < found["written_event_rate_hz"] / formula["event_rate_hz"] < 1
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_constants_are_the_engines_where_the_engine_is_not_imported() -> None:
 
 
 def test_the_slices_of_a_course_divide_the_bins_of_the_occupancy() -> None:
-    assert _engine.RackConfig().occupancy_bins % course.SLICES == 0
+    assert _engine.PullConfig().bins % course.SLICES == 0
 
 
 def test_a_scenario_has_no_more_streams_than_the_engine_takes() -> None:

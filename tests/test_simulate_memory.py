@@ -54,7 +54,7 @@ FABRIC = [
             "atlas-lab",
             "readout.units={0};builders.units={0}",
             400,
-            ["run.duration=10 us", "run.warmup=1 us"],
+            ["event.size=400 kB", "event.rate=10 MHz", "run.duration=60 us", "run.warmup=1 us"],
         ),
         ("lhcb-500", "readout.units={0}", 500, [*FABRIC, "event.rate=0 Hz"]),
         (

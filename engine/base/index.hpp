@@ -108,7 +108,11 @@ class Table {
     [[nodiscard]] decltype(auto) operator[](Index index) const { return values_[index.value()]; }
 
     /// Appends an element and returns its index.
-    Index push_back(T value) {
+    Index push_back(const T& value) {
+        values_.push_back(value);
+        return Index(values_.size() - 1);
+    }
+    Index push_back(T&& value) {
         values_.push_back(std::move(value));
         return Index(values_.size() - 1);
     }

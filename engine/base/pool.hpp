@@ -23,6 +23,7 @@ class Pool {
         return slot;
     }
 
+    [[nodiscard]] T& operator[](std::uint32_t slot) { return slots_[slot]; }
     [[nodiscard]] const T& operator[](std::uint32_t slot) const { return slots_[slot]; }
 
     void release(std::uint32_t slot) { free_.push_back(slot); }

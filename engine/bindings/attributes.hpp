@@ -18,8 +18,9 @@ void seconds(nanobind::class_<Class, Base...>& cls, const char* name, base::Time
 }
 
 /// An attribute of type BitRate, seen from Python as bits per second.
-template <class Class>
-void bits_per_second(nanobind::class_<Class>& cls, const char* name, base::BitRate Class::*member) {
+template <class Class, class Owner, class... Base>
+void bits_per_second(nanobind::class_<Class, Base...>& cls, const char* name,
+                     base::BitRate Owner::*member) {
     cls.def_prop_rw(
         name, [member](const Class& self) { return (self.*member).bps; },
         [member](Class& self, std::int64_t bps) { self.*member = {bps}; });

@@ -4,13 +4,13 @@
 #include "bindings/systems.hpp"
 #include "ethernet/frame.hpp"
 #include "infiniband/fabric_config.hpp"
-#include "infiniband/message.hpp"
-#include "infiniband/shift_system.hpp"
 #include "live/node/post.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp.hpp"
 #include "protocol/data/pattern.hpp"
+#include "systems/shift_system.hpp"
+#include "transport/rdma/framing.hpp"
 
 namespace daqloom::bindings {
 
@@ -21,16 +21,17 @@ void bind_constants(nanobind::module_& module) {
     module.attr("MOST_MFP_FRAGMENTS") = protocol::most_mfp_fragments;
     module.attr("LARGEST_MEAN_FRAGMENT_BYTES") = protocol::PatternSizes::largest_mean;
     module.attr("MOST_MEP_STREAMS") = protocol::largest_mep_streams;
-    module.attr("MOST_SIMULATED_STREAMS") = infiniband::ShiftSystem::kMostStreams;
+    module.attr("MOST_SIMULATED_STREAMS") = systems::kMostStreams;
     module.attr("MOST_LIVE_STREAMS") = live::most_streams;
     module.attr("TOKEN_BYTES") = live::Token{}.size();
     module.attr("ETHERNET_FRAME_OVERHEAD_BYTES") = ethernet::kFrameOverhead;
     module.attr("ETHERNET_WIRE_OVERHEAD_BYTES") = ethernet::kWireOverhead;
     module.attr("INFINIBAND_BLOCK_BYTES") = infiniband::kBlockBytes;
-    module.attr("INFINIBAND_HEADER_BYTES") = infiniband::kHeaderBytes;
-    module.attr("INFINIBAND_RDMA_HEADER_BYTES") = infiniband::kRdmaHeaderBytes;
-    module.attr("INFINIBAND_IMMEDIATE_BYTES") = infiniband::kImmediateBytes;
-    module.attr("INFINIBAND_ACKNOWLEDGE_BYTES") = infiniband::kAcknowledgeBytes;
+    module.attr("INFINIBAND_HEADER_BYTES") = transport::kInfinibandFraming.header;
+    module.attr("ROCE_HEADER_BYTES") = transport::kRoceFraming.header;
+    module.attr("INFINIBAND_RDMA_HEADER_BYTES") = transport::kRdmaHeaderBytes;
+    module.attr("INFINIBAND_IMMEDIATE_BYTES") = transport::kImmediateBytes;
+    module.attr("INFINIBAND_ACKNOWLEDGE_BYTES") = transport::kInfinibandFraming.acknowledge();
 }
 
 }  // namespace daqloom::bindings

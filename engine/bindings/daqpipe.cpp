@@ -7,21 +7,22 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/attributes.hpp"
-#include "bindings/fabric.hpp"
+#include "bindings/index.hpp"
 #include "bindings/rules.hpp"
+#include "bindings/simulated.hpp"
 #include "bindings/systems.hpp"
-#include "infiniband/daqpipe_system.hpp"
+#include "systems/daqpipe_system.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
-using namespace infiniband;
+using namespace systems;
 
 namespace {
 
 void bind_config(nb::module_& module) {
     using Config = DaqpipeSystemConfig;
-    auto cls = nb::class_<Config, ClusterConfig>(module, "DaqpipeConfig");
+    auto cls = nb::class_<Config, SystemConfig>(module, "DaqpipeConfig");
     cls.def(nb::init<>())
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
@@ -53,8 +54,7 @@ void bind_daqpipe(nb::module_& module) {
             [](const DaqpipeSystem& self) { return Columns<Assigned>{self.events_under_way()}; },
             "The events that are assigned and not yet built.")
         .def_prop_ro("latency", &DaqpipeSystem::latency,
-                     "From the assignment of an event until it is built, after the warm-up.")
-        .def("report", &report_of<DaqpipeSystem>, "What was counted.");
+                     "From the assignment of an event until it is built, after the warm-up.");
     run_and_check(cls);
 }
 

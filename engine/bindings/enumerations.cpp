@@ -4,10 +4,14 @@
 
 #include "base/distribution.hpp"
 #include "bindings/systems.hpp"
-#include "ethernet/rack_config.hpp"
+#include "ethernet/switch_buffer.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "live/node/node_config.hpp"
+#include "protocol/data/event_size.hpp"
 #include "protocol/machines/shift_unit.hpp"
+#include "protocol/schedule/arrivals.hpp"
+#include "protocol/schedule/event_manager.hpp"
+#include "transport/tcp/config.hpp"
 
 namespace daqloom::bindings {
 
@@ -16,10 +20,11 @@ namespace nb = nanobind;
 namespace {
 
 void bind_of_racks(nb::module_& module) {
-    using namespace ethernet;
+    using ethernet::BufferModel;
     using protocol::ArrivalsConfig;
     using protocol::Assignment;
     using protocol::EventSizeConfig;
+    using transport::CongestionControl;
     nb::enum_<ArrivalsConfig::Kind>(module, "ArrivalKind", "When events arrive.")
         .value("poisson", ArrivalsConfig::Kind::poisson)
         .value("deterministic", ArrivalsConfig::Kind::deterministic)

@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "bindings/attributes.hpp"
-#include "bindings/fabric.hpp"
+#include "bindings/index.hpp"
+#include "bindings/simulated.hpp"
 #include "bindings/systems.hpp"
-#include "infiniband/flow_system.hpp"
+#include "systems/flow_system.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
-using namespace infiniband;
+using namespace systems;
 
 namespace {
 
@@ -39,7 +40,7 @@ void bind_flow(nb::module_& module) {
 
 void bind_config(nb::module_& module) {
     using Config = FlowSystemConfig;
-    nb::class_<Config, ClusterConfig>(module, "FlowsConfig")
+    nb::class_<Config, SystemConfig>(module, "FlowsConfig")
         .def(nb::init<>())
         .def_rw("hosts", &Config::hosts)
         .def("add", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
@@ -75,8 +76,7 @@ void bind_flows(nb::module_& module) {
             "arrivals", [](const FlowSystem& self) { return Columns<Arrival>{self.arrivals()}; },
             "All messages that have arrived since `record_messages`.")
         .def("latencies", &latencies,
-             "From the post of a message until its receiver has it, after the warm-up; by flow.")
-        .def("report", &report_of<FlowSystem>, "What was counted.");
+             "From the post of a message until its receiver has it, after the warm-up; by flow.");
     run_and_check(cls);
 }
 

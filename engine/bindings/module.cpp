@@ -8,9 +8,11 @@ NB_MODULE(_engine, module) {
     daqloom::bindings::bind_constants(module);
     daqloom::bindings::bind_enumerations(module);
     daqloom::bindings::bind_histogram(module);
-    daqloom::bindings::bind_rack_config(module);
-    daqloom::bindings::bind_rack(module);
-    daqloom::bindings::bind_fabric(module);
+    daqloom::bindings::bind_building(module);
+    daqloom::bindings::bind_networks(module);
+    daqloom::bindings::bind_transports(module);
+    daqloom::bindings::bind_simulated(module);
+    daqloom::bindings::bind_pull(module);
     daqloom::bindings::bind_shift(module);
     daqloom::bindings::bind_daqpipe(module);
     daqloom::bindings::bind_flows(module);

@@ -10,15 +10,16 @@
 #include <vector>
 
 #include "bindings/attributes.hpp"
-#include "bindings/fabric.hpp"
+#include "bindings/index.hpp"
 #include "bindings/rules.hpp"
+#include "bindings/simulated.hpp"
 #include "bindings/systems.hpp"
-#include "infiniband/shift_system.hpp"
+#include "systems/shift_system.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
-using namespace infiniband;
+using namespace systems;
 
 namespace {
 
@@ -48,7 +49,7 @@ void bind_config(nb::module_& module) {
         .def_rw("spike", &SpikyDelay::spike)
         .def_rw("spike_probability", &SpikyDelay::spike_probability);
     using Config = ShiftSystemConfig;
-    auto cls = nb::class_<Config, ClusterConfig>(module, "ShiftConfig");
+    auto cls = nb::class_<Config, SystemConfig>(module, "ShiftConfig");
     cls.def(nb::init<>())
         .def_prop_rw(
             "slots", [](const Config& self) { return numbers(self.slots); },
@@ -83,8 +84,7 @@ void bind_shift(nb::module_& module) {
         .def("record_stages", &ShiftSystem::record_stages, "Keeps the stages of units from here.")
         .def(
             "stages", [](const ShiftSystem& self) { return Columns<Stage>{self.stages()}; },
-            "All stages since `record_stages`.")
-        .def("report", &report_of<ShiftSystem>, "What was counted.");
+            "All stages since `record_stages`.");
     run_and_check(cls);
 }
 

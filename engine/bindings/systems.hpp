@@ -8,9 +8,11 @@ namespace daqloom::bindings {
 void bind_constants(nanobind::module_& module);
 void bind_enumerations(nanobind::module_& module);
 void bind_histogram(nanobind::module_& module);
-void bind_rack_config(nanobind::module_& module);
-void bind_rack(nanobind::module_& module);
-void bind_fabric(nanobind::module_& module);
+void bind_building(nanobind::module_& module);
+void bind_networks(nanobind::module_& module);
+void bind_transports(nanobind::module_& module);
+void bind_simulated(nanobind::module_& module);
+void bind_pull(nanobind::module_& module);
 void bind_shift(nanobind::module_& module);
 void bind_daqpipe(nanobind::module_& module);
 void bind_flows(nanobind::module_& module);

@@ -49,10 +49,4 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves
 
-/// The stream offset whose low 32 bits are `low` and that lies nearest to `reference`.
-constexpr std::uint64_t unwrap(std::uint32_t low, std::uint64_t reference) {
-    const auto difference = static_cast<std::int32_t>(low - static_cast<std::uint32_t>(reference));
-    return reference + static_cast<std::uint64_t>(static_cast<std::int64_t>(difference));
-}
-
 }  // namespace daqloom::ethernet

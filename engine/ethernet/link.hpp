@@ -105,6 +105,7 @@ class alignas(64) Link {
     [[nodiscard]] Wiring wiring() const { return {from_switch_, from_port_, to_switch_, to_port_}; }
     [[nodiscard]] const LinkCounters& counters() const { return counters_; }
     [[nodiscard]] base::BitRate rate() const { return rate_; }
+    [[nodiscard]] base::Time delay() const { return delay_; }
 
     /// Bytes queued or on the wire, counted frame by frame: an independent check of the counters.
     [[nodiscard]] std::int64_t bytes_inside() const {

@@ -9,21 +9,11 @@ namespace daqloom::ethernet {
 using base::Bytes;
 using base::Time;
 
-base::expected<void> Network::build(const NetworkConfig& config) {
-    const network::Graph& graph = config.graph;
-    if (auto fine = network::validate(graph); !fine) {
+base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
+    if (auto fine = validate(config, frame); !fine) {
         return fine;
     }
-    const std::size_t links = 2 * graph.cables.size();
-    if (config.switches.size() != graph.switches() ||
-        (!config.rate_limits.empty() && config.rate_limits.size() != links) ||
-        (!config.link_names.empty() && config.link_names.size() != links)) {
-        return base::failure(fmt::format(
-            "{} switches with settings, {} rate limits and {} names of links; expected {} "
-            "switches, and {} of the others or none",
-            config.switches.size(), config.rate_limits.size(), config.link_names.size(),
-            graph.switches(), links));
-    }
+    const network::Graph& graph = config;
     for (std::uint32_t at = 0; at < graph.switches(); ++at) {
         add_switch(config.switches[at], graph.switch_ports[at]);
     }
@@ -38,15 +28,18 @@ base::expected<void> Network::build(const NetworkConfig& config) {
                 host_links_[from.node.value()] = static_cast<LinkIndex>(link);
             } else {
                 wiring.from_switch = graph.switch_of(from.node);
-                wiring.from_port = static_cast<std::uint16_t>(from.port.value() - 1);
+                wiring.from_port = static_cast<std::uint16_t>(from.port - 1);
             }
             if (!graph.is_host(to.node)) {
                 wiring.to_switch = graph.switch_of(to.node);
-                wiring.to_port = static_cast<std::uint16_t>(to.port.value() - 1);
+                wiring.to_port = static_cast<std::uint16_t>(to.port - 1);
             }
             add_link({cable.rate, cable.delay, limit}, wiring,
                      config.link_names.empty() ? std::string() : config.link_names[link]);
         }
+    }
+    for (const LossConfig& loss : config.losses) {
+        inject_loss(loss, base::RandomStream(config.seed, fmt::format("loss.{}", losses_.size())));
     }
     add_routes(graph);
     return {};
@@ -64,8 +57,8 @@ void Network::add_routes(const network::Graph& graph) {
     for (const network::PortGroup& group : graph.groups) {
         const std::uint32_t at = graph.switch_of(group.node);
         std::vector<LinkIndex> links;
-        for (const network::PortIndex port : group.ports) {
-            links.push_back(switches_[at].port_links[port.value() - 1U]);
+        for (const network::PortNumber port : group.ports) {
+            links.push_back(switches_[at].port_links[port - 1U]);
         }
         names[at].push_back(route_by(switches_[at], links));
     }
@@ -84,6 +77,24 @@ std::uint32_t Network::route_by(SwitchNode& node, std::span<const LinkIndex> lin
     }
     node.groups.emplace_back(links.begin(), links.end());
     return kGroups + static_cast<std::uint32_t>(node.groups.size() - 1);
+}
+
+Time Network::empty_latency(HostIndex from, HostIndex to, Bytes bytes) const {
+    Time sum{};
+    LinkIndex at = host_links_[from];
+    for (std::size_t hops = 0; at != kNoLink && hops <= switches_.size(); ++hops) {
+        const Link& link = links_[at];
+        sum += link.delay() + base::WireClock(link.rate())(bytes + kWireOverhead);
+        if (link.wiring().to_switch == Wiring::kHost) {
+            return sum;
+        }
+        const SwitchNode& node = switches_[link.wiring().to_switch];
+        const std::uint32_t route = node.routes[to];
+        at = route < kGroups                        ? route
+             : node.groups[route - kGroups].empty() ? kNoLink
+                                                    : node.groups[route - kGroups].front();
+    }
+    return Time::zero();  // no way
 }
 
 std::uint32_t Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
@@ -116,9 +127,67 @@ void Network::route(std::uint32_t at, HostIndex host, std::span<const LinkIndex>
     node.routes[host] = route_by(node, links);
 }
 
-void Network::inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random) {
-    losses_.push_back({link, loss, std::move(random)});
+void Network::inject_loss(const LossConfig& loss, base::RandomStream random) {
+    losses_.push_back({loss, std::move(random)});
     watched_ = true;
+}
+
+void Network::begin_counting(Time now, Time end, std::size_t bins) {
+    before_ = totals();
+    record_occupancy(now, end, bins);
+    is_counting_ = true;
+}
+
+Report Network::totals() const {
+    Report all;
+    all.injected_losses = lost_frames_;
+    all.marks = marks_;
+    for (LinkIndex i = 0; i < links_.size(); ++i) {
+        const LinkCounters& counted = links_[i].counters();
+        all.links.push_back({counted.frames, counted.ack_frames, counted.wire_bytes(),
+                             links_[i].rate(), link_drops(i)});
+        all.drops += all.links.back().drops;
+    }
+    return all;
+}
+
+Report Network::report(Time now) {
+    if (!is_counting_) {
+        return {};
+    }
+    finish_recording(now);
+    Report counted = totals();
+    counted.drops -= before_.drops;
+    counted.injected_losses -= before_.injected_losses;
+    counted.marks -= before_.marks;
+    for (std::size_t i = 0; i < counted.links.size(); ++i) {
+        counted.links[i].frames -= before_.links[i].frames;
+        counted.links[i].ack_frames -= before_.links[i].ack_frames;
+        counted.links[i].wire_bytes -= before_.links[i].wire_bytes;
+        counted.links[i].drops -= before_.links[i].drops;
+    }
+    for (const SwitchNode& node : switches_) {
+        const sim::TimeSeries::Peak peak = node.occupancy->peak();
+        counted.switches.push_back(
+            {peak.value, peak.at, node.least_buffer ? node.least_buffer->peak().value : 0});
+    }
+    return counted;
+}
+
+std::uint64_t Network::packet_hops() const {
+    std::uint64_t hops = 0;
+    for (const Link& link : links_) {
+        hops += link.counters().frames;
+    }
+    return hops;
+}
+
+std::uint64_t Network::ack_hops() const {
+    std::uint64_t hops = 0;
+    for (const Link& link : links_) {
+        hops += link.counters().ack_frames;
+    }
+    return hops;
 }
 
 void Network::record_occupancy(Time now, Time end, std::size_t bins) {
@@ -241,7 +310,7 @@ void Network::on_port_free(LinkIndex index, Time now) {
 /// The arrived frame meets the observer and injected loss. False if it was lost.
 bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
     for (InjectedLoss& loss : losses_) {
-        if (loss.link != index || frame.payload == 0) {
+        if (loss.config.link != index || frame.payload == 0) {
             continue;
         }
         const bool periodic = loss.config.period != 0 && ++loss.seen % loss.config.period == 0;

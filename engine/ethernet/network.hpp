@@ -14,8 +14,10 @@
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/link.hpp"
+#include "ethernet/network_config.hpp"
+#include "ethernet/report.hpp"
+#include "ethernet/sack_blocks.hpp"
 #include "ethernet/switch_buffer.hpp"
-#include "ethernet/tcp_receiver.hpp"
 #include "network/graph.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/statistics.hpp"
@@ -32,12 +34,6 @@ enum NetworkEvent : std::uint32_t {
 /// SACK blocks on their way; a frame carries the number of its slot.
 using SackPool = base::Pool<SackBlocks>;
 
-/// Frames dropped on a link by fault injection, in addition to the drops of switches.
-struct LossConfig {
-    double probability = 0;    ///< of each data frame
-    std::uint64_t period = 0;  ///< every n-th data frame; 0: none
-};
-
 /// An observer of single frames, for captures and timelines. Without one there is no cost.
 class Observer {
   public:
@@ -46,20 +42,14 @@ class Observer {
     virtual void on_drop(LinkIndex link, const Frame& frame, base::Time now) = 0;
 };
 
-/// A graph with what Ethernet adds to it.
-struct NetworkConfig {
-    network::Graph graph;
-    std::vector<SwitchConfig> switches;      ///< of each switch
-    std::vector<base::BitRate> rate_limits;  ///< of each link; empty: none
-    std::vector<std::string> link_names;     ///< of each link; empty: without names
-};
-
 class Network {
   public:
     explicit Network(sim::EventQueue& events) : events_(events) {}
 
-    /// Builds all of a graph: link 2c leads from end a of cable c to its end b, link 2c + 1 back.
-    base::expected<void> build(const NetworkConfig& config);
+    /// Builds all of a graph for frames of at most so many bytes.
+    base::expected<void> build(const NetworkConfig& config, base::Bytes frame);
+    /// What one frame of `bytes` takes from host to host where nothing else is under way.
+    [[nodiscard]] base::Time empty_latency(HostIndex from, HostIndex to, base::Bytes bytes) const;
     /// The link by which a host of that graph sends.
     [[nodiscard]] LinkIndex host_link(HostIndex host) const { return host_links_[host]; }
 
@@ -68,11 +58,20 @@ class Network {
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
     void route(std::uint32_t at, HostIndex host, std::span<const LinkIndex> links);
-    void inject_loss(LinkIndex link, const LossConfig& loss, base::RandomStream random);
+    void inject_loss(const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
         observer_ = observer;
         watched_ = true;
     }
+    /// From here on, what is counted is reported; occupancies are recorded in [now, end), in that
+    /// many bins.
+    void begin_counting(base::Time now, base::Time end, std::size_t bins);
+    [[nodiscard]] base::Time occupancy_bin() const { return switches_[0].occupancy->bin_width(); }
+    /// Nothing before counting has begun.
+    [[nodiscard]] Report report(base::Time now);
+    /// Frames delivered by all links, over the whole run; those among them without payload.
+    [[nodiscard]] std::uint64_t packet_hops() const;
+    [[nodiscard]] std::uint64_t ack_hops() const;
     /// Starts to record the occupancy: in [now, end), in that many bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
     /// Records the exact occupancy of this moment; recording by itself follows maxima only.
@@ -125,6 +124,7 @@ class Network {
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
+    [[nodiscard]] std::size_t switches() const { return switches_.size(); }
     [[nodiscard]] std::size_t links() const { return links_.size(); }
     [[nodiscard]] const SwitchBuffer& buffer(std::uint32_t index) const {
         return switches_[index].buffer;
@@ -182,7 +182,9 @@ class Network {
 
     /// Returns the link that the frame took, or would have taken if it had not been dropped; null
     /// without a route.
-    const Link* forward(std::uint32_t at, std::uint16_t input, Frame& frame, base::Time now) {
+    /// Inlined wherever it is called from: most of the time of a simulation is spent here.
+    [[gnu::always_inline]] const Link* forward(std::uint32_t at, std::uint16_t input, Frame& frame,
+                                               base::Time now) {
         SwitchNode& node = switches_[at];
         const std::uint32_t route = node.routes[frame.destination()];
         const LinkIndex out = route < kGroups ? route : pick(node, route - kGroups, frame);
@@ -213,6 +215,7 @@ class Network {
     /// that the way of most frames is short enough to be inlined.
     LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame);
     void add_routes(const network::Graph& graph);
+    [[nodiscard]] Report totals() const;
     static std::uint32_t route_by(SwitchNode& node, std::span<const LinkIndex> links);
 
     /// Admits a frame, and marks it if the queue exceeds the ECN threshold; or drops it.
@@ -304,7 +307,6 @@ class Network {
     bool watch(LinkIndex index, const Frame& frame, base::Time now);
 
     struct InjectedLoss {
-        LinkIndex link;
         LossConfig config;
         base::RandomStream random;
         std::uint64_t seen = 0;
@@ -326,6 +328,8 @@ class Network {
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
     std::vector<LinkIndex> host_links_;
+    bool is_counting_ = false;
+    Report before_;  ///< what had been counted when counting began
 };
 
 }  // namespace daqloom::ethernet

@@ -16,16 +16,18 @@ using base::nanoseconds;
 using base::Time;
 using network::End;
 using network::NodeIndex;
-using network::PortIndex;
+using network::PortNumber;
 using network::Route;
 
-End at(std::uint32_t node, std::uint32_t port) { return {NodeIndex(node), PortIndex(port)}; }
+End at(std::uint32_t node, std::uint32_t port) {
+    return {NodeIndex(node), static_cast<PortNumber>(port)};
+}
 
 /// A tree of two levels: `hosts` at each leaf (ports 1 …), one cable from each leaf to each spine
 /// (behind the hosts' ports), and every way up in one group.
 NetworkConfig tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t hosts) {
     NetworkConfig config;
-    network::Graph& graph = config.graph;
+    network::Graph& graph = config;
     graph.hosts = leaves * hosts;
     const std::uint32_t first_spine = graph.hosts + leaves;
     const auto cable = [&](End a, End b) {
@@ -39,18 +41,18 @@ NetworkConfig tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t hos
         network::PortGroup up{NodeIndex(graph.hosts + leaf), {}};
         for (std::uint32_t spine = 0; spine < spines; ++spine) {
             cable(at(graph.hosts + leaf, hosts + spine + 1), at(first_spine + spine, leaf + 1));
-            up.ports.push_back(PortIndex(hosts + spine + 1));
+            up.ports.push_back(static_cast<PortNumber>(hosts + spine + 1));
         }
         graph.groups.push_back(up);
         for (std::uint32_t host = 0; host < graph.hosts; ++host) {
             const std::uint32_t port = host / hosts == leaf ? host % hosts + 1 : hosts + spines + 1;
-            graph.routes.push_back(static_cast<Route>(port));
+            graph.forwarding.push_back(static_cast<Route>(port));
         }
     }
     for (std::uint32_t spine = 0; spine < spines; ++spine) {
         graph.switch_ports.push_back(static_cast<std::uint16_t>(leaves));
         for (std::uint32_t host = 0; host < graph.hosts; ++host) {
-            graph.routes.push_back(static_cast<Route>(host / hosts + 1));
+            graph.forwarding.push_back(static_cast<Route>(host / hosts + 1));
         }
     }
     config.switches.resize(leaves + spines);
@@ -64,7 +66,7 @@ NetworkConfig tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t hos
 class Driven {
   public:
     explicit Driven(const NetworkConfig& config) {
-        const auto built = network.build(config);
+        const auto built = network.build(config, 1000);
         EXPECT_TRUE(built) << built.error().message;
     }
 
@@ -159,7 +161,7 @@ TEST(NetworkOfAGraph, SwitchesInARowDoNotPickAlike) {
 
 TEST(NetworkOfAGraph, AFrameWithoutARouteIsCountedAndNothingElseIsLost) {
     NetworkConfig config = tree(2, 2, 2);
-    config.graph.routes[3] = 0;  // of the first leaf to host 3
+    config.forwarding[3] = 0;  // of the first leaf to host 3
     Driven tree_run(config);
     tree_run.send(0, 3, 0);
     tree_run.send(0, 2, 2);
@@ -174,7 +176,7 @@ TEST(NetworkOfAGraph, SettingsForOtherSwitchesThanThereAreIsAnError) {
     config.switches.pop_back();
     sim::EventQueue events;
     Network network(events);
-    const auto built = network.build(config);
+    const auto built = network.build(config, 1000);
     ASSERT_FALSE(built);
     EXPECT_NE(built.error().message.find("3 switches with settings"), std::string::npos)
         << built.error().message;

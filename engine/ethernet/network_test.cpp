@@ -426,8 +426,8 @@ TEST(Network, TheBooksBalanceAtAnyTimeWhateverIsDroppedMarkedOrLost) {
         constexpr std::uint16_t hosts = 6;
         Star star(hosts, any_switch(round));
         for (std::uint32_t host = 0; host < hosts; ++host) {
-            star.network.inject_loss(Star::down(host), {0.05, 0}, {round, "down"});
-            star.network.inject_loss(Star::up(host), {0, 37}, {round, "up"});
+            star.network.inject_loss({Star::down(host), 0.05, 0}, {round, "down"});
+            star.network.inject_loss({Star::up(host), 0, 37}, {round, "up"});
         }
         send_bursts(star, hosts, random);
         while (!star.events.empty()) {
@@ -449,7 +449,7 @@ TEST(Network, TheBooksBalanceAtAnyTimeWhateverIsDroppedMarkedOrLost) {
 
 TEST(Network, LosesEveryNthFrameOfALink) {
     Star star(2, {});
-    star.network.inject_loss(Star::down(1), {0, 10}, {1, "loss"});
+    star.network.inject_loss({Star::down(1), 0, 10}, {1, "loss"});
     for (std::uint32_t i = 1; i <= 95; ++i) {
         star.send(Star::up(0), {.destination = 1, .seq = i}, Time::zero());
     }

@@ -4,37 +4,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/index.hpp"
 #include "base/units.hpp"
+#include "network/graph.hpp"
 
 namespace daqloom::infiniband {
 
-/// A host or a switch: hosts are 0 … hosts − 1, switches follow.
-using NodeIndex = base::Index<struct NodeTag>;
-/// Of a port, as printed on the box, from 1; a host has port 1 alone.
-using PortNumber = std::uint16_t;
+using network::Cable;
+using network::End;
+using network::NodeIndex;
+using network::PortNumber;
 /// 0 … 14.
-using VirtualLane = base::Index<struct VirtualLaneTag, std::uint8_t>;
+using VirtualLane = network::Lane;
 /// 0 … 15; of a message. The fabric maps it to a virtual lane.
 using ServiceLevel = std::uint8_t;
 
 /// Flow control counts buffers in blocks of so many bytes.
 inline constexpr base::Bytes kBlockBytes = 64;
-
-struct End {
-    NodeIndex node;
-    PortNumber port = 0;
-
-    friend constexpr bool operator==(End, End) = default;
-};
-
-/// Both directions alike.
-struct Cable {
-    End a;
-    End b;
-    base::BitRate rate;  ///< of data, after encoding and error correction
-    base::Time delay;    ///< of cable, transceivers and error correction; above 0
-};
 
 /// When the buffer of a departing packet is free again.
 enum class CreditRelease : std::uint8_t {
@@ -63,14 +48,8 @@ struct LaneArbitration {
     std::uint8_t high_limit = 255;
 };
 
-struct FabricConfig {
-    std::uint32_t hosts = 0;
-    /// Ports of each switch.
-    std::vector<PortNumber> switch_ports;
-    std::vector<Cable> cables;
-    /// Linear forwarding tables: output port by [switch · hosts + destination]; 0: no route.
-    std::vector<PortNumber> forwarding;
-
+/// Forwarding is by linear forwarding tables: one output port for each destination, no groups.
+struct FabricConfig : network::Graph {
     std::uint32_t lanes = 1;
     /// Lane of each service level, the same at all ports; 0 of those that are not listed.
     std::vector<VirtualLane> service_lanes;

@@ -72,6 +72,8 @@ struct LaneCounters {
 
 class Network {
   public:
+    using Packet = infiniband::Packet;
+
     /// Kinds of event that a network schedules, in the lowest eight bits; the driver returns them
     /// when they are due.
     enum EventKind : std::uint32_t {

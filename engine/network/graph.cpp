@@ -24,11 +24,11 @@ class Cabled {
     }
 
     [[nodiscard]] bool exists(End end) const {
-        return end.node.value() < graph_.nodes() && end.port.value() >= 1 &&
-               end.port.value() <= graph_.ports(end.node);
+        return end.node.value() < graph_.nodes() && end.port >= 1 &&
+               end.port <= graph_.ports(end.node);
     }
     [[nodiscard]] std::vector<bool>::reference operator[](End end) {
-        return cabled_[first_[end.node.value()] + end.port.value() - 1U];
+        return cabled_[first_[end.node.value()] + end.port - 1U];
     }
 
   private:
@@ -48,9 +48,9 @@ base::expected<void> check_size(const Graph& graph) {
             return base::failure(std::string("a switch without ports; expected 1 at least"));
         }
     }
-    if (graph.routes.size() != std::size_t{graph.switches()} * graph.hosts) {
+    if (graph.forwarding.size() != std::size_t{graph.switches()} * graph.hosts) {
         return base::failure(fmt::format(
-            "{} routes; expected {} for {} switches and {} hosts", graph.routes.size(),
+            "{} routes; expected {} for {} switches and {} hosts", graph.forwarding.size(),
             std::size_t{graph.switches()} * graph.hosts, graph.switches(), graph.hosts));
     }
     return {};
@@ -63,26 +63,26 @@ base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
                 return base::failure(fmt::format(
                     "a cable ends at port {} of node {}, which does not exist; there are {} nodes, "
                     "and ports begin at 1",
-                    end.port.value(), end.node.value(), graph.nodes()));
+                    end.port, end.node.value(), graph.nodes()));
             }
             if (cabled[end]) {
                 return base::failure(fmt::format(
                     "two cables at port {} of node {}, or one to itself; expected one that leads "
                     "to another port",
-                    end.port.value(), end.node.value()));
+                    end.port, end.node.value()));
             }
             cabled[end] = true;
         }
         if (cable.rate.bps < 1'000'000 || cable.rate.bps > 1'000'000'000'000'000) {
             return base::failure(
                 fmt::format("a cable of {} b/s at port {} of node {}; expected 1 Mb/s to 1 Pb/s",
-                            cable.rate.bps, cable.a.port.value(), cable.a.node.value()));
+                            cable.rate.bps, cable.a.port, cable.a.node.value()));
         }
         if (cable.delay < base::Time::zero() || cable.delay > base::seconds(100)) {
             return base::failure(
                 fmt::format("a cable with a delay of {} ps at port {} of node {}; expected 0 to "
                             "100 s",
-                            cable.delay.ps, cable.a.port.value(), cable.a.node.value()));
+                            cable.delay.ps, cable.a.port, cable.a.node.value()));
         }
     }
     return {};
@@ -95,12 +95,12 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
             return base::failure(
                 fmt::format("a group of ports of node {}, which is no switch", group.node.value()));
         }
-        for (const PortIndex port : group.ports) {
+        for (const PortNumber port : group.ports) {
             const End end{group.node, port};
             if (!cabled.exists(end) || !cabled[end]) {
                 return base::failure(
                     fmt::format("port {} of node {} is in a group; expected a port with a cable",
-                                port.value(), group.node.value()));
+                                port, group.node.value()));
             }
         }
         if (group.ports.empty() || ++most[graph.switch_of(group.node)] > kMostRoutes) {
@@ -108,12 +108,12 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
                 "an empty group of ports of node {}, or too many of them", group.node.value()));
         }
     }
-    for (std::size_t i = 0; i < graph.routes.size(); ++i) {
+    for (std::size_t i = 0; i < graph.forwarding.size(); ++i) {
         const auto number = static_cast<std::uint32_t>(i / graph.hosts);
-        if (graph.routes[i] > most[number]) {
+        if (graph.forwarding[i] > most[number]) {
             return base::failure(fmt::format(
                 "a route by port {} of node {}, which has {} ports and {} groups of ports",
-                graph.routes[i], graph.node_of(number).value(), graph.switch_ports[number],
+                graph.forwarding[i], graph.node_of(number).value(), graph.switch_ports[number],
                 most[number] - graph.switch_ports[number]));
         }
     }

@@ -14,14 +14,14 @@ namespace daqloom::network {
 
 /// Hosts are 0 … hosts − 1, switches follow.
 using NodeIndex = base::Index<struct NodeTag>;
-/// As printed on the box, from 1; a host has port 1 alone.
-using PortIndex = base::Index<struct PortTag, std::uint16_t>;
-/// A cable by its place in the list of cables.
-using CableIndex = base::Index<struct CableTag>;
+/// Of a port, as printed on the box, from 1; a host has port 1 alone.
+using PortNumber = std::uint16_t;
+/// A virtual lane of InfiniBand, a class of Ethernet: packets of one lane keep their order.
+using Lane = base::Index<struct LaneTag, std::uint8_t>;
 
 struct End {
     NodeIndex node;
-    PortIndex port;
+    PortNumber port = 0;
 
     friend constexpr bool operator==(End, End) = default;
 };
@@ -38,7 +38,7 @@ struct Cable {
 /// ways up in a tree (ECMP). A hash of the connection picks one.
 struct PortGroup {
     NodeIndex node;
-    std::vector<PortIndex> ports;
+    std::vector<PortNumber> ports;
 };
 
 /// What a switch does with packets for one host: 0, there is no route; the number of a port; or its
@@ -48,10 +48,10 @@ using Route = std::uint16_t;
 struct Graph {
     std::uint32_t hosts = 0;
     /// Ports of each switch.
-    std::vector<std::uint16_t> switch_ports;
-    base::Table<CableIndex, Cable> cables;
+    std::vector<PortNumber> switch_ports;
+    std::vector<Cable> cables;
     /// By [switch · hosts + destination].
-    std::vector<Route> routes;
+    std::vector<Route> forwarding;
     /// The groups of one switch in the order of their numbers.
     std::vector<PortGroup> groups;
 
@@ -69,7 +69,7 @@ struct Graph {
         return is_host(node) ? std::uint16_t{1} : switch_ports[switch_of(node)];
     }
     [[nodiscard]] Route route(std::uint32_t switch_number, NodeIndex host) const {
-        return routes[std::size_t{switch_number} * hosts + host.value()];
+        return forwarding[std::size_t{switch_number} * hosts + host.value()];
     }
 };
 

@@ -1,4 +1,4 @@
-"""Translates a rack scenario into the engine's configuration."""
+"""Translates pull building on a rack into the engine's configuration."""
 
 from __future__ import annotations
 
@@ -7,35 +7,56 @@ from typing import TYPE_CHECKING
 from daqloom import _engine
 from daqloom.enumerations import named
 from daqloom.simulate.delay import delay_of
+from daqloom.simulate.ethernet import ethernet_config, switch_config, tcp_config
+from daqloom.topology.racks import racks
 
 if TYPE_CHECKING:
     from daqloom.scenario.event import Event
-    from daqloom.scenario.links import AccessLink, SourceLink, Uplink
     from daqloom.scenario.models import Scenario
-    from daqloom.scenario.switches import Switch
 
 
-def rack_config(scenario: Scenario, seed: int) -> _engine.RackConfig:
-    """Return the configuration of the simulated rack; its attributes have units in their names."""
-    rack = _engine.RackConfig()
-    _set_event(rack, scenario.event)
-    _set_hosts(rack, scenario)
-    _set_link(rack.readout_link, scenario.network.links.source)
-    _set_link(rack.uplink, scenario.network.links.uplink)
-    _set_link(rack.access_link, scenario.network.links.access)
-    rack.access_link.rate_limit_bps = scenario.network.links.access.rate_limit
-    rack.uplinks = scenario.network.links.uplink.count
-    _set_switch(rack.core, scenario.network.switch.core)
-    _set_switch(rack.tor, scenario.network.switch.tor)
-    _set_transport(rack.tcp, scenario)
-    rack.duration_s = scenario.run.duration
-    rack.warmup_s = scenario.run.warmup
-    rack.seed = seed
-    return rack
+def pull_config(scenario: Scenario, seed: int) -> tuple[_engine.PullConfig, list[str]]:
+    """Return the configuration of simulated pull building on a rack, whose attributes have units in
+    their names; and the names of the links by number."""
+    config = _engine.PullConfig()
+    network = scenario.network
+    readouts, builders = scenario.readout.units, scenario.builders.units
+    fabric, routes = racks(
+        readouts=readouts,
+        builders=builders,
+        uplinks=network.links.uplink.count,
+        readout_bps=network.links.source.rate,
+        uplink_bps=network.links.uplink.rate,
+        access_bps=network.links.access.rate,
+    )
+    links = network.links
+    uplinks = links.uplink.count
+    delays_s = [links.source.delay] * readouts
+    delays_s += [links.uplink.delay] * uplinks + [links.access.delay] * builders
+    names = [f"source.{i}.{way}" for i in range(readouts) for way in ("up", "down")]
+    names += [f"uplink.{i}.{way}" for i in range(uplinks) for way in ("down", "up")]
+    names += [f"access.{i}.{way}" for i in range(builders) for way in ("down", "up")]
+    ethernet = ethernet_config(fabric, routes, delays_s)
+    for switch in network.switch.core, network.switch.tor:
+        ethernet.add_switch(switch_config(switch))
+    paced = [0] * (2 * (readouts + uplinks)) + [links.access.rate_limit, 0] * builders
+    ethernet.rate_limits_bps = paced
+    ethernet.link_names = names
+    ethernet.seed = seed
+    config.set_network(ethernet)
+    config.set_transport(tcp_config(scenario))
+    config.readouts = list(range(readouts))
+    config.builders = list(range(readouts, readouts + builders))
+    _set_event(config, scenario.event)
+    _set_units(config, scenario)
+    config.duration_s = scenario.run.duration
+    config.warmup_s = scenario.run.warmup
+    config.seed = seed
+    return config, names
 
 
-def _set_event(rack: _engine.RackConfig, event: Event) -> None:
-    arrivals = rack.arrivals
+def _set_event(config: _engine.PullConfig, event: Event) -> None:
+    arrivals = config.arrivals
     arrivals.kind = named(_engine.ArrivalKind, event.arrivals)
     arrivals.rate_hz = event.rate
     if event.arrivals == "lhc":
@@ -48,7 +69,7 @@ def _set_event(rack: _engine.RackConfig, event: Event) -> None:
     if event.arrival_times is not None:
         arrivals.trace_times_s = list(event.arrival_times)
 
-    size = rack.event_size
+    size = config.event_size
     size.kind = named(_engine.SizeKind, event.size_distribution)
     size.mean_bytes = event.size
     size.spread_bytes = event.size_spread * event.size
@@ -56,58 +77,16 @@ def _set_event(rack: _engine.RackConfig, event: Event) -> None:
     if event.histogram is not None:
         size.histogram = list(zip(*event.histogram, strict=True))
     if event.share != "equal":
-        rack.share = list(event.share)
+        config.share = list(event.share)
 
 
-def _set_hosts(rack: _engine.RackConfig, scenario: Scenario) -> None:
+def _set_units(config: _engine.PullConfig, scenario: Scenario) -> None:
     readout, builders, building = scenario.readout, scenario.builders, scenario.building
-    rack.readouts = readout.units
-    rack.readout_cost_per_message_s = readout.message_cost
-    rack.response = delay_of(readout.response)
-    rack.builders = builders.units
-    rack.builder_cost_per_message_s = builders.message_cost
-    rack.assignment = named(_engine.Assignment, building.assignment)
-    rack.concurrent_events = building.concurrent_events
-    rack.outstanding_fragments = building.outstanding_fragments
-    rack.request_bytes = building.request_size
-    rack.processing = [delay_of(stage) for stage in builders.processing]
-
-
-def _set_link(link: _engine.LinkConfig, of: SourceLink | Uplink | AccessLink) -> None:
-    link.rate_bps = of.rate
-    link.delay_s = of.delay
-
-
-def _set_switch(switch: _engine.SwitchConfig, of: Switch) -> None:
-    switch.model = named(_engine.BufferModel, of.architecture)
-    switch.buffer_bytes = of.buffer
-    switch.dedicated_bytes = of.dedicated
-    switch.dedicated_ports = of.ports
-    switch.alpha = of.alpha
-    switch.port_limit_bytes = of.port_limit
-    switch.cell_size_bytes = of.cell_size
-    switch.cell_metadata_bytes = of.cell_metadata
-    switch.queue_packets = of.queue_packets
-    switch.ecn_threshold_bytes = of.ecn_threshold
-
-
-def _set_transport(tcp: _engine.TcpConfig, scenario: Scenario) -> None:
-    transport = scenario.transport
-    tcp.congestion = named(_engine.CongestionControl, transport.congestion)
-    tcp.mss_bytes = scenario.mss
-    tcp.static_window_bytes = transport.static_window
-    tcp.initial_window = transport.initial_window
-    tcp.receive_window_bytes = transport.receive_window
-    tcp.timestamps = transport.timestamps
-    tcp.rto_min_s = transport.rto_min
-    tcp.rto_max_s = transport.rto_max
-    tcp.timer_tick_s = transport.timer_tick
-    tcp.delayed_ack_s = transport.delayed_ack
-    tcp.ack_every = transport.ack_every
-    tcp.quick_acks = transport.quick_acks
-    tcp.rack = transport.rack
-    tcp.tail_loss_probe = transport.tail_loss_probe
-    tcp.tso_burst_bytes = transport.tso_burst
-    tcp.restart_after_idle = transport.restart_after_idle
-    tcp.hystart = transport.hystart
-    tcp.dctcp_gain = transport.dctcp_g
+    config.readout_cost_per_message_s = readout.message_cost
+    config.response = delay_of(readout.response)
+    config.builder_cost_per_message_s = builders.message_cost
+    config.assignment = named(_engine.Assignment, building.assignment)
+    config.concurrent_events = building.concurrent_events
+    config.outstanding_fragments = building.outstanding_fragments
+    config.request_bytes = building.request_size
+    config.processing = [delay_of(stage) for stage in builders.processing]

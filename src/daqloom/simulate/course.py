@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from daqloom._engine import RackReport
+    from daqloom._engine import PullReport, PullSystem
 
 SLICES = 80
 """Number of equal slices of the time after the warm-up; it divides the engine's bins of the
@@ -21,24 +21,25 @@ COURSES = (
 """Metrics that are given for each slice."""
 
 
-def course(counted: RackReport) -> dict[str, list[float]]:
+def course(system: PullSystem, counted: PullReport, tor: int) -> dict[str, list[float]]:
     """Return `time_s`, the start of each slice, and each metric of `COURSES` over that slice alone.
 
     A metric that a slice lacks, such as the mean latency where no event was built, is left
-    out. `counted` is the engine's report.
+    out. `tor` is the number of the top-of-rack switch.
     """
-    occupancy = counted.tor_occupancy
+    occupancy, needed = system.occupancy(tor), system.needed(tor)
     slice_s = counted.window_s / SLICES
-    built = [sum(part) for part in _slices(counted.built.events.tolist())]
-    latency_s = [sum(part) for part in _slices(counted.built.latency_s.tolist())]
+    built = [sum(part) for part in _slices(system.built.events.tolist())]
+    latency_s = [sum(part) for part in _slices(system.built.latency_s.tolist())]
     columns = {
         "time_s": [part[0] for part in _slices(occupancy.time_s.tolist())],
         "buffer_peak_bytes.tor": [max(part) for part in _slices(occupancy.max_bytes.tolist())],
         "event_rate_hz": [events / slice_s for events in built],
     }
-    if counted.tor_needed is not None:
-        needed = _slices(counted.tor_needed.max_bytes.tolist())
-        columns["buffer_needed_bytes.tor"] = [max(part) for part in needed]
+    if len(needed.max_bytes):
+        columns["buffer_needed_bytes.tor"] = [
+            max(part) for part in _slices(needed.max_bytes.tolist())
+        ]
     if all(built):
         columns["collection_latency_s.mean"] = [
             total / events for total, events in zip(latency_s, built, strict=True)

@@ -15,7 +15,7 @@ from daqloom.simulate.memory import check_memory
 from daqloom.simulate.run import Engine, Ran, check_books, cost, run_engine
 
 if TYPE_CHECKING:
-    from daqloom._engine import FabricReport
+    from daqloom._engine import RunReport
     from daqloom.scenario.models import Scenario
     from daqloom.topology.system import FabricSystem
 
@@ -38,7 +38,7 @@ class ProtocolRun(Protocol):
         """The system that is simulated."""
 
     @property
-    def counted(self) -> FabricReport:
+    def counted(self) -> RunReport:
         """The report at the end of the run."""
 
     def record(self) -> None:
@@ -153,7 +153,7 @@ def _protocol_run(scenario: Scenario, system: FabricSystem, seed: int) -> Protoc
 
 
 def _metrics(
-    scenario: Scenario, system: FabricSystem, ran: Ran, counted: FabricReport
+    scenario: Scenario, system: FabricSystem, ran: Ran, counted: RunReport
 ) -> dict[str, Any]:
     """Return the metrics of the fabric."""
     metrics: dict[str, Any] = {
@@ -166,30 +166,33 @@ def _metrics(
     }
     if latencies := latency.summary(counted.write_latency):
         metrics["write_latency_s"] = latencies
-    if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
+    retries = counted.retries
+    if retries and (
+        scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout
+    ):
         metrics |= {
             "packets_discarded": _discarded(counted),
             "retransmissions": {
-                "nak": counted.retries.resent_for_nak,
-                "timeout": counted.retries.resent_for_timeout,
+                "nak": retries.resent_for_nak,
+                "timeout": retries.resent_for_timeout,
             },
-            "retransmission_timeouts": counted.retries.timeouts,
-            "writes_failed": counted.retries.writes_failed,
+            "retransmission_timeouts": retries.timeouts,
+            "writes_failed": retries.writes_failed,
         }
     return metrics
 
 
-def _discarded(counted: FabricReport) -> int:
+def _discarded(counted: RunReport) -> int:
     """Return the number of packets discarded after the head-of-queue lifetime."""
     return sum(counted.ports.discards.tolist())
 
 
-def _lost(counted: FabricReport) -> bool:
+def _lost(counted: RunReport) -> bool:
     """Return whether a node may wait for a packet that is lost for good."""
-    return bool(_discarded(counted) or counted.retries.writes_failed)
+    return bool(_discarded(counted) or (counted.retries and counted.retries.writes_failed))
 
 
-def _warnings(scenario: Scenario, counted: FabricReport) -> list[str]:
+def _warnings(scenario: Scenario, counted: RunReport) -> list[str]:
     """Return warnings about losses and their consequences."""
     warnings = []
     if (discarded := _discarded(counted)) and not scenario.transport.retry_timeout:
@@ -197,9 +200,9 @@ def _warnings(scenario: Scenario, counted: FabricReport) -> list[str]:
             f"{discarded} packets were discarded and none is retransmitted: a connection that has "
             "lost a packet delivers nothing more; set transport.retry_timeout"
         )
-    if counted.retries.writes_failed:
+    if counted.retries and (failed := counted.retries.writes_failed):
         warnings.append(
-            f"{counted.retries.writes_failed} writes failed: their connections gave up after "
+            f"{failed} writes failed: their connections gave up after "
             f"{scenario.transport.retry_count + 1} timeouts in a row"
         )
     if counted.stalled:
@@ -209,7 +212,7 @@ def _warnings(scenario: Scenario, counted: FabricReport) -> list[str]:
     return warnings
 
 
-def _utilisation(system: FabricSystem, ran: Ran, counted: FabricReport) -> dict[str, float]:
+def _utilisation(system: FabricSystem, ran: Ran, counted: RunReport) -> dict[str, float]:
     """Return the utilisation of links by kind over the whole run, hosts that are no nodes
     included."""
     hosts = len(system.fabric.hosts)
@@ -225,7 +228,7 @@ def _utilisation(system: FabricSystem, ran: Ran, counted: FabricReport) -> dict[
     return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
 
 
-def _ports(system: FabricSystem, counted: FabricReport) -> dict[str, list[Any]]:
+def _ports(system: FabricSystem, counted: RunReport) -> dict[str, list[Any]]:
     from daqloom.topology.fabric import End
 
     ports, lanes = counted.ports, counted.lanes

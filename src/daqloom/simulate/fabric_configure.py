@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from daqloom.scenario.event import Event
     from daqloom.scenario.models import Scenario
     from daqloom.scenario.network import Network
+    from daqloom.scenario.transport import Transport
     from daqloom.scenario.units import Card
     from daqloom.topology.system import FabricSystem
 
@@ -129,18 +130,15 @@ def _interval_s(event: Event) -> float:
 
 
 def _set_cluster(
-    config: _engine.ClusterConfig, scenario: Scenario, system: FabricSystem, seed: int
+    config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem, seed: int
 ) -> None:
     """Set the part of the configuration that is common to all protocols."""
     hosts, transport = scenario.hosts, scenario.transport
-    config.fabric = _fabric_config(scenario.network, system)
-    config.host.mtu = transport.mtu
-    config.host.pcie_rate_bps = hosts.pcie_rate
-    config.host.memory_rate_bps = hosts.memory_rate
-    config.host.memory_passes = hosts.memory_passes
-    config.host.acknowledge = transport.connection == "reliable"
-    config.host.retry_timeout_s = transport.retry_timeout
-    config.host.retry_count = transport.retry_count
+    config.set_network(_infiniband_config(scenario.network, system))
+    config.set_transport(_rdma_config(transport))
+    config.path.pcie_rate_bps = hosts.pcie_rate
+    config.path.memory_rate_bps = hosts.memory_rate
+    config.path.memory_passes = hosts.memory_passes
     config.data_service_level = transport.data_service_level
     config.control_service_level = transport.control_service_level
     set_delay(config.latency, hosts.latency)
@@ -174,14 +172,23 @@ def _set_processing(delay: _engine.Delay, stages: Sequence[Distribution]) -> Non
         set_delay(delay, stage)
 
 
-def _fabric_config(given: Network, system: FabricSystem) -> _engine.FabricConfig:
+def _rdma_config(transport: Transport) -> _engine.RdmaConfig:
+    rdma = _engine.RdmaConfig()
+    rdma.mtu = transport.mtu
+    rdma.acknowledge = transport.connection == "reliable"
+    rdma.retry_timeout_s = transport.retry_timeout
+    rdma.retry_count = transport.retry_count
+    return rdma
+
+
+def _infiniband_config(given: Network, system: FabricSystem) -> _engine.InfinibandConfig:
     switch = given.switch
-    config = _engine.FabricConfig()
+    config = _engine.InfinibandConfig()
     config.hosts = len(system.fabric.hosts)
     config.switch_ports = [switch.ports for switch in system.fabric.switches]
     for cable in system.fabric.cables:
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, given.links.delay)
-    config.set_forwarding(np.ascontiguousarray(system.routes.ports, np.int16))
+    config.set_forwarding(np.ascontiguousarray(system.routes.ports, np.uint16))
     config.lanes = given.lanes.count
     config.service_lanes = list(given.lanes.service_levels)
     config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime

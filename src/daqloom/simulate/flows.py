@@ -85,7 +85,7 @@ class FlowsRun:
         least, most = held
         return {"least": least} | ({} if most is None else {"most": most})
 
-    def _waits(self, counted: _engine.FabricReport) -> dict[str, float]:
+    def _waits(self, counted: _engine.RunReport) -> dict[str, float]:
         """Return the waiting time of the ports of each flow's sources."""
         hosts, ports = len(self.system.fabric.hosts), counted.ports
         waits_s = (ports.wait_credits_s + ports.wait_crossbar_s).tolist()

@@ -6,6 +6,7 @@ that wait at an overloaded rack. Bytes are those of the engine's structures, mea
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -17,8 +18,8 @@ from daqloom.scenario.quantities import SIZE
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
 
-CONNECTION_BYTES = 1420
-"""A TCP connection of a rack, idle: both ends."""
+CONNECTION_BYTES = 2000
+"""A TCP connection in use: both ends, and messages under way."""
 SHIFT_PAIR_BYTES, SHIFT_MFP_BYTES = 300, 230
 """A queue pair of linear shifting, and each of its MFPs in a phase."""
 PAIR_BYTES = 60
@@ -56,8 +57,9 @@ def needed_bytes(scenario: Scenario, nodes: int = 0) -> int:
 
 
 def _pairs(scenario: Scenario, nodes: int) -> int:
-    if scenario.building.protocol == "pull":
-        return scenario.readout.units * scenario.builders.units
+    if scenario.building.protocol == "pull":  # connections come into being with the first request
+        events = math.ceil(scenario.event.rate * scenario.run.duration)
+        return scenario.readout.units * min(scenario.builders.units, events)
     return scenario.readouts(nodes) * scenario.builder_units(nodes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,11 @@ from daqloom.simulate.errors import SimulationError
 from daqloom.simulate.memory import check_memory, peak_bytes
 
 if TYPE_CHECKING:
-    from daqloom._engine import FabricReport, Links, RackReport
+    from daqloom._engine import Links, PullReport, PullSystem, RunReport
     from daqloom.scenario.models import Scenario
 
+CORE, TOR = 0, 1
+"""Numbers of the switches of a rack."""
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100
 
@@ -50,7 +52,7 @@ def simulate(
     """
     from daqloom import _engine
     from daqloom.simulate import latency
-    from daqloom.simulate.configure import rack_config
+    from daqloom.simulate.configure import pull_config
     from daqloom.simulate.course import course
 
     seed = scenario.run.seed if seed is None else seed
@@ -58,7 +60,8 @@ def simulate(
     duration_s = scenario.run.duration
     check_memory(scenario)
     try:
-        rack = _engine.Rack(rack_config(scenario, seed))
+        config, names = pull_config(scenario, seed)
+        rack = _engine.PullSystem(config)
         if pcap or trace:
             for file in [*(pcap or {}).values(), *([trace] if trace else [])]:
                 with suppress(OSError):  # the engine says which file cannot be written, and why
@@ -77,16 +80,16 @@ def simulate(
     check_books(rack)
     ran.check_warm(scenario.run.warmup)
     counted = rack.report()
-    occupancy = counted.tor_occupancy
+    occupancy = rack.occupancy(TOR)
     series: dict[str, Any] = {
         "tor_occupancy": {
             "time_s": occupancy.time_s.tolist(),
             "max_bytes": occupancy.max_bytes.tolist(),
         },
-        "collection_latency": latency.columns(counted.latency),
+        "collection_latency": latency.columns(rack.latency),
     }
     if not ran.interrupted:
-        series["course"] = course(counted)
+        series["course"] = course(rack, counted, TOR)
     result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
@@ -94,7 +97,7 @@ def simulate(
         method="simulate",
         seed=seed,
         fingerprint=f"{counted.fingerprint:016x}",
-        metrics=_metrics(counted),
+        metrics=_metrics(rack, counted, names),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
         warnings=ran.warnings() + _warnings(counted, scenario.run.warmup),
@@ -168,7 +171,7 @@ def check_books(engine: Engine) -> None:
         )
 
 
-def cost(started_s: float, ran: Ran, counted: RackReport | FabricReport) -> dict[str, Any]:
+def cost(started_s: float, ran: Ran, counted: RunReport) -> dict[str, Any]:
     """Return the cost of a run, as `Result.engine`; `started_s` by `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
@@ -182,11 +185,12 @@ def cost(started_s: float, ran: Ran, counted: RackReport | FabricReport) -> dict
     }
 
 
-def _metrics(counted: RackReport) -> dict[str, Any]:
+def _metrics(rack: PullSystem, counted: PullReport, names: Sequence[str]) -> dict[str, Any]:
     from daqloom.simulate import latency
 
     window_s = counted.window_s
-    tcp, links = counted.tcp, counted.links
+    tcp, links, switches = counted.tcp, counted.links, counted.switches
+    assert tcp is not None  # the transport of a rack
     metrics: dict[str, Any] = {
         "event_rate_hz": counted.events_built / window_s,
         "throughput_bps": 8 * counted.bytes_built / window_s,
@@ -194,21 +198,19 @@ def _metrics(counted: RackReport) -> dict[str, Any]:
         "events_in_flight": counted.events_in_flight,
         "events_waiting": counted.events_waiting,
     }
-    if latencies := latency.summary(counted.latency):
+    if latencies := latency.summary(rack.latency):
         metrics["collection_latency_s"] = latencies
     metrics |= {
         "buffer_peak_bytes": {
-            "tor": counted.tor_peak_bytes,
-            "core": counted.core_peak_bytes,
+            "tor": int(switches.peak_bytes[TOR]),
+            "core": int(switches.peak_bytes[CORE]),
         },
         **_needed(counted),
         "packets_dropped": counted.drops,
         "drops_by_port": {
-            name: drops
-            for name, drops in zip(links.name, links.drops.tolist(), strict=True)
-            if drops
+            name: drops for name, drops in zip(names, links.drops.tolist(), strict=True) if drops
         },
-        **_drop_fraction(counted.drops, dict(zip(links.name, links.frames.tolist(), strict=True))),
+        **_drop_fraction(counted.drops, dict(zip(names, links.frames.tolist(), strict=True))),
         "retransmission_timeouts": (
             tcp.timeouts_whole_window + tcp.timeouts_tail + tcp.timeouts_retransmission
         ),
@@ -223,18 +225,17 @@ def _metrics(counted: RackReport) -> dict[str, Any]:
             "timeout": tcp.timeout_retransmissions,
         },
         "packets_marked": counted.marks,
-        "link_utilisation": _utilisation(links, window_s),
+        "link_utilisation": _utilisation(names, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
         "ack_hops": sum(links.ack_frames.tolist()),
     }
     return metrics
 
 
-def _needed(counted: RackReport) -> dict[str, Any]:
+def _needed(counted: PullReport) -> dict[str, Any]:
     """Return the buffer with which a shared-memory switch drops nothing; none where it dropped."""
-    if counted.tor_needed_bytes is None or counted.drops:
-        return {}
-    return {"buffer_needed_bytes": {"tor": counted.tor_needed_bytes}}
+    needed = int(counted.switches.needed_bytes[TOR])
+    return {} if counted.drops or not needed else {"buffer_needed_bytes": {"tor": needed}}
 
 
 def _drop_fraction(drops: int, frames: Mapping[str, int]) -> dict[str, float]:
@@ -252,10 +253,10 @@ def _drop_fraction(drops: int, frames: Mapping[str, int]) -> dict[str, float]:
     return {"drop_fraction": drops / arrived} if arrived else {}
 
 
-def _utilisation(links: Links, window_s: float) -> dict[str, float]:
+def _utilisation(names: Sequence[str], links: Links, window_s: float) -> dict[str, float]:
     """Return the utilisation of each link, and of all links of a kind and direction
     (`access.down`)."""
-    columns = zip(links.name, links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
+    columns = zip(names, links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
     busy = {name: 8 * nbytes / (rate_bps * window_s) for name, nbytes, rate_bps in columns}
     kinds: dict[str, list[float]] = {}
     for name, share in busy.items():
@@ -264,7 +265,7 @@ def _utilisation(links: Links, window_s: float) -> dict[str, float]:
     return {name: sum(shares) / len(shares) for name, shares in kinds.items()} | busy
 
 
-def _warnings(counted: RackReport, warmup_s: float) -> list[str]:
+def _warnings(counted: PullReport, warmup_s: float) -> list[str]:
     warnings = []
     arrived, built = counted.events_arrived, counted.events_built
     if built == 0:

@@ -72,7 +72,7 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
     wiring = wire(fabric)
     choose = TIES[tie]()
     index = port_index(wiring)
-    ways_to = _ways(wiring)
+    ways_to = ways_to_leaf(wiring)
     for host, leaf in enumerate(wiring.leaf.tolist()):
         if leaf != NONE:
             ways = ways_to(leaf)
@@ -81,7 +81,7 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
     return Routes(ports)
 
 
-def _ways(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
+def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
     """For a leaf, (switches, ports): whether a port is on a shortest path to it."""
     hosts = len(wiring.leaf)
     neighbour = np.append(wiring.head, NONE)[wiring.out[hosts:]] - hosts

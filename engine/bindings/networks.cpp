@@ -1,0 +1,164 @@
+// Simulated networks, for Python. Plain attributes; times in seconds (`_s`), rates in bits per
+// second.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <vector>
+
+#include "bindings/attributes.hpp"
+#include "bindings/index.hpp"
+#include "bindings/report.hpp"
+#include "bindings/systems.hpp"
+#include "ethernet/network_config.hpp"
+#include "ethernet/report.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "infiniband/report.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using base::Time;
+using ethernet::SwitchConfig;
+using infiniband::FabricConfig;
+using infiniband::LaneArbitration;
+using infiniband::LaneWeight;
+using infiniband::VirtualLane;
+using network::NodeIndex;
+using network::PortNumber;
+
+namespace {
+
+using Entries = std::vector<std::tuple<int, int>>;
+
+/// Pairs of (lane, weight).
+template <std::vector<LaneWeight> LaneArbitration::*member>
+void lane_table(nb::class_<FabricConfig>& cls, const char* name) {
+    cls.def_prop_rw(
+        name,
+        [](const FabricConfig& self) {
+            Entries entries;
+            for (const LaneWeight& entry : self.arbitration.*member) {
+                entries.emplace_back(entry.lane.value(), entry.weight);
+            }
+            return entries;
+        },
+        [](FabricConfig& self, const Entries& entries) {
+            (self.arbitration.*member).clear();
+            for (const auto& [lane, weight] : entries) {
+                (self.arbitration.*member)
+                    .push_back({VirtualLane(lane), static_cast<std::uint8_t>(weight)});
+            }
+        });
+}
+
+/// What networks of both technologies have.
+template <class Config>
+void graph(nb::class_<Config>& cls) {
+    using Routes = nb::ndarray<const network::Route, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    cls.def_rw("hosts", &Config::hosts)
+        .def_rw("switch_ports", &Config::switch_ports)
+        .def(
+            "add_cable",
+            [](Config& self, NodeIndex a, PortNumber at_a, NodeIndex b, PortNumber at_b,
+               std::int64_t bps, double delay_s) {
+                self.cables.push_back({{a, at_a}, {b, at_b}, {bps}, Time::from_seconds(delay_s)});
+            },
+            nb::arg("a"), nb::arg("port_a"), nb::arg("b"), nb::arg("port_b"), nb::arg("rate_bps"),
+            nb::arg("delay_s"))
+        .def(
+            "add_group",
+            [](Config& self, NodeIndex node, const std::vector<PortNumber>& ports) {
+                self.groups.push_back({node, ports});
+            },
+            nb::arg("node"), nb::arg("ports"),
+            "Ports of a switch that lead to the same hosts: the next of its groups.")
+        .def(
+            "set_forwarding",
+            [](Config& self, const Routes& routes) {
+                self.forwarding.assign(routes.data(), routes.data() + routes.size());
+            },
+            nb::arg("routes"),
+            "Forwarding tables by (switch, host): an output port; the number of ports + n for the "
+            "n-th group of the switch, n from 1; 0: no route.");
+}
+
+void bind_infiniband(nb::module_& module) {
+    auto cls = nb::class_<FabricConfig>(module, "InfinibandConfig");
+    cls.def(nb::init<>())
+        .def_rw("lanes", &FabricConfig::lanes)
+        .def_rw("service_lanes", &FabricConfig::service_lanes)
+        .def_rw("buffer_blocks", &FabricConfig::buffer_blocks)
+        .def_rw("input_queue", &FabricConfig::input_queue)
+        .def_rw("crossbar_speedup", &FabricConfig::crossbar_speedup)
+        .def_rw("credit_release", &FabricConfig::credit_release)
+        .def_rw("credit_update_bytes", &FabricConfig::credit_update_bytes)
+        .def_prop_rw(
+            "high_limit", [](const FabricConfig& self) { return self.arbitration.high_limit; },
+            [](FabricConfig& self, std::uint8_t limit) { self.arbitration.high_limit = limit; });
+    graph(cls);
+    seconds(cls, "switch_latency_s", &FabricConfig::switch_latency);
+    seconds(cls, "credit_update_interval_s", &FabricConfig::credit_update_interval);
+    seconds(cls, "head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime);
+    lane_table<&LaneArbitration::high>(cls, "high");
+    lane_table<&LaneArbitration::low>(cls, "low");
+    bind_columns<infiniband::PortReport>(
+        module, "Ports", "The outputs at both ends of each cable, over the whole run.");
+    bind_columns<infiniband::LaneCounters, 2>(
+        module, "Lanes", "The virtual lanes of the outputs at both ends of each cable, likewise.");
+}
+
+void bind_ethernet(nb::module_& module) {
+    nb::class_<SwitchConfig>(module, "SwitchConfig")
+        .def(nb::init<>())
+        .def_rw("model", &SwitchConfig::model)
+        .def_rw("buffer_bytes", &SwitchConfig::buffer)
+        .def_rw("dedicated_bytes", &SwitchConfig::dedicated)
+        .def_rw("dedicated_ports", &SwitchConfig::dedicated_ports)
+        .def_rw("alpha", &SwitchConfig::alpha)
+        .def_rw("port_limit_bytes", &SwitchConfig::port_limit)
+        .def_rw("cell_size_bytes", &SwitchConfig::cell_size)
+        .def_rw("cell_metadata_bytes", &SwitchConfig::cell_metadata)
+        .def_rw("queue_packets", &SwitchConfig::queue_packets)
+        .def_rw("ecn_threshold_bytes", &SwitchConfig::ecn_threshold)
+        .def_rw("hash_seed", &SwitchConfig::hash_seed);
+    using Config = ethernet::NetworkConfig;
+    auto cls = nb::class_<Config>(module, "EthernetConfig");
+    cls.def(nb::init<>())
+        .def("add_switch",
+             [](Config& self, const SwitchConfig& config) { self.switches.push_back(config); })
+        .def_prop_rw(
+            "rate_limits_bps",
+            [](const Config& self) {
+                std::vector<std::int64_t> limits;
+                for (const base::BitRate limit : self.rate_limits) {
+                    limits.push_back(limit.bps);
+                }
+                return limits;
+            },
+            [](Config& self, const std::vector<std::int64_t>& limits) {
+                self.rate_limits.clear();
+                for (const std::int64_t bps : limits) {
+                    self.rate_limits.push_back({bps});
+                }
+            },
+            "Of each link, below its rate; 0 or empty: none. Link 2c leads from end a of cable c "
+            "to its end b, link 2c + 1 back.")
+        .def_rw("link_names", &Config::link_names)
+        .def_rw("seed", &Config::seed);
+    graph(cls);
+    bind_columns<ethernet::LinkReport>(module, "Links", "What the links carried.");
+    bind_columns<ethernet::SwitchReport>(module, "Switches", "What the switches held.");
+}
+
+}  // namespace
+
+void bind_networks(nb::module_& module) {
+    bind_infiniband(module);
+    bind_ethernet(module);
+}
+
+}  // namespace daqloom::bindings

@@ -1,0 +1,117 @@
+// Pull event building on a simulated network, for Python. Plain attributes; times in seconds
+// (`_s`).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "bindings/attributes.hpp"
+#include "bindings/simulated.hpp"
+#include "bindings/systems.hpp"
+#include "systems/pull_system.hpp"
+#include "systems/recorder.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using systems::BuiltBin;
+using systems::PullReport;
+using systems::PullSystem;
+using systems::PullSystemConfig;
+using systems::Recorder;
+using systems::SystemConfig;
+
+namespace {
+
+void bind_config(nb::module_& module) {
+    using Config = PullSystemConfig;
+    auto cls = nb::class_<Config, SystemConfig>(module, "PullConfig");
+    cls.def(nb::init<>())
+        .def_rw("readouts", &Config::readouts)
+        .def_rw("builders", &Config::builders)
+        .def_rw("arrivals", &Config::arrivals)
+        .def_rw("event_size", &Config::event_size)
+        .def_rw("share", &Config::share)
+        .def_rw("assignment", &Config::assignment)
+        .def_rw("concurrent_events", &Config::concurrent_events)
+        .def_rw("outstanding_fragments", &Config::outstanding_fragments)
+        .def_rw("request_bytes", &Config::request_size)
+        .def_rw("response", &Config::response)
+        .def_rw("processing", &Config::processing);
+    seconds(cls, "readout_cost_per_message_s", &Config::readout_cost_per_message);
+    seconds(cls, "builder_cost_per_message_s", &Config::builder_cost_per_message);
+}
+
+/// What Python holds: a system and who records it. The recorder looks at the system and goes first.
+struct Recorded {
+    std::unique_ptr<PullSystem> system;
+    std::unique_ptr<Recorder> recorder;
+
+    [[nodiscard]] base::Time now() const { return system->now(); }
+    [[nodiscard]] const transport::Transport& transport() const { return system->transport(); }
+    [[nodiscard]] systems::RunReport run_report() { return system->run_report(); }
+    [[nodiscard]] PullReport report() const { return system->report(); }
+    [[nodiscard]] base::expected<void> check_conservation() const {
+        return system->check_conservation();
+    }
+};
+
+std::unique_ptr<Recorded> make(const PullSystemConfig& config) {
+    return std::make_unique<Recorded>(Recorded{value_of(PullSystem::make(config)), nullptr});
+}
+
+void record(Recorded& self, const std::map<std::string, std::string>& captures,
+            const std::string& timeline) {
+    self.recorder.reset();  // its files, should they be the same, are gone before the new ones come
+    self.recorder = value_of(Recorder::make(*self.system, captures, timeline));
+}
+
+void finish_recording(Recorded& self) {
+    if (const auto recorder = std::move(self.recorder)) {
+        value_of(recorder->close());
+    }
+}
+
+void run(Recorded& self, const Progress& progress) {
+    try {
+        run_in_slices(*self.system, progress);
+    } catch (const nb::python_error& error) {
+        if (!error.matches(PyExc_KeyboardInterrupt)) {
+            self.recorder
+                .reset();  // whoever keeps the exception keeps the system, but no half file
+        }
+        throw;
+    } catch (...) {
+        self.recorder.reset();
+        throw;
+    }
+}
+
+}  // namespace
+
+void bind_pull(nb::module_& module) {
+    bind_config(module);
+    bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
+    bind_system_report<PullReport>(module, "PullReport");
+    auto cls = nb::class_<Recorded>(module, "PullSystem");
+    cls.def(nb::new_(&make), nb::arg("config"))
+        .def("record", &record, nb::arg("captures"), nb::arg("timeline"),
+             "Records the run from here: frames by name of the link, pcapng; a timeline unless "
+             "empty. The files appear with finish_recording(), and never if the run fails.")
+        .def("finish_recording", &finish_recording, "Completes the files.")
+        .def("run", &run, nb::arg("progress").none() = nb::none(),
+             "Simulates to the end of the run, or to Ctrl-C between two slices: then the system, "
+             "and its recording, can be asked as at the end.")
+        .def_prop_ro(
+            "latency", [](const Recorded& self) { return self.system->latency(); },
+            "From the assignment of an event until it is built.")
+        .def_prop_ro(
+            "built",
+            [](const Recorded& self) { return Columns<BuiltBin>{self.system->built_bins()}; },
+            "Events built in the bins of the occupancy.");
+    asked(cls);
+}
+
+}  // namespace daqloom::bindings

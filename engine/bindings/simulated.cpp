@@ -1,0 +1,128 @@
+// Nodes on a simulated network, for Python. Plain attributes; times in seconds (`_s`), rates in
+// bits per second.
+#include "bindings/simulated.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include "bindings/attributes.hpp"
+#include "bindings/report.hpp"
+#include "bindings/systems.hpp"
+#include "ethernet/network_config.hpp"
+#include "hosts/path.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "systems/system.hpp"
+#include "transport/rdma/config.hpp"
+#include "transport/tcp/config.hpp"
+
+namespace daqloom::bindings {
+
+namespace nb = nanobind;
+using systems::RunReport;
+using systems::SystemConfig;
+
+namespace {
+
+template <class Network>
+void take_network(SystemConfig& config, const Network& network) {
+    config.network = network;
+}
+
+template <class Transport>
+void take_transport(SystemConfig& config, const Transport& transport) {
+    config.transport = transport;
+}
+
+void bind_config(nb::module_& module) {
+    auto path = nb::class_<hosts::PathConfig>(module, "PathConfig");
+    path.def_rw("memory_passes", &hosts::PathConfig::memory_passes);
+    bits_per_second(path, "pcie_rate_bps", &hosts::PathConfig::pcie_rate);
+    bits_per_second(path, "memory_rate_bps", &hosts::PathConfig::memory_rate);
+
+    using Config = SystemConfig;
+    auto cls = nb::class_<Config>(module, "SystemConfig");
+    cls.def("set_network", &take_network<ethernet::NetworkConfig>, nb::arg("network"))
+        .def("set_network", &take_network<infiniband::FabricConfig>, nb::arg("network"))
+        .def("set_transport", &take_transport<transport::TcpConfig>, nb::arg("transport"))
+        .def("set_transport", &take_transport<transport::RdmaConfig>, nb::arg("transport"))
+        .def_rw("path", &Config::path)
+        .def_rw("latency", &Config::latency)
+        .def_rw("control_bytes", &Config::control_bytes)
+        .def_rw("data_service_level", &Config::data_service_level)
+        .def_rw("control_service_level", &Config::control_service_level)
+        .def_rw("clock_drift", &Config::clock_drift)
+        .def_rw("seed", &Config::seed)
+        .def_rw("bins", &Config::bins);
+    bits_per_second(cls, "local_rate_bps", &Config::local_rate);
+    seconds(cls, "message_cost_s", &Config::message_cost);
+    seconds(cls, "polling_delay_s", &Config::polling_delay);
+    seconds(cls, "clock_offset_s", &Config::clock_offset);
+    seconds(cls, "duration_s", &Config::duration);
+    seconds(cls, "warmup_s", &Config::warmup);
+}
+
+}  // namespace
+
+void bind_simulated(nb::module_& module) {
+    bind_config(module);
+    bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
+    bind_report<RunReport>(module, "RunReport", "What every simulated run counts.")
+        .def_prop_ro(
+            "packet_hops", [](const RunReport& self) { return self.network.packet_hops; },
+            "Packets delivered by a link, over all links and the whole run.")
+        .def_prop_ro(
+            "ack_hops", [](const RunReport& self) { return self.network.ack_hops; },
+            "Of these, packets of Ethernet without payload.")
+        .def_prop_ro(
+            "tcp", [](const RunReport& self) { return self.network.tcp; },
+            "Retransmissions and timeouts of TCP after the warm-up; None of another transport.")
+        .def_prop_ro(
+            "retries", [](const RunReport& self) { return self.network.rdma; },
+            "Retransmissions of RDMA and their causes; None of another transport.")
+        .def_prop_ro(
+            "drops",
+            [](const RunReport& self) {
+                return self.network.ethernet ? self.network.ethernet->drops : 0;
+            },
+            "Frames dropped by Ethernet switches after the warm-up.")
+        .def_prop_ro(
+            "marks",
+            [](const RunReport& self) {
+                return self.network.ethernet ? self.network.ethernet->marks : 0;
+            },
+            "Frames marked for congestion (ECN) after the warm-up.")
+        .def_prop_ro(
+            "links",
+            [](const RunReport& self) {
+                using Links = Columns<ethernet::LinkReport>;
+                return self.network.ethernet ? Links{self.network.ethernet->links} : Links{};
+            },
+            "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "
+            "cable c to its end b, link 2c + 1 back.")
+        .def_prop_ro(
+            "switches",
+            [](const RunReport& self) {
+                using Switches = Columns<ethernet::SwitchReport>;
+                return self.network.ethernet ? Switches{self.network.ethernet->switches}
+                                             : Switches{};
+            },
+            "What each switch of an Ethernet held after the warm-up.")
+        .def_prop_ro(
+            "ports",
+            [](const RunReport& self) {
+                using Ports = Columns<infiniband::PortReport>;
+                return self.network.infiniband ? Ports{self.network.infiniband->ports} : Ports{};
+            },
+            "What each output of an InfiniBand fabric has counted.")
+        .def_prop_ro(
+            "lanes",
+            [](const RunReport& self) {
+                using Lanes = Columns<infiniband::LaneCounters, 2>;
+                return self.network.infiniband ? Lanes{self.network.infiniband->lanes,
+                                                       self.network.infiniband->lanes_of_port}
+                                               : Lanes{};
+            },
+            "What each virtual lane of these outputs has counted.");
+}
+
+}  // namespace daqloom::bindings

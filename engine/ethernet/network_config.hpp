@@ -1,0 +1,35 @@
+// A graph with what Ethernet adds to it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/switch_buffer.hpp"
+#include "network/graph.hpp"
+
+namespace daqloom::ethernet {
+
+/// Frames dropped on a link by fault injection, in addition to the drops of switches.
+struct LossConfig {
+    LinkIndex link = 0;
+    double probability = 0;    ///< of each data frame
+    std::uint64_t period = 0;  ///< every n-th data frame; 0: none
+};
+
+/// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
+struct NetworkConfig : network::Graph {
+    std::vector<SwitchConfig> switches;      ///< of each switch
+    std::vector<base::BitRate> rate_limits;  ///< of each link, in wire bits; 0 or empty: none
+    std::vector<std::string> link_names;     ///< of each link; empty: without names
+    std::vector<LossConfig> losses;
+    std::uint64_t seed = 1;  ///< of losses
+};
+
+/// An error of one sentence if it cannot be simulated; `frame`: the largest, as buffered.
+[[nodiscard]] base::expected<void> validate(const NetworkConfig& config, base::Bytes frame);
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,49 @@
+// What the bytes of a host go through on their way between memory and wire.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+
+namespace daqloom::hosts {
+
+struct PathConfig {
+    base::BitRate pcie_rate = {};    ///< of the adapter, each way; 0: no limit
+    base::BitRate memory_rate = {};  ///< of a host's memory, all traffic together; 0: no limit
+    /// How often what is sent crosses memory, and what is received: written by its source and
+    /// fetched; delivered and read by what comes next.
+    std::uint32_t memory_passes = 2;
+};
+
+/// First come, first served: one way of the adapter's PCIe, and with each pass the memory.
+class Path {
+  public:
+    explicit Path(const PathConfig& config);
+
+    /// When each part of one host is free.
+    struct Host {
+        base::Time out;
+        base::Time in;
+        base::Time memory;
+    };
+
+    [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
+    /// When that much, asked for now, has been fetched from memory.
+    base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.out, host, bytes, now);
+    }
+    /// When that much, here now, is in memory.
+    base::Time deliver(Host& host, base::Bytes bytes, base::Time now) const {
+        return pass(host.in, host, bytes, now);
+    }
+
+  private:
+    base::Time pass(base::Time& way, Host& host, base::Bytes bytes, base::Time now) const;
+
+    base::WireClock pcie_;
+    base::WireClock memory_;
+    bool has_pcie_;
+    base::Bytes passes_;  ///< 0: no limit
+};
+
+}  // namespace daqloom::hosts

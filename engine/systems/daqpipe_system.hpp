@@ -1,0 +1,204 @@
+// DAQPIPE's event building on a simulated fabric: drives the event manager, the builder and the
+// readout units of protocol/ in virtual time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "protocol/data/mfp_sizes.hpp"
+#include "protocol/machines/daqpipe.hpp"
+#include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/event_manager.hpp"
+#include "sim/histogram.hpp"
+
+#include "systems/placement.hpp"
+#include "systems/system.hpp"
+
+namespace daqloom::systems {
+
+struct DaqpipeSystemConfig : SystemConfig, protocol::DaqpipeRules {
+    /// The host of each readout unit, and of each builder unit; one of either may share a host
+    /// (folded). The event manager is on the host of readout unit 0.
+    std::vector<NodeIndex> readouts;
+    std::vector<NodeIndex> builders;
+
+    /// Mean size of a fragment, by readout unit.
+    std::vector<base::Bytes> fragment_bytes;
+    bool is_poissonian = false;  ///< else always the mean
+    /// Between two events; zero: as fast as builders take them.
+    base::Time event_interval;
+    /// From a built event until its memory is free again.
+    base::DelayDistribution processing;
+};
+
+/// After the warm-up, all nodes together.
+struct DaqpipeReport {
+    base::Time window;
+    std::uint64_t events_built = 0;
+    base::Bytes bytes_built = 0;          ///< of their fragments
+    std::uint64_t fragments_written = 0;  ///< copies within a node included
+    base::Bytes bytes_written = 0;
+    base::Time processor;  ///< spent on messages, a sum over the nodes
+    std::uint64_t control_messages = 0;
+    std::uint64_t events_under_way = 0;  ///< assigned, not yet built, at the end
+    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Report = DaqpipeReport;
+        see("window", &Report::window, "From the end of the warm-up to the end.");
+        see("events_built", &Report::events_built,
+            "Events built: of each a fragment from every readout unit.");
+        see("bytes_built", &Report::bytes_built, "Bytes of the fragments of these events.");
+        see("fragments_written", &Report::fragments_written,
+            "Fragments written to builder units, copies within a node included.");
+        see("bytes_written", &Report::bytes_written, "Bytes of these fragments.");
+        see("processor", &Report::processor,
+            "Time of processors spent on messages, a sum over the nodes.");
+        see("control_messages", &Report::control_messages, "Messages between units.");
+        see("events_under_way", &Report::events_under_way,
+            "Events assigned and not yet built, at the end.");
+        see("unexpected", &Report::unexpected,
+            "Inputs that units ignored; a correct run has none.");
+    }
+};
+
+enum class DaqpipeSay : std::uint8_t {
+    assign,   ///< manager to builder
+    request,  ///< builder to readout unit
+    write,    ///< readout unit to builder: the fragment
+    done,     ///< builder to manager
+};
+
+struct DaqpipeNote {
+    DaqpipeSay what = DaqpipeSay::assign;
+    protocol::BuilderIndex builder = 0;
+    protocol::ReadoutIndex source = 0;
+    protocol::EventId event{};
+    base::Bytes place = 0;
+};
+
+class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
+  public:
+    /// An event given to a builder and not yet built.
+    struct Assigned {
+        protocol::EventId event{};
+        protocol::BuilderIndex builder = 0;
+        base::Time at;
+        base::Bytes collected = 0;  ///< of its fragments, so far
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("event", &Assigned::event, "Number of each event.");
+            see("builder", &Assigned::builder, "Its builder unit.");
+            see("assigned", &Assigned::at, "Time at which it was given to the builder unit.");
+            see("collected_bytes", &Assigned::collected, "Bytes of its fragments, so far.");
+        }
+    };
+    /// An event built, for timelines.
+    struct Built {
+        protocol::EventId event{};
+        protocol::BuilderIndex builder = 0;
+        base::Time assigned;
+        base::Time built;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("event", &Built::event, "Number of each event.");
+            see("builder", &Built::builder, "Its builder unit.");
+            see("assigned", &Built::assigned, "Time at which it was given to the builder unit.");
+            see("built", &Built::built, "Time at which the builder unit had all fragments.");
+        }
+    };
+
+    static base::expected<std::unique_ptr<DaqpipeSystem>> make(const DaqpipeSystemConfig& config);
+
+    [[nodiscard]] const DaqpipeSystemConfig& config() const { return config_; }
+    [[nodiscard]] DaqpipeReport report() const;
+    /// From the assignment of an event until it is built, after the warm-up.
+    [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
+    /// A deadlock: only clock events are left, but messages or events are not complete.
+    [[nodiscard]] bool stalled() const override;
+    /// Checks the conservation of packets, credits, events and fragments.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+    /// Keeps the events built from now on.
+    void record_events() { recording_ = true; }
+    [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
+    /// By event.
+    [[nodiscard]] std::vector<Assigned> events_under_way() const;
+
+  private:
+    using Say = DaqpipeSay;
+    using Note = DaqpipeNote;
+
+    enum EventKind : std::uint32_t {
+        kEvent = Letters::kFirstOtherEvent,  ///< the next event is there
+        kSlot,                               ///< index: unit that keeps to time slots
+        kProcessed,                          ///< index: what was built
+        kWarm,
+    };
+    struct InProcess {
+        protocol::BuilderIndex builder = 0;
+        protocol::EventId event{};
+    };
+    struct ManagerOut;
+    struct BuilderOut;
+    struct ReadoutOut;
+
+    explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
+        : config_(config), processing_(config.seed, "processing") {}
+    base::expected<void> place_units();
+    base::expected<void> make_units();
+
+    void on_letter(const Letter& letter, base::Time now) override;
+    void on_written(const Letter& letter, base::Time now) override;
+    void on_event(const sim::Event& event) override;
+    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes,
+              base::Time now);
+    void await_event(base::Time now);
+    void await_slot(std::uint32_t unit, base::Time now);
+    void begin_slot(std::uint32_t unit, base::Time now);
+    [[nodiscard]] bool is_timed() const { return config_.slot > base::Time::zero(); }
+    [[nodiscard]] const std::vector<std::uint32_t>& nodes_that_keep_slots() const {
+        return config_.is_push ? readout_node_ : builder_node_;
+    }
+    [[nodiscard]] DaqpipeReport sums() const;
+
+    DaqpipeSystemConfig config_;
+    std::vector<std::uint32_t> readout_node_;
+    std::vector<std::uint32_t> builder_node_;
+    std::optional<protocol::EventManager> manager_;
+    std::vector<protocol::DaqpipeBuilder> builders_;
+    std::vector<protocol::DaqpipeReadout> readouts_;
+    std::vector<protocol::MfpSizes> sizes_;  ///< by readout unit
+    std::vector<std::uint64_t> next_slot_;   ///< by unit that keeps to them
+    std::uint64_t events_ = 0;
+    bool event_waits_ = false;                              ///< until the manager's backlog is gone
+    std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event not yet built
+    std::array<std::uint64_t, 4> under_way_{};              ///< letters, by what they say
+    base::Bytes bytes_under_way_ = 0;
+    base::Pool<InProcess> in_process_;
+    base::RandomStream processing_;
+    sim::Histogram latency_;
+    bool warm_ = false;
+    DaqpipeReport counted_;
+    DaqpipeReport before_;  ///< what had been counted when the warm-up ended
+    bool recording_ = false;
+    std::vector<Built> recorded_;
+};
+
+}  // namespace daqloom::systems

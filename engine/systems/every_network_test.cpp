@@ -1,0 +1,273 @@
+// Any building over any network: what each protocol has to do gets done, whatever carries it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/daqpipe_system.hpp"
+#include "systems/flow_system.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/pull_system.hpp"
+#include "systems/shift_system.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using base::Time;
+
+/// A tree of three leaves with four hosts each, and two spines.
+constexpr std::uint32_t kHosts = 12;
+constexpr base::Bytes kFragment = 20'000;
+
+struct Network {
+    const char* name;
+    void (*set)(SystemConfig& config);
+};
+void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
+
+ethernet::NetworkConfig ethernet_tree() {
+    ethernet::NetworkConfig config;
+    static_cast<network::Graph&>(config) = fat_tree(3, 2, 4, base::gigabits_per_second(100));
+    config.switches.resize(5);
+    return config;
+}
+
+transport::RdmaConfig retrying() {
+    transport::RdmaConfig config;
+    config.retry_timeout = base::microseconds(200);
+    return config;
+}
+
+/// Queues so short that bursts lose frames.
+ethernet::NetworkConfig lossy_tree(std::uint32_t packets) {
+    ethernet::NetworkConfig config = ethernet_tree();
+    for (ethernet::SwitchConfig& each : config.switches) {
+        each.model = ethernet::BufferModel::drop_tail;
+        each.queue_packets = packets;
+    }
+    return config;
+}
+
+const Network kNetworks[] = {
+    {"TcpOverEthernet",
+     [](SystemConfig& config) {
+         config.network = ethernet_tree();
+         config.transport = transport::TcpConfig{};
+     }},
+    {"TcpOverEthernetWithDrops",
+     [](SystemConfig& config) {
+         config.network = lossy_tree(12);
+         transport::TcpConfig tcp;
+         tcp.rto_min = base::milliseconds(1);
+         config.transport = tcp;
+     }},
+    {"RdmaOverEthernet",
+     [](SystemConfig& config) {
+         config.network = ethernet_tree();
+         config.transport = transport::RdmaConfig{};
+     }},
+    {"RdmaOverEthernetWithDrops",
+     [](SystemConfig& config) {
+         config.network = lossy_tree(12);
+         config.transport = retrying();
+     }},
+    {"RdmaOverInfiniband",
+     [](SystemConfig& config) {
+         config.network = fat_tree(3, 2, 4, base::gigabits_per_second(100));
+         config.transport = transport::RdmaConfig{};
+     }},
+};
+
+/// What a run did, in numbers that another run has to give as well.
+struct Outcome {
+    std::uint64_t done = 0;
+    std::uint64_t to_do = 0;
+    base::Bytes bytes = 0;
+    std::uint64_t fingerprint = 0;
+    std::uint64_t drops = 0;
+    std::uint64_t resent = 0;
+    std::uint64_t failed = 0;
+    std::string broken;
+};
+
+/// Runs in ten pieces, after each of which the books are right.
+template <class System>
+Outcome run(System& system) {
+    Outcome outcome;
+    for (int piece = 1; piece <= 10; ++piece) {
+        system.run(system.config().duration * piece / 10);
+        if (const auto conserved = system.check_conservation(); !conserved) {
+            outcome.broken = conserved.error().message;
+        }
+    }
+    const RunReport report = system.run_report();
+    outcome.fingerprint = report.fingerprint;
+    if (const auto& ethernet = report.network.ethernet) {
+        outcome.drops = ethernet->drops;
+    }
+    if (const auto& rdma = report.network.rdma) {
+        outcome.resent = rdma->resent_for_nak + rdma->resent_for_timeout;
+        outcome.failed = rdma->writes_failed;
+    }
+    if (const auto& tcp = report.network.tcp) {
+        outcome.resent =
+            tcp->fast_retransmissions + tcp->probe_retransmissions + tcp->timeout_retransmissions;
+    }
+    return outcome;
+}
+
+template <class System, class Config>
+std::unique_ptr<System> make(const Config& config) {
+    auto made = System::make(config);
+    if (!made) {
+        throw std::runtime_error(made.error().message);
+    }
+    return std::move(*made);
+}
+
+/// Forty events, each from eight readout units to one of four builder units.
+Outcome pull(const Network& network) {
+    PullSystemConfig config;
+    network.set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        (host % 3 == 2 ? config.builders : config.readouts).push_back(NodeIndex(host));
+    }
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
+    for (int event = 0; event < 40; ++event) {
+        config.arrivals.trace_times.push_back(base::microseconds(10 * event));
+    }
+    config.event_size.mean = 8 * kFragment;
+    config.duration = base::milliseconds(100);
+    const auto system = make<PullSystem>(config);
+    Outcome outcome = run(*system);
+    outcome.done = system->report().events_built;
+    outcome.to_do = 40;
+    outcome.bytes = system->report().bytes_built - 40 * 8 * kFragment;
+    return outcome;
+}
+
+/// Streams have room for two rounds, and nothing is ever acknowledged: of each round, every builder
+/// unit has a MEP.
+Outcome shift(const Network& network) {
+    ShiftSystemConfig config;
+    network.set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.slots.emplace_back(host);
+    }
+    config.mfp_bytes.assign(kHosts, kFragment);
+    config.barrier = protocol::ShiftBarrier::tournament;
+    config.source_acknowledge.mean = base::seconds(10);
+    config.duration = base::milliseconds(100);
+    const auto system = make<ShiftSystem>(config);
+    Outcome outcome = run(*system);
+    outcome.done = system->report().meps_built;
+    outcome.to_do = 2 * kHosts;
+    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    return outcome;
+}
+
+/// Events are never processed: every builder unit builds as many as it has credits.
+Outcome daqpipe(const Network& network, bool is_push) {
+    DaqpipeSystemConfig config;
+    network.set(config);
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.readouts.emplace_back(host);
+        config.builders.emplace_back(host);
+    }
+    config.fragment_bytes.assign(kHosts, kFragment);
+    config.is_push = is_push;
+    config.credits = 2;
+    config.processing.mean = base::seconds(10);
+    config.duration = base::milliseconds(100);
+    const auto system = make<DaqpipeSystem>(config);
+    Outcome outcome = run(*system);
+    outcome.done = system->report().events_built;
+    outcome.to_do = 2 * kHosts;
+    outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    return outcome;
+}
+
+/// Of every host, thirty messages to one of the others.
+Outcome flows(const Network& network) {
+    FlowSystemConfig config;
+    network.set(config);
+    Flow flow;
+    flow.name = "all";
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.hosts.emplace_back(host);
+        flow.sources.push_back(host);
+    }
+    flow.bytes = kFragment;
+    flow.messages = 30;
+    flow.outstanding = 4;
+    config.flows = {flow};
+    config.duration = base::milliseconds(100);
+    const auto system = make<FlowSystem>(config);
+    Outcome outcome = run(*system);
+    outcome.done = system->report().flows[0].messages;
+    outcome.to_do = 30 * kHosts;
+    outcome.bytes = system->report().flows[0].bytes - 30 * kHosts * kFragment;
+    return outcome;
+}
+
+struct Building {
+    const char* name;
+    Outcome (*run)(const Network& network);
+};
+void PrintTo(const Building& building, std::ostream* out) { *out << building.name; }
+
+const Building kBuildings[] = {
+    {"Pull", &pull},
+    {"Shift", &shift},
+    {"DaqpipePush", [](const Network& network) { return daqpipe(network, true); }},
+    {"DaqpipePull", [](const Network& network) { return daqpipe(network, false); }},
+    {"Flows", &flows},
+};
+
+class EveryNetwork : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
+
+TEST_P(EveryNetwork, CarriesAllThatIsToBeDone) {
+    const auto& [building, network] = GetParam();
+    const Outcome once = building.run(network);
+    EXPECT_EQ(once.broken, "");
+    EXPECT_EQ(once.done, once.to_do);
+    EXPECT_EQ(once.bytes, 0);
+    EXPECT_EQ(once.failed, 0U);
+    const bool is_lossy = std::string(network.name).ends_with("WithDrops");
+    EXPECT_EQ(once.resent > 0, once.drops > 0);
+    EXPECT_TRUE(is_lossy || once.drops == 0);
+    EXPECT_EQ(building.run(network).fingerprint, once.fingerprint);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryNetwork,
+                         ::testing::Combine(::testing::ValuesIn(kBuildings),
+                                            ::testing::ValuesIn(kNetworks)),
+                         [](const auto& given) {
+                             return fmt::format("{}{}", std::get<0>(given.param).name,
+                                                std::get<1>(given.param).name);
+                         });
+
+TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
+    EXPECT_GT(pull(kNetworks[1]).drops, 0U);
+    EXPECT_GT(pull(kNetworks[3]).drops, 0U);
+    EXPECT_GT(daqpipe(kNetworks[3], true).drops, 0U);
+}
+
+TEST(TcpOverInfiniband, IsRefused) {
+    FlowSystemConfig config;
+    config.network = fat_tree(3, 2, 4);
+    config.transport = transport::TcpConfig{};
+    config.hosts = {NodeIndex(0), NodeIndex(1)};
+    const auto made = FlowSystem::make(config);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().message, "TCP over InfiniBand is not simulated; expected RDMA");
+}
+
+}  // namespace
+}  // namespace daqloom::systems

@@ -1,0 +1,396 @@
+// Same seed, same run: the fingerprints on record of small systems, each with another feature.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/daqpipe_system.hpp"
+#include "systems/flow_system.hpp"
+#include "systems/shift_system.hpp"
+
+#include "systems/on_fabric_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using base::DelayDistribution;
+using base::Time;
+using protocol::PhaseChange;
+using protocol::ShiftBarrier;
+using Kind = DelayDistribution::Kind;
+
+constexpr base::Bytes kMfp = 16 * 4096;
+
+/// Nodes whose processors, adapters and clocks take their time.
+template <class Config>
+Config nodes_on(const FabricConfig& fabric) {
+    Config config;
+    fabric_of(config) = fabric;
+    config.message_cost = base::nanoseconds(100);
+    config.polling_delay = base::nanoseconds(300);
+    config.latency = {Kind::exponential, base::nanoseconds(500), {}};
+    config.clock_offset = base::nanoseconds(200);
+    config.clock_drift = 1e-6;
+    config.duration = base::microseconds(400);
+    config.warmup = base::microseconds(50);
+    return config;
+}
+
+// ---- linear shifting ----------------------------------------------------------------------------
+
+ShiftSystemConfig shift_on(const FabricConfig& fabric) {
+    auto config = nodes_on<ShiftSystemConfig>(fabric);
+    config.slots = all_hosts(fabric);
+    config.mfp_bytes.assign(fabric.hosts, kMfp);
+    config.is_poissonian = true;
+    config.phase_jitter = {Kind::gaussian, base::nanoseconds(400), base::nanoseconds(100)};
+    config.processing = {Kind::uniform, base::microseconds(5), base::microseconds(2)};
+    return config;
+}
+
+ShiftSystemConfig shift() { return shift_on(fat_tree(3, 3, 3)); }
+
+template <ShiftBarrier kBarrier>
+ShiftSystemConfig barrier() {
+    ShiftSystemConfig config = shift();
+    config.barrier = kBarrier;
+    return config;
+}
+
+ShiftSystemConfig several_phases() {
+    ShiftSystemConfig config = shift();
+    config.meps_per_phase = 2;
+    config.phases_per_barrier = 4;
+    config.phases_under_way = 2;
+    return config;
+}
+
+ShiftSystemConfig windows() {
+    ShiftSystemConfig config = shift();
+    config.change = PhaseChange::by_time;
+    config.barrier = ShiftBarrier::none;
+    config.window = base::microseconds(8);
+    config.grace = base::microseconds(2);
+    return config;
+}
+
+ShiftSystemConfig dummies() {
+    ShiftSystemConfig config = shift();
+    config.slots[2] = config.slots[7] = NodeIndex::none();
+    config.mfp_bytes.resize(7);
+    return config;
+}
+
+/// Five hosts read, four build.
+ShiftSystemConfig unfolded() {
+    ShiftSystemConfig config = shift();
+    config.slots = node_indices({0, 2, 4, 6, 8});
+    config.builder_slots = node_indices({1, 3, 5, 7, NodeIndex::none().value()});
+    config.mfp_bytes.resize(5);
+    return config;
+}
+
+/// Two streams a unit, of units in three groups with MFPs of different sizes.
+ShiftSystemConfig streams_and_groups() {
+    ShiftSystemConfig config = shift();
+    config.streams = 2;
+    config.mfp_bytes.clear();
+    for (const base::Bytes of_group : {20'000, 40'000, 60'000}) {
+        config.mfp_bytes.insert(config.mfp_bytes.end(), 6, of_group);
+    }
+    config.local_rate = base::gigabits_per_second(400);
+    return config;
+}
+
+/// Cards that fill faster than a spike of their acknowledge lasts, and buffers of hosts that fill.
+ShiftSystemConfig cards() {
+    ShiftSystemConfig config = shift();
+    config.mfp_interval = base::microseconds(5);
+    config.card_buffer = kMfp;
+    config.card_acknowledge = {.usual = {Kind::exponential, base::microseconds(1), {}},
+                               .spike = {Kind::fixed, base::microseconds(15), {}},
+                               .spike_probability = 0.05};
+    config.buffered_mfps = 20;
+    config.source_acknowledge = {Kind::exponential, base::microseconds(10), {}};
+    return config;
+}
+
+/// As a histogram of measured latencies gives it.
+ShiftSystemConfig measured_latency() {
+    ShiftSystemConfig config = shift();
+    config.latency = {.kind = Kind::measured,
+                      .values = {base::nanoseconds(300), base::nanoseconds(450),
+                                 base::microseconds(1), base::microseconds(9)},
+                      .seen_up_to = {500, 900, 990, 1000}};
+    return config;
+}
+
+/// Adapters and memories slower than the network, switches of the simplest kind.
+ShiftSystemConfig slow_hosts() {
+    ShiftSystemConfig config = shift();
+    config.path.pcie_rate = base::gigabits_per_second(120);
+    config.path.memory_rate = base::gigabits_per_second(400);
+    fabric_of(config).input_queue = InputQueue::fifo;
+    fabric_of(config).credit_release = CreditRelease::per_block;
+    fabric_of(config).credit_update_interval = base::nanoseconds(150);
+    fabric_of(config).buffer_blocks = 100;
+    return config;
+}
+
+/// Data and control messages on lanes of their own, and a third lane that nobody uses.
+ShiftSystemConfig lanes() {
+    ShiftSystemConfig config = shift();
+    fabric_of(config).lanes = 3;
+    fabric_of(config).arbitration.high = lane_weights({{2, 64}});
+    fabric_of(config).arbitration.low = lane_weights({{0, 32}, {1, 64}});
+    fabric_of(config).service_lanes = virtual_lanes({0, 1, 0, 2});
+    fabric_of(config).crossbar_speedup = 2;
+    config.data_service_level = 1;
+    config.control_service_level = 3;
+    return config;
+}
+
+/// A fabric as dumps describe it: a host without a unit, a cable of a lower rate, cables of
+/// different length, switches of different size, routes that no rule gives.
+FabricConfig as_found() {
+    FabricConfig fabric;
+    fabric.hosts = 6;
+    fabric.switch_ports = {6, 8, 4};
+    const auto connect = [&](End a, End b, int gigabits, int delay_ns) {
+        fabric.cables.push_back(
+            {a, b, base::gigabits_per_second(gigabits), base::nanoseconds(delay_ns)});
+    };
+    connect(end_at(0, 1), end_at(6, 1), 200, 170);
+    connect(end_at(1, 1), end_at(6, 2), 200, 180);
+    connect(end_at(2, 1), end_at(6, 4), 100, 170);
+    connect(end_at(3, 1), end_at(7, 1), 200, 210);
+    connect(end_at(4, 1), end_at(7, 3), 200, 170);
+    connect(end_at(5, 1), end_at(8, 1), 200, 170);
+    connect(end_at(6, 5), end_at(7, 7), 200, 300);
+    connect(end_at(6, 6), end_at(7, 8), 200, 310);
+    connect(end_at(6, 3), end_at(8, 2), 200, 500);
+    connect(end_at(7, 5), end_at(8, 4), 100, 520);
+    fabric.forwarding = {1, 2, 4, 5, 6, 3,   //
+                         7, 7, 8, 1, 3, 5,   //
+                         2, 2, 2, 4, 4, 1};  //
+    return fabric;
+}
+
+ShiftSystemConfig imported() {
+    ShiftSystemConfig config = shift_on(as_found());
+    config.slots = node_indices({4, 0, 5, 2, 1});
+    config.mfp_bytes.resize(5);
+    return config;
+}
+
+// ---- DAQPIPE ------------------------------------------------------------------------------------
+
+DaqpipeSystemConfig daqpipe() {
+    auto config = nodes_on<DaqpipeSystemConfig>(fat_tree(3, 3, 3));
+    config.readouts = config.builders = all_hosts(fabric_of(config));
+    config.fragment_bytes.assign(fabric_of(config).hosts, kMfp);
+    config.is_poissonian = true;
+    config.credits = 3;
+    config.parallel_sends = 2;
+    config.processing = {Kind::exponential, base::microseconds(5), {}};
+    return config;
+}
+
+DaqpipeSystemConfig push() {
+    DaqpipeSystemConfig config = daqpipe();
+    config.is_push = true;
+    return config;
+}
+
+/// In time slots, and no event before its time.
+DaqpipeSystemConfig timed() {
+    DaqpipeSystemConfig config = daqpipe();
+    config.slot = base::microseconds(7);
+    config.event_interval = base::microseconds(4);
+    return config;
+}
+
+// ---- flows --------------------------------------------------------------------------------------
+
+/// Random load from all to all on one lane, bursts from two nodes to a third on another.
+FlowSystemConfig flows() {
+    auto config = nodes_on<FlowSystemConfig>(fat_tree(3, 3, 3));
+    config.hosts = all_hosts(fabric_of(config));
+    fabric_of(config).lanes = 2;
+    fabric_of(config).service_lanes = virtual_lanes({0, 1});
+    fabric_of(config).arbitration.low = lane_weights({{0, 64}, {1, 32}});
+    Flow uniform;
+    uniform.name = "uniform";
+    uniform.sources = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    uniform.bytes = 5'000;
+    uniform.load = 0.4;
+    uniform.is_poissonian = true;
+    Flow burst;
+    burst.name = "burst";
+    burst.sources = {1, 4};
+    burst.destination = 8;
+    burst.service_level = 1;
+    burst.bytes = 100'000;
+    burst.messages = 30;
+    burst.start = base::microseconds(60);
+    burst.outstanding = 4;
+    config.flows = {uniform, burst};
+    return config;
+}
+
+/// A packet that waits for long is discarded and sent again: after a NAK, or a timeout.
+FlowSystemConfig retries() {
+    FlowSystemConfig config = flows();
+    fabric_of(config).head_of_queue_lifetime = base::nanoseconds(700);
+    rdma_of(config).retry_timeout = base::microseconds(20);
+    rdma_of(config).retry_count = 2;
+    return config;
+}
+
+FlowSystemConfig unreliable() {
+    FlowSystemConfig config = flows();
+    rdma_of(config).acknowledge = false;
+    return config;
+}
+
+// ---- the record ---------------------------------------------------------------------------------
+
+using AnyConfig = std::variant<ShiftSystemConfig, DaqpipeSystemConfig, FlowSystemConfig>;
+
+std::unique_ptr<ShiftSystem> make(const ShiftSystemConfig& config) {
+    return std::move(*ShiftSystem::make(config));
+}
+std::unique_ptr<DaqpipeSystem> make(const DaqpipeSystemConfig& config) {
+    return std::move(*DaqpipeSystem::make(config));
+}
+std::unique_ptr<FlowSystem> make(const FlowSystemConfig& config) {
+    return std::move(*FlowSystem::make(config));
+}
+
+template <class Config>
+auto run(const Config& config) {
+    auto system = make(config);
+    system->run(config.duration);
+    const auto conserved = system->check_conservation();
+    if (!conserved) {
+        throw std::runtime_error(conserved.error().message);
+    }
+    return system;
+}
+
+template <class System>
+std::string print(const System& system) {
+    return fmt::format("{:016x}", system.fingerprint());
+}
+
+struct OnRecord {
+    const char* name;
+    AnyConfig config;
+    const char* fingerprint;
+
+    friend std::ostream& operator<<(std::ostream& out, const OnRecord& record) {
+        return out << record.name;
+    }
+};
+
+class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
+
+/// A hash of every event of a run, in order: see ethernet/rack_fingerprint_test.cpp, also for what
+/// to do where one differs.
+TEST_P(Fingerprint, IsTheOneOnRecord) {
+    std::visit([](const auto& config) { EXPECT_EQ(print(*run(config)), GetParam().fingerprint); },
+               GetParam().config);
+}
+
+TEST_P(Fingerprint, DiffersFromSeedToSeed) {
+    std::visit(
+        [](auto config) {
+            config.seed = 2;
+            EXPECT_NE(print(*run(config)), GetParam().fingerprint);
+        },
+        GetParam().config);
+}
+
+TEST_P(Fingerprint, IsTheSameWhenARunPausesOnItsWay) {
+    std::visit(
+        [](const auto& config) {
+            const auto paused = make(config);
+            for (Time at{}; at < config.duration; at += base::microseconds(7)) {
+                paused->run(at);
+            }
+            paused->run(config.duration);
+            EXPECT_EQ(print(*paused), GetParam().fingerprint);
+        },
+        GetParam().config);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Fingerprint,
+    ::testing::Values(
+        OnRecord{"ShiftWithoutBarrier", barrier<ShiftBarrier::none>(), "1498f4da0b05e43c"},
+        OnRecord{"ShiftWithAnIdealBarrier", barrier<ShiftBarrier::external>(), "c49efeeae1b35005"},
+        OnRecord{"ShiftWithACentralisedBarrier", barrier<ShiftBarrier::centralised>(),
+                 "fb9453f2941d736a"},
+        OnRecord{"ShiftWithATournament", barrier<ShiftBarrier::tournament>(), "4c83e4bd008bf44c"},
+        OnRecord{"ShiftWithADissemination", barrier<ShiftBarrier::dissemination>(),
+                 "f4cd2203ee842b12"},
+        OnRecord{"ShiftWithSeveralPhasesABarrier", several_phases(), "fa130030be8619d7"},
+        OnRecord{"ShiftByWindows", windows(), "5170f5947e106316"},
+        OnRecord{"ShiftWithDummies", dummies(), "a3b4b77a5de7a32f"},
+        OnRecord{"ShiftUnfolded", unfolded(), "4c9a20b67e5bce4f"},
+        OnRecord{"ShiftOfStreamsAndGroups", streams_and_groups(), "946864b9a7a0c571"},
+        OnRecord{"ShiftWithCards", cards(), "6d311015a6374bfe"},
+        OnRecord{"ShiftWithMeasuredLatency", measured_latency(), "a2d69943fd1e01f6"},
+        OnRecord{"ShiftOnSlowHosts", slow_hosts(), "437ec5225b3d00f2"},
+        OnRecord{"ShiftOnSeveralLanes", lanes(), "e57b6ba3df28acc6"},
+        OnRecord{"ShiftOnAnImportedFabric", imported(), "9c4108a635055a5d"},
+        OnRecord{"DaqpipePull", daqpipe(), "c9e96978ee84dffc"},
+        OnRecord{"DaqpipePush", push(), "462c01c138e17bcf"},
+        OnRecord{"DaqpipeInTimeSlots", timed(), "92bd4e5aeb942369"},
+        OnRecord{"Flows", flows(), "8b980c3c714ef828"},
+        OnRecord{"FlowsWithRetries", retries(), "5cc0da27b7866156"},
+        OnRecord{"FlowsUnreliable", unreliable(), "66ab776dc627063e"}),
+    [](const auto& system) { return system.param.name; });
+
+// A feature that a system is named after shows in its run.
+
+TEST(Fingerprints, AreTakenOfRunsInWhichEventsAreBuilt) {
+    for (const auto& config : {barrier<ShiftBarrier::none>(), shift(), several_phases(), windows(),
+                               dummies(), unfolded(), streams_and_groups(), cards(),
+                               measured_latency(), slow_hosts(), lanes(), imported()}) {
+        EXPECT_GT(run(config)->report().meps_built, 8U);
+    }
+    for (const auto& config : {daqpipe(), push(), timed()}) {
+        EXPECT_GT(run(config)->report().events_built, 50U);
+    }
+}
+
+TEST(Fingerprints, AreTakenOfRunsInWhichCardsStopTheTrigger) {
+    const ShiftReport report = run(cards())->report();
+    EXPECT_GT(report.stopped_for_acknowledge, base::microseconds(10));
+    EXPECT_GT(report.stopped_for_memory, base::microseconds(10));
+}
+
+TEST(Fingerprints, AreTakenOfRunsInWhichPacketsAreSentAgain) {
+    const transport::RetryCounters counted = rdma_under(*run(retries())).retries();
+    EXPECT_GT(counted.resent_for_nak, 100U);
+    EXPECT_GT(counted.resent_for_timeout, 10U);
+    EXPECT_GT(counted.writes_failed, 0U);
+}
+
+TEST(Fingerprints, AreTakenOfRunsWithTwoFlows) {
+    const FlowReport report = run(flows())->report();
+    EXPECT_GT(report.flows[0].messages, 500U);
+    EXPECT_GT(report.flows[1].messages, 20U);
+}
+
+}  // namespace
+}  // namespace daqloom::systems

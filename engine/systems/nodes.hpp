@@ -1,0 +1,263 @@
+// Nodes in virtual time, for any protocol over any transport: each node has a processor, which
+// sends and receives messages one after the other, a clock, and a host of the network.
+//
+// Units of a protocol live on nodes and write letters to each other. A letter becomes a task of its
+// sender's processor, then a message of the transport, and a task of its receiver's processor when
+// that has noticed it. What takes no time is done at once, without an event.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "hosts/clock.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/histogram.hpp"
+#include "transport/transport.hpp"
+
+namespace daqloom::systems {
+
+using network::NodeIndex;
+using transport::ServiceLevel;
+
+inline constexpr base::Bytes kOffsetBytes = 8;  ///< of a size or an offset in a message
+
+struct NodesConfig {
+    /// Time of the processor for a message, sent or received: LogGP's o.
+    base::Time message_cost;
+    /// From the end of a transfer until the processor notices.
+    base::Time polling_delay;
+    /// Of the adapter and the software, from a message's task until its first packet.
+    base::DelayDistribution latency;
+    base::Bytes control_bytes = 32;  ///< of a message without data, sizes or offsets
+    ServiceLevel data_service_level = 0;
+    ServiceLevel control_service_level = 0;
+    base::BitRate local_rate;  ///< of copies within a node; 0: they take no time
+
+    /// Of clocks: standard deviations over the nodes.
+    base::Time clock_offset;
+    double clock_drift = 0;  ///< seconds per second
+
+    base::Time duration = base::milliseconds(10);
+    base::Time warmup;
+    std::uint64_t seed = 1;
+};
+
+/// Letters carry `Content`.
+template <class Content>
+class Nodes final : public transport::Listener {
+  public:
+    static constexpr std::uint32_t kTask = transport::Transport::kFirstOtherEvent;
+    static constexpr std::uint32_t kNoticed = kTask + 1;  ///< index of both: task
+    static constexpr std::uint32_t kFirstOtherEvent = kTask + 2;
+
+    struct Letter {
+        std::uint32_t from = 0;  ///< node
+        std::uint32_t to = 0;    ///< node
+        base::Bytes bytes = 0;
+        bool is_data = false;    ///< else a control message
+        bool completes = false;  ///< its sender is told when the data are where they belong
+        Content content{};
+        std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
+    };
+
+    /// Whose units live on the nodes.
+    class Driver {
+      public:
+        virtual ~Driver() = default;
+        /// It is here, and its receiver's processor has taken it in.
+        virtual void on_letter(const Letter& letter, base::Time now) = 0;
+        /// Its sender knows that the data are where they belong.
+        virtual void on_written(const Letter& letter, base::Time now) = 0;
+        /// One that it has put into `events()` itself.
+        virtual void on_event(const sim::Event& event) = 0;
+    };
+
+    /// `hosts`: that of each node, of the `hosts_there` of the network.
+    static base::expected<std::unique_ptr<Nodes>> make(
+        const NodesConfig& config, std::unique_ptr<transport::Transport> transport,
+        std::size_t hosts_there, const std::vector<NodeIndex>& hosts, Driver& driver) {
+        std::unique_ptr<Nodes> nodes(new Nodes(config, std::move(transport), driver));
+        std::vector<bool> taken(hosts_there, false);
+        base::RandomStream clocks(config.seed, "clocks");
+        for (const NodeIndex host : hosts) {
+            if (host.value() >= hosts_there || taken[host.value()]) {
+                return base::failure(
+                    fmt::format("node {} is host {}, which is not there or another node's",
+                                nodes->nodes_.size(), host.value()));
+            }
+            taken[host.value()] = true;
+            Node node;
+            node.host = host;
+            node.message_cost = config.message_cost;
+            node.clock.offset =
+                base::Time::from_seconds(clocks.normal(0, config.clock_offset.seconds()));
+            node.clock.rate = 1 + clocks.normal(0, config.clock_drift);
+            nodes->nodes_.push_back(node);
+        }
+        return nodes;
+    }
+
+    /// Of one node, in place of that of all.
+    void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
+
+    /// Runs until `until`, or until no event is left.
+    void run(base::Time until) {
+        running_ = true;
+        transport_->run(until, *this);
+    }
+
+    /// A letter within a node is copied and needs no processor time.
+    void send(const Letter& letter, base::Time now) {
+        const std::uint32_t place =
+            letters_.put({letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), {}});
+        if (letter.from != letter.to) {
+            begin_task(letter.from, 4 * place + kSend, now);
+        } else if (letter.is_data) {
+            const base::Time end =
+                now + (config_.local_rate.bps > 0 ? copy_(letter.bytes) : base::Time::zero());
+            events().push({end, kTask, 4 * place + kReceive});
+            if (letter.completes) {
+                events().push({end, kTask, 4 * place + kComplete});
+            }
+        } else {
+            events().push({now, kTask, 4 * place + kReceive});
+        }
+    }
+
+    [[nodiscard]] base::Time now() const { return transport_->now(); }
+    [[nodiscard]] sim::EventQueue& events() { return transport_->events(); }
+    [[nodiscard]] const sim::EventQueue& events() const { return transport_->events(); }
+    [[nodiscard]] transport::Transport& transport() { return *transport_; }
+    [[nodiscard]] const transport::Transport& transport() const { return *transport_; }
+    [[nodiscard]] const hosts::Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
+    /// Sent over the network.
+    [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
+    [[nodiscard]] std::size_t letters_under_way() const { return letters_.in_use(); }
+    /// Spent on messages, all nodes together.
+    [[nodiscard]] base::Time processor_used() const { return processor_used_; }
+    /// The latency from the post of data to another node until the sender has the completion, for
+    /// completions after the warm-up.
+    [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
+
+  private:
+    /// A letter has up to three tasks; the number of a task is letter · 4 + part.
+    enum Part : std::uint32_t { kSend, kReceive, kComplete };
+
+    struct Node {
+        NodeIndex host;
+        base::Time message_cost;
+        base::Time processor_free;
+        hosts::Clock clock;
+    };
+    struct Post {
+        Letter letter;
+        std::uint8_t ends = 1;  ///< of its parts, still to come
+        base::Time posted;
+    };
+
+    Nodes(const NodesConfig& config, std::unique_ptr<transport::Transport> transport,
+          Driver& driver)
+        : config_(config),
+          transport_(std::move(transport)),
+          driver_(driver),
+          copy_(config.local_rate.bps > 0 ? config.local_rate : base::gigabits_per_second(1)),
+          latency_(config.seed, "host latency") {}
+
+    void begin_task(std::uint32_t at, std::uint32_t task, base::Time now) {
+        Node& node = nodes_[at];
+        if (node.message_cost == base::Time::zero() && running_) {
+            do_task(task, now);
+            return;
+        }
+        node.processor_free = std::max(node.processor_free, now) + node.message_cost;
+        processor_used_ += node.message_cost;
+        events().push({node.processor_free, kTask, task});
+    }
+
+    void do_task(std::uint32_t task, base::Time now) {
+        const std::uint32_t place = task / 4;
+        if (task % 4 == kSend) {
+            post(place, now);
+            return;
+        }
+        const Letter letter = letters_[place].letter;
+        if (task % 4 == kComplete && letter.from != letter.to && now >= config_.warmup) {
+            write_latency_.record(now - letters_[place].posted);
+        }
+        if (--letters_[place].ends == 0) {
+            letters_.release(place);
+        }
+        if (task % 4 == kReceive) {
+            driver_.on_letter(letter, now);
+        } else {
+            driver_.on_written(letter, now);
+        }
+    }
+
+    void post(std::uint32_t place, base::Time now) {
+        const Letter& letter = letters_[place].letter;
+        letters_[place].posted = now;
+        control_messages_ += letter.is_data ? 0 : 1;
+        const ServiceLevel level = letter.service_level ? *letter.service_level
+                                   : letter.is_data     ? config_.data_service_level
+                                                        : config_.control_service_level;
+        transport_->post({.from = nodes_[letter.from].host,
+                          .to = nodes_[letter.to].host,
+                          .bytes = letter.bytes,
+                          .tag = place,
+                          .service_level = level,
+                          .completes = letter.completes},
+                         config_.latency.draw(latency_), now);
+    }
+
+    /// Of the transport.
+    void on_received(std::uint64_t tag, base::Time now) override {
+        const auto place = static_cast<std::uint32_t>(tag);
+        if (config_.polling_delay == base::Time::zero()) {
+            begin_task(letters_[place].letter.to, 4 * place + kReceive, now);
+        } else {
+            events().push({now + config_.polling_delay, kNoticed, 4 * place + kReceive});
+        }
+    }
+    void on_completed(std::uint64_t tag, base::Time now) override {
+        const auto place = static_cast<std::uint32_t>(tag);
+        events().push({now + config_.polling_delay, kTask, 4 * place + kComplete});
+    }
+    /// Its letter never completes.
+    void on_failed(std::uint64_t /*tag*/, base::Time /*now*/) override {}
+    void on_event(const sim::Event& event) override {
+        if (event.kind == kTask) {
+            do_task(event.index, event.at);
+        } else if (event.kind == kNoticed) {
+            begin_task(letters_[event.index / 4].letter.to, event.index, event.at);
+        } else {
+            driver_.on_event(event);
+        }
+    }
+
+    NodesConfig config_;
+    std::unique_ptr<transport::Transport> transport_;
+    Driver& driver_;
+    std::vector<Node> nodes_;
+    base::Pool<Post> letters_;
+    base::WireClock copy_;
+    base::RandomStream latency_;
+    base::Time processor_used_;
+    sim::Histogram write_latency_;
+    std::uint64_t control_messages_ = 0;
+    bool running_ = false;  ///< before, nothing is done but by events of the first instant
+};
+
+}  // namespace daqloom::systems

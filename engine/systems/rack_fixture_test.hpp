@@ -1,0 +1,79 @@
+// For tests: racks whose books are checked when the test ends, and the racks that papers describe.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "systems/rack_system_test.hpp"
+
+namespace daqloom::systems {
+
+class RackTest : public ::testing::Test {
+  protected:
+    Rack& make(const RackConfig& config) {
+        auto rack = Rack::make(config);
+        if (!rack) {
+            throw std::runtime_error(rack.error().message);  // the test fails with the sentence
+        }
+        racks_.push_back(std::move(*rack));
+        return *racks_.back();
+    }
+    /// Runs a rack to its end.
+    Rack& run(const RackConfig& config) {
+        Rack& rack = make(config);
+        rack.run(config.duration);
+        return rack;
+    }
+    void TearDown() override {
+        for (const std::unique_ptr<Rack>& rack : racks_) {
+            const auto conserved = rack->check_conservation();
+            EXPECT_TRUE(conserved) << conserved.error().message;
+        }
+    }
+
+  private:
+    std::vector<std::unique_ptr<Rack>> racks_;
+};
+
+/// The laboratory of the ATLAS study: 48 readout units, 32 builders, 800 Gb/s into the rack and 25
+/// Gb/s to each builder; 5 MB at 12 kHz. Infinite buffers; 10 ms of virtual time, 4 of them
+/// warm-up.
+inline RackConfig atlas_lab() {
+    RackConfig config;
+    config.readouts = 48;
+    config.builders = 32;
+    config.arrivals.rate_hz = 12e3;
+    config.event_size.mean = 5'000'000;
+    const base::Time delay = base::microseconds(1);
+    config.readout_link = {base::gigabits_per_second(100), delay, {}};
+    config.uplink = {base::gigabits_per_second(800), delay, {}};
+    config.access_link = {base::gigabits_per_second(25), delay, {}};
+    config.duration = base::milliseconds(10);
+    config.warmup = base::milliseconds(4);
+    return config;
+}
+
+/// Nothing random, and windows that hold back nothing.
+inline RackConfig without_chance(RackConfig config) {
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;
+    config.assignment = protocol::Assignment::round_robin;
+    config.tcp.congestion = CongestionControl::static_window;
+    config.tcp.static_window = 8 << 20;
+    config.tcp.receive_window = 8 << 20;
+    return config;
+}
+
+/// The frames of a reply, as buffered.
+inline base::Bytes frame_bytes(base::Bytes payload, const TcpConfig& tcp) {
+    const base::Bytes frames = (payload + tcp.mss - 1) / tcp.mss;
+    return payload + frames * (tcp.header_bytes() + kFrameOverhead);
+}
+inline std::int64_t frame_count(base::Bytes payload, const TcpConfig& tcp) {
+    return (payload + tcp.mss - 1) / tcp.mss;
+}
+
+}  // namespace daqloom::systems

@@ -1,0 +1,493 @@
+#include "systems/rack_system_test.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "systems/rack_fixture_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using base::Bytes;
+using base::gigabits_per_second;
+using base::megabits_per_second;
+using base::microseconds;
+using base::milliseconds;
+using base::Time;
+
+using Arrivals = protocol::ArrivalsConfig::Kind;
+using protocol::Assignment;
+
+/// Few hosts, slow enough for arithmetic: access 10 Gb/s, uplink 100 Gb/s, readout units 25 Gb/s, 1
+/// us of delay each; an event every millisecond, nothing random.
+RackConfig small(std::uint32_t readouts, std::uint32_t builders, Bytes event) {
+    RackConfig config;
+    config.readouts = readouts;
+    config.builders = builders;
+    config.arrivals.rate_hz = 1e3;
+    config.event_size.mean = event;
+    config.readout_link = {gigabits_per_second(25), microseconds(1), {}};
+    config.uplink = {gigabits_per_second(100), microseconds(1), {}};
+    config.access_link = {gigabits_per_second(10), microseconds(1), {}};
+    config.tcp.quick_acks = false;  // the first request's acknowledgement would delay its reply
+    config.duration = milliseconds(50);
+    return without_chance(config);
+}
+
+/// The time that `bytes` of frame occupy a wire.
+Time on_wire(Bytes bytes, const LinkConfig& link) {
+    return {(bytes + kWireOverhead) * (8'000'000'000'000 / link.rate.bps)};
+}
+
+/// A frame's way between a builder and a readout unit, either direction.
+Time way(Bytes frame, const RackConfig& config) {
+    return on_wire(frame, config.readout_link) + on_wire(frame, config.uplink) +
+           on_wire(frame, config.access_link) + config.readout_link.delay + config.uplink.delay +
+           config.access_link.delay;
+}
+
+constexpr Bytes kHeaders = 52 + kFrameOverhead;  ///< IPv4, TCP with timestamps, Ethernet, FCS
+
+class Assignments : public EventObserver {
+  public:
+    explicit Assignments(std::uint32_t builders) : events(builders) {}
+    void on_built(protocol::EventId /*event*/, protocol::BuilderIndex builder, Time /*assigned*/,
+                  Time /*now*/) override {
+        ++events[builder];
+    }
+    std::vector<int> events;
+};
+
+using RackLatency = RackTest;
+
+TEST_F(RackLatency, OfASmallEventIsRequestAndReplyOverEveryWire) {
+    const RackConfig config = small(1, 1, 1'000);
+    Rack& rack = run(config);
+    const Time expected = way(100 + kHeaders, config) + way(1'000 + kHeaders, config);
+    EXPECT_EQ(rack.latency().min(), expected);
+    EXPECT_EQ(rack.latency().max(), expected);
+    EXPECT_EQ(rack.report().events_built, 49U);  // at 1, 2, … 49 ms; the one at 50 ms is too late
+}
+
+/// A readout unit acknowledges the first request before it answers: the reply waits on the first
+/// wire. It then expects to answer the others as soon, and its replies acknowledge them.
+TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
+    RackConfig config = small(1, 1, 1'000);
+    config.tcp.quick_acks = true;
+    Rack& rack = run(config);
+    const Time others = way(100 + kHeaders, config) + way(1'000 + kHeaders, config);
+    EXPECT_EQ(rack.latency().max(), others + on_wire(kHeaders, config.readout_link));
+    EXPECT_EQ(rack.latency().min(), others);
+}
+
+/// The slowest wire is the last: n frames leave it back to back once the first has reached it.
+TEST_F(RackLatency, OfALargeEventIsSetByTheSlowestWire) {
+    const RackConfig config = small(1, 1, 20 * 1'448);
+    Rack& rack = run(config);
+    constexpr Bytes frame = 1'448 + kHeaders;
+    EXPECT_EQ(rack.latency().max(), way(100 + kHeaders, config) + way(frame, config) +
+                                        on_wire(frame, config.access_link) * 19);
+}
+
+/// Replies of eight readout units reach the rack together and leave it one after the other;
+/// requests leave one after the other, so that the last reply to come is the last to leave.
+TEST_F(RackLatency, OfManyReadoutUnitsIsThatOfOneQueueInTheTopOfRack) {
+    const RackConfig config = small(8, 1, 8'000);
+    Rack& rack = run(config);
+    const Bytes frame = 1'000 + kHeaders;
+    // 872 ns a reply against 152 ns a request: from the first reply on, the access link is busy.
+    EXPECT_EQ(rack.latency().max(), way(100 + kHeaders, config) + way(frame, config) +
+                                        on_wire(frame, config.access_link) * 7);
+}
+
+TEST_F(RackLatency, GrowsByTheResponseTimeOfTheReadoutUnits) {
+    RackConfig config = small(1, 1, 1'000);
+    const Time without = run(config).latency().max();
+    config.response.mean = microseconds(123);
+    EXPECT_EQ(run(config).latency().max(), without + microseconds(123));
+}
+
+/// Request sent, request taken, fragment sent, fragment taken: each costs its host's processor.
+TEST_F(RackLatency, GrowsByTheHostsCostOfEveryMessage) {
+    RackConfig config = small(1, 1, 1'000);
+    const Time without = run(config).latency().max();
+    config.readout_cost_per_message = microseconds(3);
+    config.builder_cost_per_message = microseconds(10);
+    EXPECT_EQ(run(config).latency().max(), without + microseconds(2 * 3 + 2 * 10));
+}
+
+TEST_F(RackLatency, DoesNotCountTheProcessingThatFollows) {
+    RackConfig config = small(1, 1, 1'000);
+    const Time without = run(config).latency().max();
+    config.processing = {{.mean = microseconds(100)}, {.mean = microseconds(50)}};
+    EXPECT_EQ(run(config).latency().max(), without);
+}
+
+/// One fragment at a time: each readout unit in turn, all its way there and back.
+TEST_F(RackLatency, WithOneOutstandingFragmentIsTheSumOverAllReadoutUnits) {
+    RackConfig config = small(7, 1, 7'000);
+    config.outstanding_fragments = 1;
+    EXPECT_EQ(run(config).latency().max(),
+              (way(100 + kHeaders, config) + way(1'000 + kHeaders, config)) * 7);
+}
+
+using RackLimits = RackTest;
+
+/// No more than the fragments asked for can be in the switch; without a limit there is more.
+TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
+    RackConfig config = small(40, 2, 40 * 14'480);
+    config.readout_link.rate = gigabits_per_second(100);
+    config.arrivals.rate_hz = 2e3;
+    const Bytes fragment = frame_bytes(14'480, config.tcp);
+    for (const std::uint32_t limit : {1U, 4U, 16U}) {
+        config.outstanding_fragments = limit;
+        EXPECT_LE(run(config).report().tor_peak, 2 * limit * fragment) << limit;
+    }
+    config.outstanding_fragments = 0;
+    EXPECT_GT(run(config).report().tor_peak, 16 * fragment);
+}
+
+/// Each builder handles one event at a time: latency and processing, over and over.
+TEST_F(RackLimits, ConcurrentEventsAndProcessingBoundTheRate) {
+    RackConfig config = small(1, 2, 1'000);
+    config.concurrent_events = 1;
+    config.processing = {{.mean = milliseconds(2)}};
+    config.arrivals.rate_hz = 3e3;
+    config.warmup = milliseconds(10);
+    config.duration = milliseconds(210);
+    Rack& rack = run(config);
+    const double cycle_s = (rack.latency().max() + milliseconds(2)).seconds();
+    EXPECT_NEAR(static_cast<double>(rack.report().events_built), 2 * 0.2 / cycle_s, 2);
+    EXPECT_GT(rack.report().events_waiting, 300U);
+}
+
+/// A builder sends a request and takes a fragment for each of 12 readout units: 24 messages an
+/// event.
+TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheBuilders) {
+    RackConfig config = small(12, 4, 12'000);
+    config.builder_cost_per_message = microseconds(10);
+    config.arrivals.rate_hz = 25e3;
+    config.warmup = milliseconds(20);
+    config.duration = milliseconds(120);
+    const double expected_hz = 4 / (24 * 10e-6);
+    EXPECT_NEAR(static_cast<double>(run(config).report().events_built) / 0.1, expected_hz,
+                0.01 * expected_hz);
+}
+
+/// A readout unit takes a request and sends a fragment for every event.
+TEST_F(RackLimits, ACostPerMessageBoundsTheRateOfTheReadoutUnits) {
+    RackConfig config = small(3, 8, 3'000);
+    config.readout_cost_per_message = microseconds(20);
+    config.arrivals.rate_hz = 40e3;
+    config.warmup = milliseconds(20);
+    config.duration = milliseconds(120);
+    const double expected_hz = 1 / (2 * 20e-6);
+    EXPECT_NEAR(static_cast<double>(run(config).report().events_built) / 0.1, expected_hz,
+                0.01 * expected_hz);
+}
+
+/// The laboratory's deep-buffer rate of 14.2 kHz is a limit of its hosts: 96 messages an event on
+/// one of 32 builders take 32 / (14.2 kHz · 96) = 23.5 us each. (Small events here: only messages
+/// count.)
+TEST_F(RackLimits, TheHostsOfTheLaboratoryStopAt14Point2Kilohertz) {
+    RackConfig config = without_chance(atlas_lab());
+    config.event_size.mean = 48 * 100;
+    config.builder_cost_per_message = Time::from_seconds(32 / (14.2e3 * 96));
+    config.concurrent_events = 2;
+    config.warmup = milliseconds(20);
+    config.duration = milliseconds(420);
+    // Of each builder two events may have been begun before the window and end in it.
+    config.arrivals.rate_hz = 20e3;
+    EXPECT_NEAR(static_cast<double>(run(config).report().events_built), 14.2e3 * 0.4, 2 * 32);
+    config.arrivals.rate_hz = 14e3;  // just below it keeps up
+    Rack& rack = run(config);
+    EXPECT_NEAR(static_cast<double>(rack.report().events_built), 14e3 * 0.4, 2 * 32);
+    EXPECT_EQ(rack.report().events_waiting, 0U);
+}
+
+/// Offered 1.5 times what the access links carry. Every frame of a fragment is full: 1448 of 1538 B
+/// on the wire are payload.
+TEST_F(RackLimits, BeyondCapacityTheAccessLinksAreFullAndABacklogGrows) {
+    RackConfig config = small(10, 2, 10 * 14'480);
+    config.concurrent_events = 4;
+    const double payload_bps = 2 * 10e9 * 1448 / 1538;
+    const double capacity_hz = payload_bps / (8 * 144'800.0);
+    config.arrivals.rate_hz = 1.5 * capacity_hz;
+    config.warmup = milliseconds(10);
+    config.duration = milliseconds(60);
+    Rack& rack = run(config);
+    const RackReport report = rack.report();
+    for (const std::uint32_t builder : {0U, 1U}) {
+        const auto busy = static_cast<double>(report.links[rack.access_down(builder)].wire_bytes) *
+                          8 / (10e9 * 0.05);
+        EXPECT_NEAR(busy, 1, 1e-4);
+    }
+    // Eight events may have been begun before the window and end in it, or the reverse.
+    EXPECT_NEAR(static_cast<double>(report.bytes_built) * 8, payload_bps * 0.05, 8 * 8 * 144'800.0);
+    EXPECT_NEAR(static_cast<double>(report.events_waiting), 0.5 * capacity_hz * 0.06, 12);
+    EXPECT_EQ(report.drops, 0U);
+}
+
+TEST_F(RackLimits, BelowCapacityNothingWaits) {
+    RackConfig config = small(10, 2, 10 * 14'480);
+    config.arrivals.rate_hz = 0.9 * 2 * 10e9 * 1448 / 1538 / (8 * 144'800.0);
+    EXPECT_EQ(run(config).report().events_waiting, 0U);
+}
+
+using RackAssignment = RackTest;
+
+TEST_F(RackAssignment, RoundRobinGivesEveryBuilderTheSame) {
+    RackConfig config = small(2, 7, 2'000);
+    config.arrivals.rate_hz = 20e3;
+    Rack& rack = make(config);
+    Assignments built(7);
+    rack.observe(nullptr, nullptr, &built);
+    rack.run(config.duration);
+    for (const int events : built.events) {
+        EXPECT_NEAR(events, 1000 / 7.0, 1);
+    }
+}
+
+/// Binomial: 1000/7 ± 5·√(1000/7 · 6/7).
+TEST_F(RackAssignment, RandomGivesEveryBuilderItsShareWithinChance) {
+    RackConfig config = small(2, 7, 2'000);
+    config.arrivals.rate_hz = 20e3;
+    config.assignment = Assignment::random;
+    Rack& rack = make(config);
+    Assignments built(7);
+    rack.observe(nullptr, nullptr, &built);
+    rack.run(config.duration);
+    int unequal = 0;
+    for (const int events : built.events) {
+        EXPECT_NEAR(events, 1000 / 7.0, 5 * std::sqrt(1000 / 7.0 * 6 / 7));
+        unequal += std::abs(events - 1000 / 7.0) > 1 ? 1 : 0;
+    }
+    EXPECT_GT(unequal, 2);  // it is not a round-robin either
+}
+
+/// 16 slots, each taken for 1 ms on average: 16 kHz. At 14 kHz some builders have two events and
+/// others none for a while, but an event waits only when all are full, whatever the policy.
+TEST_F(RackAssignment, EveryPolicyKeepsUpNearCapacity) {
+    for (const auto assignment :
+         {Assignment::round_robin, Assignment::least_busy, Assignment::random}) {
+        RackConfig config = small(1, 8, 1'000);
+        config.assignment = assignment;
+        config.concurrent_events = 2;
+        config.processing = {{base::DelayDistribution::Kind::exponential, milliseconds(1), {}}};
+        config.arrivals.rate_hz = 14e3;
+        config.duration = milliseconds(300);
+        Rack& rack = make(config);
+        Assignments built(8);
+        rack.observe(nullptr, nullptr, &built);
+        rack.run(config.duration);
+        EXPECT_NEAR(static_cast<double>(rack.report().events_built), 14e3 * 0.3, 50);
+        for (const int events : built.events) {
+            EXPECT_NEAR(events, 525, 0.25 * 525);
+        }
+    }
+}
+
+using RackFragments = RackTest;
+
+TEST_F(RackFragments, FollowTheSharesOfTheReadoutUnits) {
+    RackConfig config = small(3, 1, 8'000);
+    config.share = {1, 2, 5};
+    config.duration = milliseconds(10) + milliseconds(1) / 2;  // ten events
+    Rack& rack = run(config);
+    ASSERT_EQ(rack.report().events_built, 10U);
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 0)).next(), 10'000U);
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 1)).next(), 20'000U);
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 2)).next(), 50'000U);
+    // Requests of 100 B the other way.
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 2) + 1).next(), 1'000U);
+}
+
+TEST_F(RackFragments, HaveAtLeastOneByteEach) {
+    RackConfig config = small(20, 1, 5);
+    Rack& rack = run(config);
+    EXPECT_EQ(rack.report().events_built, 49U);
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 19)).next(), 49U);
+}
+
+using RackReports = RackTest;
+
+TEST_F(RackReports, CountOnlyWhatHappensAfterTheWarmup) {
+    RackConfig config = small(2, 2, 20'000);
+    config.warmup = milliseconds(20) + milliseconds(1) / 2;
+    Rack& rack = run(config);
+    const RackReport report = rack.report();
+    EXPECT_EQ(report.window, milliseconds(30) - milliseconds(1) / 2);
+    EXPECT_EQ(report.events_built, 29U);  // 21, … 49 ms
+    EXPECT_EQ(report.bytes_built, 29 * 20'000);
+    EXPECT_EQ(rack.latency().count(), 29U);
+    // A fragment of 10 000 B is 7 segments; each event has two, on one of the access links.
+    std::uint64_t frames = 0;
+    for (const std::uint32_t builder : {0U, 1U}) {
+        const ethernet::LinkReport& link = report.links[rack.access_down(builder)];
+        frames += link.frames - link.ack_frames;
+    }
+    EXPECT_EQ(frames, 29U * 2 * 7);
+}
+
+TEST_F(RackReports, TellWhenTheEventsWereBuilt) {
+    RackConfig config = small(2, 2, 20'000);
+    config.warmup = milliseconds(20) + milliseconds(1) / 2;
+    config.occupancy_bins = 59;  // bins of half a millisecond
+    Rack& rack = run(config);
+    ASSERT_EQ(rack.built_bins().size(), 59U);
+    for (std::size_t i = 0; i < 59; ++i) {  // 21, … 49 ms, each soon after its millisecond
+        EXPECT_EQ(rack.built_bins()[i].events, i % 2) << i;
+        EXPECT_EQ(rack.built_bins()[i].latency, rack.latency().max() * (i % 2)) << i;
+    }
+}
+
+TEST_F(RackReports, CountHopsOverAllLinks) {
+    const RackConfig config = small(1, 1, 1'448);
+    Rack& rack = run(config);
+    const RackReport report = rack.report();
+    std::uint64_t frames = 0;
+    std::uint64_t acks = 0;
+    for (const ethernet::LinkReport& link : report.links) {
+        frames += link.frames;
+        acks += link.ack_frames;
+    }
+    EXPECT_EQ(report.total_packet_hops, frames);
+    EXPECT_EQ(report.total_ack_hops, acks);
+    // A request and a reply per event, three links each.
+    EXPECT_EQ(frames - acks, 49U * 2 * 3);
+}
+
+/// Compares the length of every frame with what is in it.
+class FrameScales : public ethernet::Observer {
+  public:
+    FrameScales(const ethernet::SackPool& sacks, const TcpConfig& tcp) : sacks_(sacks), tcp_(tcp) {}
+
+    void on_delivery(LinkIndex /*link*/, const Frame& frame, Time /*now*/) override {
+        Bytes options = 0;
+        if (frame.sack != ethernet::kNoSack) {
+            const ethernet::SackBlocks& sack = sacks_[frame.sack];
+            ASSERT_LE(sack.count, tcp_.sack_blocks());
+            options = 4 + 8 * static_cast<Bytes>(sack.count);
+            frames_with_duplicate += frame.has(ethernet::kDuplicate) ? 1 : 0;
+        } else {
+            EXPECT_FALSE(frame.has(ethernet::kDuplicate));
+        }
+        EXPECT_EQ(frame.bytes,
+                  std::max<Bytes>(frame.payload + tcp_.header_bytes() + options + 18, 64));
+    }
+    void on_drop(LinkIndex /*link*/, const Frame& /*frame*/, Time /*now*/) override {}
+
+    int frames_with_duplicate = 0;
+
+  private:
+    const ethernet::SackPool& sacks_;
+    TcpConfig tcp_;
+};
+
+TEST_F(RackTest, EveryBlockOfSelectiveAcknowledgementsTakesItsPlaceInTheFrame) {
+    RackConfig config = small(2, 2, 100'000);
+    config.tcp.rto_min = base::microseconds(10);  // far too soon: much arrives twice
+    config.access_loss.probability = 0.02;
+    Rack& rack = make(config);
+    FrameScales scales(rack.network().sacks(), config.tcp);
+    rack.observe(&scales, nullptr, nullptr);
+    rack.run(config.duration);
+    rack.observe(nullptr, nullptr, nullptr);
+    EXPECT_GT(scales.frames_with_duplicate, 0);
+}
+
+// --- what is refused -----------------------------------------------------------------------------
+
+struct Refused {
+    const char* sentence;  ///< how it begins
+    void (*change)(RackConfig&);
+};
+
+const Refused kRefused[] = {
+    {"pull building needs one", [](RackConfig& c) { c.readouts = 0; }},
+    {"pull building needs one", [](RackConfig& c) { c.builders = 0; }},
+    {"a cable of ", [](RackConfig& c) { c.readout_link.rate = {999'999}; }},
+    {"a cable of ", [](RackConfig& c) { c.uplink.rate = {0}; }},
+    {"a cable of ", [](RackConfig& c) { c.access_link.rate = {-1}; }},
+    {"a rate limit of 1 b/s", [](RackConfig& c) { c.access_link.rate_limit = {1}; }},
+    {"a cable with a delay of -1 ps", [](RackConfig& c) { c.uplink.delay = Time{-1}; }},
+    {"a cable with a delay of", [](RackConfig& c) { c.readout_link.delay = base::seconds(101); }},
+    {"a frame has at least one byte", [](RackConfig& c) { c.tcp.mss = 0; }},
+    {"a frame has at least one byte", [](RackConfig& c) { c.tcp.mss = 65'535 - 52 - 18 + 1; }},
+    {"a window of TCP holds", [](RackConfig& c) { c.tcp.receive_window = c.tcp.mss - 1; }},
+    {"a window of TCP holds", [](RackConfig& c) { c.tcp.static_window = c.tcp.mss - 1; }},
+    {"a window of TCP holds", [](RackConfig& c) { c.tcp.initial_window = 0; }},
+    {"a window of TCP holds", [](RackConfig& c) { c.tcp.ack_every = 0; }},
+    {"a request has 1 B to", [](RackConfig& c) { c.request_size = 0; }},
+    {"a request has 1 B to", [](RackConfig& c) { c.request_size = Bytes{1} << 41; }},
+    {"the run must be longer", [](RackConfig& c) { c.duration = Time::zero(); }},
+    {"the run must be longer", [](RackConfig& c) { c.warmup = c.duration; }},
+    {"the run must be longer", [](RackConfig& c) { c.warmup = Time{-1}; }},
+    {"occupancy is recorded", [](RackConfig& c) { c.occupancy_bins = 0; }},
+    {"shares of the event", [](RackConfig& c) { c.share = {1}; }},
+    {"shares of the event",
+     [](RackConfig& c) {
+         c.share = {1, 0};
+     }},
+    {"shares of the event",
+     [](RackConfig& c) {
+         c.share = {1, -1};
+     }},
+    {"shares of the event",
+     [](RackConfig& c) {
+         c.share = {1, std::nan("")};
+     }},
+    {"shares of the event",
+     [](RackConfig& c) {
+         c.share = {1, HUGE_VAL};
+     }},
+    {"a loss of ", [](RackConfig& c) { c.access_loss.probability = -0.1; }},
+    {"a loss of ", [](RackConfig& c) { c.access_loss.probability = 1.1; }},
+    {"a loss of ", [](RackConfig& c) { c.access_loss.probability = std::nan(""); }},
+    {"a switch divides its buffer", [](RackConfig& c) { c.tor.buffer = -1; }},
+    {"a switch divides its buffer", [](RackConfig& c) { c.tor.dedicated = c.tor.buffer + 1; }},
+    {"a switch divides its buffer", [](RackConfig& c) { c.core.cell_size = -1; }},
+    {"a switch divides its buffer", [](RackConfig& c) { c.core.alpha = std::nan(""); }},
+    {"dedicated memory is spread over 2 ports, but 3 are wired",
+     [](RackConfig& c) { c.tor.dedicated_ports = 2; }},
+    {"dedicated memory is spread over 1 ports, but 3 are wired",
+     [](RackConfig& c) { c.core.dedicated_ports = 1; }},
+    {"shared memory holds, of one port, at least one full frame",  // of 1448 + 52 + 18 B
+     [](RackConfig& c) { c.tor.buffer = c.tor.dedicated = 3 * 1517; }},
+    {"shared memory holds, of one port, at least one full frame",
+     [](RackConfig& c) { c.core.port_limit = 1517; }},
+    {"shared memory holds, of one port, at least one full frame",
+     [](RackConfig& c) {
+         c.tor.buffer = 1518;
+         c.tor.cell_size = 256;  // five cells; six are needed
+     }},
+    {"event arrivals: ", [](RackConfig& c) { c.arrivals.rate_hz = 0; }},
+    {"event size: ", [](RackConfig& c) { c.event_size.mean = 0; }},
+    {"event manager: ", [](RackConfig& c) { c.concurrent_events = 0; }},
+};
+
+TEST(RackConfig, SharedMemoryForJustOneFrameIsEnough) {
+    RackConfig config = small(2, 2, 10'000);
+    config.tor.model = BufferModel::shared_memory;
+    config.tor.buffer = config.tor.dedicated = 3 * 1518;
+    config.tor.dedicated_ports = 3;
+    EXPECT_TRUE(Rack::make(config));
+}
+
+TEST(RackConfig, ThatCannotBeSimulatedIsRefusedWithASentence) {
+    EXPECT_TRUE(Rack::make(small(2, 2, 10'000)));
+    for (std::size_t i = 0; i < std::size(kRefused); ++i) {
+        RackConfig config = small(2, 2, 10'000);
+        config.tor.model = config.core.model = BufferModel::shared_memory;
+        config.tor.buffer = config.core.buffer = 100'000;
+        kRefused[i].change(config);
+        const auto rack = Rack::make(config);
+        ASSERT_FALSE(rack) << "entry " << i << ", " << kRefused[i].sentence;
+        EXPECT_TRUE(rack.error().message.starts_with(kRefused[i].sentence))
+            << "entry " << i << ": " << rack.error().message;
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::systems

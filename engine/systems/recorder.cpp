@@ -1,0 +1,216 @@
+#include "systems/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace daqloom::systems {
+
+using base::Bytes;
+using base::Time;
+using ethernet::CapturedFrame;
+using ethernet::Ecn;
+using ethernet::EndpointIndex;
+using ethernet::Frame;
+using ethernet::kCongestionExperienced;
+using ethernet::kEcnCapable;
+using ethernet::kEcnEcho;
+using ethernet::kNoSack;
+using ethernet::kTcpAck;
+using ethernet::kTcpEce;
+using ethernet::kTcpPsh;
+using ethernet::LinkIndex;
+using ethernet::Network;
+using ethernet::PcapngWriter;
+using ethernet::SackBlocks;
+using ethernet::StreamRange;
+using ethernet::Wiring;
+using transport::TcpOverEthernet;
+
+namespace {
+
+constexpr std::uint16_t kReadoutPort = 9000;
+/// A connection to readout unit i is from port 50 000 + i.
+constexpr std::uint32_t kBuilderPorts = 50'000;
+constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
+
+std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
+    for (LinkIndex i = 0; i < network.links(); ++i) {
+        if (network.link_name(i) == name) {
+            return i;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string no_such_link(const std::string& name, const Network& network) {
+    return fmt::format(
+        "there is no link \"{}\" to record; the network has {} links, from {} to {}, with .up "
+        "towards the core or .down away from it",
+        name, network.links(), network.link_name(0),
+        network.link_name(static_cast<LinkIndex>(network.links() - 1)));
+}
+
+std::uint32_t milliseconds(Time now) { return static_cast<std::uint32_t>(now.ps / 1'000'000'000); }
+
+/// The receive window, scaled as far down as 16 bits need.
+std::uint16_t scaled_window(Bytes window) {
+    while (window > 0xffff) {
+        window /= 2;
+    }
+    return static_cast<std::uint16_t>(std::max<Bytes>(window, 1));
+}
+
+Ecn ecn(const Frame& frame) {
+    return frame.has(kCongestionExperienced) ? Ecn::kCongested
+           : frame.has(kEcnCapable)          ? Ecn::kCapable0
+                                             : Ecn::kNotCapable;
+}
+
+std::uint8_t tcp_flags(const Frame& frame) {
+    unsigned flags = kTcpAck;
+    flags |= frame.payload != 0 ? unsigned{kTcpPsh} : 0U;
+    flags |= frame.has(kEcnEcho) ? unsigned{kTcpEce} : 0U;
+    return static_cast<std::uint8_t>(flags);
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<Recorder>> Recorder::make(
+    PullSystem& system, const std::map<std::string, std::string>& captures,
+    const std::string& timeline) {
+    auto* const stack = dynamic_cast<TcpOverEthernet*>(&system.transport());
+    if (stack == nullptr) {
+        return base::failure(
+            std::string("only frames of TCP over Ethernet can be recorded; expected transport.kind "
+                        "= tcp and network.technology = ethernet"));
+    }
+    auto recorder = std::unique_ptr<Recorder>(new Recorder(system, *stack));
+    std::set<std::string> files;
+    for (const auto& [name, file] : captures) {
+        const auto link = find_link(stack->network(), name);
+        if (!link) {
+            return base::failure(no_such_link(name, stack->network()));
+        }
+        if (!files.insert(file).second || file == timeline) {
+            return base::failure(
+                fmt::format("cannot record {} to {}: another recording goes there; give each its "
+                            "own file",
+                            name, file));
+        }
+        auto writer = PcapngWriter::open(file, name);
+        if (!writer) {
+            return tl::unexpected(writer.error());
+        }
+        recorder->captures_.resize(stack->network().links());
+        recorder->captures_[*link].emplace(std::move(*writer));
+    }
+    if (!timeline.empty()) {
+        auto opened = Timeline::open(system, *stack, timeline);
+        if (!opened) {
+            return tl::unexpected(opened.error());
+        }
+        recorder->timeline_.emplace(std::move(*opened));
+    }
+    stack->observe(recorder.get(), recorder.get());
+    system.observe(recorder.get());
+    return recorder;
+}
+
+Recorder::Recorder(PullSystem& system, TcpOverEthernet& stack)
+    : system_(system),
+      stack_(stack),
+      window_(scaled_window(stack.endpoints().config().receive_window)) {}
+
+Recorder::~Recorder() { let_go(); }
+
+void Recorder::let_go() {
+    stack_.observe(nullptr, nullptr);
+    system_.observe(nullptr);
+}
+
+base::expected<void> Recorder::close() {
+    let_go();
+    for (auto& writer : captures_) {
+        if (writer) {
+            if (auto closed = writer->close(); !closed) {
+                return closed;
+            }
+        }
+    }
+    return timeline_ ? timeline_->close() : base::expected<void>{};
+}
+
+void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
+    if (timeline_) {
+        timeline_->on_frame(now);
+    }
+    if (captures_.empty()) {
+        return;
+    }
+    if (captures_[link]) {
+        capture(*captures_[link], frame, now);
+    }
+    if (stack_.network().link(link).wiring().to_switch == Wiring::kHost) {
+        heard_.resize(stack_.endpoints().size());
+        heard_[frame.to] = milliseconds(now);
+    }
+}
+
+void Recorder::on_drop(LinkIndex link, const Frame& frame, Time now) {
+    if (timeline_) {
+        timeline_->on_drop(link, frame, now);
+    }
+}
+
+void Recorder::on_timeout(EndpointIndex endpoint, Time now) {
+    if (timeline_) {
+        timeline_->on_timeout(endpoint, now);
+    }
+}
+
+void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder, Time assigned,
+                        Time now) {
+    if (timeline_) {
+        timeline_->on_built(event, builder, assigned, now);
+    }
+}
+
+void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const {
+    const EndpointIndex from = frame.to ^ 1;
+    // Whoever opened the connection has the end with the even number: a builder unit.
+    const std::uint32_t readout = stack_.endpoints().peer_host(frame.to & ~1U);
+    const auto builder_port = static_cast<std::uint16_t>(kBuilderPorts + readout % 10'000);
+    const bool to_readout = frame.to % 2 == 1;
+
+    std::array<CapturedFrame::SackBlock, 4> blocks;
+    std::uint32_t count = 0;
+    if (frame.sack != kNoSack) {
+        const SackBlocks& sack = stack_.network().sacks()[frame.sack];
+        for (; count < sack.count; ++count) {
+            const StreamRange& range = sack.blocks[count];
+            blocks[count] = {static_cast<std::uint32_t>(range.begin) + kFirstByte,
+                             static_cast<std::uint32_t>(range.end) + kFirstByte};
+        }
+    }
+    writer.frame({.at = now,
+                  .source_host = stack_.endpoints().peer_host(frame.to),
+                  .destination_host = frame.destination(),
+                  .source_port = to_readout ? builder_port : kReadoutPort,
+                  .destination_port = to_readout ? kReadoutPort : builder_port,
+                  .seq = frame.seq + kFirstByte,
+                  .ack = frame.ack + kFirstByte,
+                  .flags = tcp_flags(frame),
+                  .ecn = ecn(frame),
+                  .window = window_,
+                  .timestamps = stack_.endpoints().config().timestamps,
+                  .ts_value = milliseconds(now),
+                  .ts_echo = from < heard_.size() ? heard_[from] : 0,
+                  .sack = std::span(blocks).first(count),
+                  .payload_bytes = frame.payload});
+}
+
+}  // namespace daqloom::systems

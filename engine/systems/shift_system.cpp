@@ -1,0 +1,486 @@
+#include "systems/shift_system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace daqloom::systems {
+
+using base::Time;
+using protocol::BarrierMessage;
+using protocol::BuilderIndex;
+using protocol::FragmentSizes;
+using protocol::LinearShift;
+using protocol::MepId;
+using protocol::Participant;
+using protocol::PushWrite;
+using protocol::ReadoutIndex;
+using protocol::ShiftStage;
+using protocol::StreamIndex;
+
+namespace {
+
+/// Of the cables of some hosts: what bounds a write between any two of them.
+base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeIndex> hosts) {
+    base::BitRate slowest{std::numeric_limits<std::int64_t>::max()};
+    for (const network::Cable& cable : graph.cables) {
+        for (const network::End end : {cable.a, cable.b}) {
+            if (graph.is_host(end.node) && std::ranges::find(hosts, end.node) != hosts.end()) {
+                slowest = std::min(slowest, cable.rate);
+            }
+        }
+    }
+    return slowest;
+}
+
+}  // namespace
+
+struct ShiftSystem::Out {
+    ShiftSystem& system;
+    std::uint32_t unit;  ///< readout or builder, by who asks
+    Time now;
+
+    // ---- a readout unit's
+
+    void admitted(StreamIndex stream, MepId, base::Bytes) {
+        system.taken_from_card(unit * system.config_.streams + stream.value(), now);
+    }
+    void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
+        tell_sizes(readout_node(), builder_node(builder), Do::announce, mep, sizes);
+    }
+    void write(const PushWrite& write) {
+        send(readout_node(), builder_node(write.builder),
+             {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
+    }
+    void acknowledge(StreamIndex stream, MepId) {
+        const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
+        system.nodes().events().push(
+            {now + after, kFreed, unit * system.config_.streams + stream.value()});
+    }
+
+    // ---- the cards'
+
+    void set_card_timer(std::uint32_t stream, Time at) {
+        system.nodes().events().push({at, kCard, stream});
+    }
+
+    // ---- a readout unit's under linear shifting
+
+    void send_barrier(Participant participant, BarrierMessage message) {
+        send(readout_node(), system.readout_places_.node_of[participant],
+             {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
+    }
+    void enter_barrier(std::uint64_t generation) {
+        if (++system.gathering(generation).waiting == system.units_.size()) {
+            system.nodes().events().push({now, kReleased, static_cast<std::uint32_t>(generation)});
+        }
+    }
+    void phase_ready(std::uint64_t) {
+        const Time after = system.config_.phase_jitter.draw(system.jitter_);
+        system.nodes().events().push({now + after, kPhase, unit});
+    }
+    void idle_for(Time length) { system.nodes().events().push({now + length, kIdleOver, unit}); }
+    void set_timer(Time at) {
+        const Time after = system.config_.phase_jitter.draw(system.jitter_);
+        system.nodes().events().push(
+            {std::max(now, system.nodes().clock(readout_node()).global(at)) + after, kTimer, unit});
+    }
+    void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(unit, step, stage, now); }
+
+    // ---- a builder unit's
+
+    void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
+        tell_sizes(builder_node(unit), system.readout_places_.node_of[readout], Do::grant, mep,
+                   offsets);
+    }
+    void discard(ReadoutIndex readout, MepId mep) {
+        send(builder_node(unit), system.readout_places_.node_of[readout],
+             {.what = Do::discard, .mep = mep}, system.config_.control_bytes);
+    }
+    void built(MepId mep, base::Bytes, base::Bytes) {
+        const std::uint32_t place = system.built_.put({unit, mep});
+        const Time after = system.config_.processing.draw(system.processing_);
+        system.nodes().events().push({now + after, kProcessed, place});
+    }
+
+    [[nodiscard]] std::uint32_t readout_node() const {
+        return system.readout_places_.node_of[unit];
+    }
+    [[nodiscard]] std::uint32_t builder_node(BuilderIndex builder) const {
+        return system.builder_places_.node_of[builder];
+    }
+    void tell_sizes(std::uint32_t from, std::uint32_t to, Do what, MepId mep,
+                    std::span<const base::Bytes> sizes) {
+        Note note{.what = what, .mep = mep};
+        std::ranges::copy(sizes, note.sizes.begin());
+        send(from, to, note, system.config_.control_bytes + kOffsetBytes * system.config_.streams);
+    }
+    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes) {
+        system.nodes().send({.from = from,
+                             .to = to,
+                             .bytes = bytes,
+                             .is_data = note.what == Do::write,
+                             .completes = note.what == Do::write,
+                             .content = note},
+                            now);
+    }
+};
+
+ShiftSystem::ShiftSystem(const ShiftSystemConfig& config)
+    : config_(config),
+      jitter_(config.seed, "phase jitter"),
+      processing_(config.seed, "processing"),
+      acknowledge_(config.seed, "source acknowledge") {}
+
+base::expected<std::unique_ptr<ShiftSystem>> ShiftSystem::make(const ShiftSystemConfig& config) {
+    std::unique_ptr<ShiftSystem> system(new ShiftSystem(config));
+    if (auto built = system->build(); !built) {
+        return tl::unexpected(built.error());
+    }
+    return system;
+}
+
+void ShiftSystem::Places::add(std::uint32_t node) {
+    unit_on.resize(node + std::size_t{1}, LinearShift::nobody);
+    unit_on[node] = static_cast<std::uint32_t>(node_of.size());
+    node_of.push_back(node);
+}
+
+base::expected<void> ShiftSystem::build() {
+    auto shift = place_units();
+    if (!shift) {
+        return tl::unexpected(shift.error());
+    }
+    if (auto made = make_units(*shift); !made) {
+        return made;
+    }
+    if (auto placed = place_cards(); !placed) {
+        return placed;
+    }
+    nodes().events().push({config_.warmup, kWarm, 0});
+    for (std::uint32_t i = 0; i < units_.size(); ++i) {
+        Out out{*this, i, Time::zero()};
+        units_[i].on_start(Time::zero(), out);
+    }
+    return {};
+}
+
+/// Units and nodes in the order of the slots; of each, the readout unit's node comes first.
+base::expected<LinearShift> ShiftSystem::place_units() {
+    const auto& builder_slots =
+        config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
+    if (builder_slots.size() != config_.slots.size()) {
+        return base::failure(
+            fmt::format("{} slots of readout and {} of builder units; give as many",
+                        config_.slots.size(), builder_slots.size()));
+    }
+    std::vector<ReadoutIndex> readout_in;
+    std::vector<BuilderIndex> builder_in;
+    std::vector<NodeIndex> hosts;
+    for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
+        const NodeIndex reads = config_.slots[slot];
+        const NodeIndex builds = builder_slots[slot];
+        readout_in.push_back(LinearShift::nobody);
+        builder_in.push_back(LinearShift::nobody);
+        if (reads != NodeIndex::none()) {
+            readout_in.back() = static_cast<ReadoutIndex>(readout_places_.node_of.size());
+            hosts.push_back(reads);
+            readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+        }
+        if (builds != NodeIndex::none()) {
+            builder_in.back() = static_cast<BuilderIndex>(builder_places_.node_of.size());
+            if (builds != reads) {
+                hosts.push_back(builds);
+            }
+            builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+        }
+    }
+    if (auto placed = place(config_, hosts); !placed) {
+        return tl::unexpected(placed.error());
+    }
+    slowest_rate_ = slowest_rate(graph_of(config_), hosts);
+    return LinearShift::make(std::move(readout_in), std::move(builder_in));
+}
+
+base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
+    const std::uint32_t units = shift.readouts();
+    doing_.resize(units);
+    if (config_.streams < 1 || config_.streams > kMostStreams ||
+        config_.mfp_bytes.size() != std::size_t{units} * config_.streams) {
+        return base::failure(fmt::format(
+            "{} units with {} streams and {} sizes of MFPs; expected 1 to {} streams, and a size "
+            "for each",
+            units, config_.streams, config_.mfp_bytes.size(), kMostStreams));
+    }
+    const std::uint64_t mfps =
+        std::uint64_t{units} * shift.builders() * config_.streams * config_.meps_per_phase;
+    if (config_.meps_per_phase > kMostMeps || mfps > kMostMfps) {
+        return base::failure(fmt::format(
+            "{} MEPs per phase are {} MFPs in a round; give at most {} MEPs and {} MFPs",
+            config_.meps_per_phase, mfps, kMostMeps, kMostMfps));
+    }
+    const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
+    const base::Bytes largest = *std::ranges::max_element(config_.mfp_bytes);
+    const std::uint32_t round = config_.meps_per_phase * shift.builders();
+    protocol::ShiftUnitConfig unit{{config_}};
+    unit.readout.streams = config_.streams;
+    unit.readout.builders = shift.builders();
+    unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * round : config_.buffered_mfps;
+    unit.readout.stream_buffer = config_.stream_buffer;
+    unit.readout.largest_mfp = protocol::largest_mfp(sizes, largest);
+    unit.readout.announced_meps = config_.meps_per_phase;
+    unit.readout.write_rate = slowest_rate_;
+    protocol::PushBuilderConfig builder;
+    builder.builders = shift.builders();
+    builder.streams.assign(units, config_.streams);
+    builder.concurrent_meps = 2 * config_.meps_per_phase;  // of this round and of the next
+    builder.announced_meps = config_.meps_per_phase;
+    builder.output_buffer = config_.output_buffer;
+    builder.usual_mep =
+        std::accumulate(config_.mfp_bytes.begin(), config_.mfp_bytes.end(), base::Bytes{0});
+    for (unit.self = 0; unit.self < units; ++unit.self) {
+        auto made = protocol::ShiftUnit::make(unit, shift);
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        units_.push_back(std::move(*made));
+        for (std::uint32_t s = 0; s < config_.streams; ++s) {
+            const auto index = static_cast<std::uint32_t>(streams_.size());
+            base::RandomStream random(config_.seed, fmt::format("mfp {}", index));
+            streams_.push_back(
+                {{sizes, config_.mfp_bytes[index], std::move(random)}, Time::zero()});
+        }
+    }
+    for (builder.self = 0; builder.self < builder.builders; ++builder.self) {
+        auto made = protocol::PushBuilder::make(builder);
+        if (!made) {
+            return tl::unexpected(made.error());
+        }
+        builders_.push_back(std::move(*made));
+    }
+    return {};
+}
+
+/// Of a card's buffer, the time in which its stream fills it.
+base::expected<void> ShiftSystem::place_cards() {
+    if (config_.card_buffer > 0 && config_.mfp_interval <= Time::zero()) {
+        return base::failure(std::string("cards with a buffer, and no rate at which it fills"));
+    }
+    std::vector<Time> room;
+    for (const base::Bytes mfp : config_.mfp_bytes) {
+        const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);
+        room.push_back(config_.card_buffer > 0 && mfp > 0
+                           ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
+                           : Time::never());
+    }
+    for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
+        card_delays_.emplace_back(config_.seed, fmt::format("card acknowledge {}", unit));
+    }
+    cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
+    Out out{*this, 0, Time::zero()};
+    cards_.on_start(Time::zero(), out);
+    return {};
+}
+
+void ShiftSystem::taken_from_card(std::uint32_t index, Time now) {
+    const std::uint32_t unit = index / config_.streams;
+    Out out{*this, unit, now};
+    cards_.on_taken(index, now, out);
+    if (cards_.is_limited(index)) {
+        Time& knows = streams_[index].card_knows;
+        knows = std::max(knows, now + config_.card_acknowledge.draw(card_delays_[unit]));
+        nodes().events().push({knows, kCardKnows, index});
+    }
+}
+
+void ShiftSystem::on_event(const sim::Event& event) {
+    const Time now = event.at;
+    Out out{*this, event.index, now};
+    switch (event.kind) {
+        case kPhase:
+            units_[event.index].on_phase(now, out);
+            break;
+        case kIdleOver:
+            units_[event.index].on_idle_over(now, out);
+            break;
+        case kTimer:
+            units_[event.index].on_timer(nodes().clock(out.readout_node()).local(now), out);
+            break;
+        case kCard:
+            if (cards_.on_timer(event.index, now, out)) {
+                out.unit = event.index / config_.streams;
+                units_[out.unit].on_generated(StreamIndex(event.index % config_.streams),
+                                              streams_[event.index].sizes.next(), out);
+            }
+            break;
+        case kCardKnows:
+            cards_.on_acknowledged(event.index, now, out);
+            break;
+        case kFreed:
+            out.unit = event.index / config_.streams;
+            units_[out.unit].on_acknowledged(StreamIndex(event.index % config_.streams), out);
+            break;
+        case kProcessed: {
+            const Built built = built_[event.index];
+            built_.release(event.index);
+            out.unit = built.unit;
+            builders_[built.unit].on_processed(built.mep, out);
+            break;
+        }
+        case kReleased:
+            release_all(event.index, now);
+            break;
+        case kWarm:
+            transport().begin_counting(now, config_.duration, config_.bins);
+            if (config_.warmup > Time::zero()) {  // else all counts, from the first instant on
+                before_ = sums();
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+void ShiftSystem::on_letter(const Letter& letter, Time now) {
+    const Note& note = letter.content;
+    const std::span<const base::Bytes> sizes(note.sizes.data(), config_.streams);
+    if (note.what == Do::announce || note.what == Do::write) {  // to a builder unit
+        Out out{*this, builder_places_.unit_on[letter.to], now};
+        const ReadoutIndex from = readout_places_.unit_on[letter.from];
+        if (note.what == Do::announce) {
+            builders_[out.unit].on_sizes(from, note.mep, sizes, out);
+        } else {
+            builders_[out.unit].on_written(from, note.write.stream, note.mep, out);
+        }
+        return;
+    }
+    Out out{*this, readout_places_.unit_on[letter.to], now};
+    if (note.what == Do::grant) {
+        units_[out.unit].on_grant(note.mep, sizes, now, out);
+    } else if (note.what == Do::discard) {
+        units_[out.unit].on_discard(note.mep, now, out);
+    } else {
+        units_[out.unit].on_barrier_message(readout_places_.unit_on[letter.from], note.barrier,
+                                            out);
+    }
+}
+
+void ShiftSystem::on_written(const Letter& letter, Time now) {
+    ++counted_.mfps_written;
+    counted_.bytes_written += letter.bytes;
+    Out out{*this, readout_places_.unit_on[letter.from], now};
+    units_[out.unit].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
+}
+
+void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage stage, Time now) {
+    leave_stage(unit, step, now);
+    doing_[unit] = {stage, now};
+    if (stage == ShiftStage::in_barrier) {
+        Gathering& here = gathering((step + 1) / config_.phases_per_barrier - 1);
+        here.entries += now;
+        here.last = now;
+    }
+    if (recording_) {
+        stages_.push_back({now, step, unit, stage});
+    }
+}
+
+void ShiftSystem::leave_stage(std::uint32_t unit, std::uint64_t step, Time now) {
+    const Time spent = now - doing_[unit].since;
+    switch (doing_[unit].stage) {
+        case ShiftStage::entering:
+            counted_.entering += spent;
+            break;
+        case ShiftStage::sending:
+            counted_.sending += spent;
+            break;
+        case ShiftStage::idle:
+            counted_.idle += spent;
+            break;
+        case ShiftStage::finished:
+            break;
+        case ShiftStage::in_barrier: {
+            counted_.in_barrier += spent;
+            Gathering& here = gathering(step / config_.phases_per_barrier - 1);
+            here.releases += now;
+            if (++here.released == units_.size()) {
+                const Time all = here.last * static_cast<std::int64_t>(units_.size());
+                counted_.waiting_for_slowest += all - here.entries;
+                counted_.releasing += here.releases - all;
+                ++counted_.barriers;
+                here = {};
+            }
+            break;
+        }
+    }
+}
+
+/// Two generations at most are under way: nobody leaves one before all have entered it.
+ShiftSystem::Gathering& ShiftSystem::gathering(std::uint64_t generation) {
+    return gatherings_[generation % gatherings_.size()];
+}
+
+void ShiftSystem::release_all(std::uint64_t generation, Time now) {
+    gathering(generation).waiting = 0;
+    for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
+        Out out{*this, unit, now};
+        units_[unit].on_released(generation, out);
+    }
+}
+
+ShiftReport ShiftSystem::sums() const {
+    ShiftReport all = counted_;
+    all.window = now();
+    all.stopped_for_acknowledge = cards_.stopped(now()).acknowledge;
+    all.stopped_for_memory = cards_.stopped(now()).memory;
+    all.processor = nodes().processor_used();
+    all.control_messages = nodes().control_messages();
+    for (const protocol::ShiftUnit& each : units_) {
+        const auto& unit = each.counters();
+        const auto& readout = each.readout().counters();
+        all.mfps_blocked += readout.blocked;
+        all.steps += unit.steps;
+        all.idle_steps += unit.idle_steps;
+        all.skipped_steps += unit.skipped_steps;
+        all.writes_overran += readout.overran;
+        all.unexpected += unit.unexpected + readout.unexpected_mfps + readout.unexpected_answers +
+                          readout.unexpected_completions + readout.unexpected_acknowledgements;
+    }
+    for (const protocol::PushBuilder& each : builders_) {
+        const auto& builder = each.counters();
+        all.meps_built += builder.built;
+        all.bytes_built += builder.built_bytes;
+        all.meps_discarded += builder.discarded;
+        all.unexpected +=
+            builder.unexpected_sizes + builder.unexpected_mfps + builder.unexpected_processed;
+    }
+    return all;
+}
+
+ShiftReport ShiftSystem::report() const {
+    ShiftReport after = sums();
+    ShiftReport::each([&](const char*, auto member, const char*) {
+        after.*member = static_cast<std::remove_reference_t<decltype(after.*member)>>(
+            after.*member - before_.*member);
+    });
+    return after;
+}
+
+base::expected<void> ShiftSystem::check_conservation() const {
+    if (auto books = transport().check_conservation(); !books) {
+        return books;
+    }
+    const ShiftReport all = sums();
+    if (all.unexpected > 0) {
+        return base::defect(
+            fmt::format("{} inputs came to units that did not expect them", all.unexpected));
+    }
+    return {};
+}
+
+}  // namespace daqloom::systems

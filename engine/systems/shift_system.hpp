@@ -1,0 +1,272 @@
+// An event builder under linear shifting on a simulated fabric: drives the readout and builder
+// units of protocol/ in virtual time.
+//
+// A node has a readout unit, a builder unit, or one of each (folded). Their messages are letters
+// (nodes.hpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/distribution.hpp"
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "protocol/data/mfp_sizes.hpp"
+#include "protocol/machines/push_builder.hpp"
+#include "protocol/machines/shift_unit.hpp"
+#include "protocol/schedule/readout_cards.hpp"
+#include "protocol/schedule/spiky_delay.hpp"
+
+#include "systems/system.hpp"
+
+namespace daqloom::systems {
+
+struct ShiftSystemConfig : SystemConfig, protocol::ShiftRules {
+    /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
+    std::vector<NodeIndex> slots;
+    /// Unfolded: `slots` are the hosts of readout units, these those of builder units; as many.
+    /// Empty: folded, a builder unit beside each readout unit.
+    std::vector<NodeIndex> builder_slots;
+    /// From being told to go on, or from the opening of its window, until the unit does.
+    base::DelayDistribution phase_jitter;
+
+    /// Mean size of an MFP, by readout unit and stream; the units in the order of their slots.
+    std::vector<base::Bytes> mfp_bytes;
+    std::uint32_t streams = 1;
+    bool is_poissonian = false;  ///< else always the mean
+    /// Between two MFPs of a stream; zero: as fast as there is room.
+    base::Time mfp_interval;
+    std::uint32_t buffered_mfps = 0;  ///< of a stream; 0: two rounds of all builders
+    base::Bytes stream_buffer = base::Bytes{1} << 40;
+    base::Bytes output_buffer = base::Bytes{1} << 40;
+    /// From a built MEP until its room is free again.
+    base::DelayDistribution processing;
+    /// From the last use of an MFP until its room is free again.
+    base::DelayDistribution source_acknowledge;
+    /// Of the card that a stream comes from; 0: without limit. Needs an interval.
+    base::Bytes card_buffer = 0;
+    /// From an MFP's being in the host's memory until its card knows; in order for each stream.
+    protocol::SpikyDelay card_acknowledge;
+};
+
+/// After the warm-up, all nodes together; times are sums over the readout units.
+struct ShiftReport {
+    base::Time window;
+    std::uint64_t meps_built = 0;
+    base::Bytes bytes_built = 0;
+    std::uint64_t meps_discarded = 0;
+    std::uint64_t mfps_written = 0;  ///< copies within a node included
+    base::Bytes bytes_written = 0;
+    std::uint64_t mfps_blocked = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t idle_steps = 0;
+    std::uint64_t skipped_steps = 0;
+    std::uint64_t writes_overran = 0;
+    base::Time in_barrier;
+    base::Time idle;
+    base::Time sending;
+    base::Time entering;
+    std::uint64_t barriers = 0;
+    base::Time waiting_for_slowest;  ///< from entering a barrier until the last one has
+    base::Time releasing;            ///< from then on until being released
+    base::Time processor;            ///< spent on messages, by all nodes
+    std::uint64_t control_messages = 0;
+    base::Time stopped_for_acknowledge;  ///< the trigger, once for all nodes
+    base::Time stopped_for_memory;       ///< the same
+    std::uint64_t unexpected = 0;        ///< inputs that units ignored: of a correct run, none
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        using Report = ShiftReport;
+        see("window", &Report::window, "From the end of the warm-up to the end.");
+        see("meps_built", &Report::meps_built, "MEPs built.");
+        see("bytes_built", &Report::bytes_built, "Bytes of the MFPs in these MEPs.");
+        see("meps_discarded", &Report::meps_discarded,
+            "MEPs discarded: the output buffer was full.");
+        see("mfps_written", &Report::mfps_written,
+            "MFPs written to builder units, copies within a node included.");
+        see("bytes_written", &Report::bytes_written, "Bytes of these MFPs.");
+        see("mfps_blocked", &Report::mfps_blocked,
+            "MFPs that waited for a full stream buffer to drain.");
+        see("steps", &Report::steps, "Phases completed, a sum over the readout units.");
+        see("idle_steps", &Report::idle_steps,
+            "Phases among them without a partner: the turn of a dummy.");
+        see("skipped_steps", &Report::skipped_steps,
+            "Time windows that a unit woke up too late for.");
+        see("writes_overran", &Report::writes_overran,
+            "Writes that were not complete when their time window ended.");
+        see("in_barrier", &Report::in_barrier,
+            "Time from entering a barrier to release, a sum over the readout units.");
+        see("idle", &Report::idle,
+            "Time in phases without a partner, a sum over the readout units.");
+        see("sending", &Report::sending,
+            "Time in phases spent sending, a sum over the readout units.");
+        see("entering", &Report::entering,
+            "Time in phases held back before sending, a sum over the readout units.");
+        see("barriers", &Report::barriers, "Barriers that all units have left.");
+        see("waiting_for_slowest", &Report::waiting_for_slowest,
+            "Time from entering a barrier until the last unit has, a sum over the readout units.");
+        see("releasing", &Report::releasing,
+            "Time from then on until release, a sum over the readout units.");
+        see("processor", &Report::processor,
+            "Time of processors spent on messages, a sum over the nodes.");
+        see("control_messages", &Report::control_messages,
+            "Messages between units, barriers and sizes included.");
+        see("stopped_for_acknowledge", &Report::stopped_for_acknowledge,
+            "Time that the trigger was stopped: a card had not acknowledged.");
+        see("stopped_for_memory", &Report::stopped_for_memory,
+            "Time that the trigger was stopped: a card's memory was full.");
+        see("unexpected", &Report::unexpected,
+            "Inputs that units ignored; a correct run has none.");
+    }
+};
+
+inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
+
+enum class ShiftDo : std::uint8_t {
+    announce,
+    grant,
+    discard,
+    barrier,
+    write,
+};
+
+/// A message or a write from one unit to another.
+struct ShiftNote {
+    ShiftDo what = ShiftDo::announce;
+    protocol::MepId mep{};
+    protocol::BarrierMessage barrier{};
+    protocol::PushWrite write{};
+    std::array<base::Bytes, kMostStreams> sizes{};
+};
+
+class ShiftSystem final : public SystemOf<ShiftNote> {
+  public:
+    /// A stage of a unit, for timelines.
+    struct UnitStage {
+        base::Time begin;
+        std::uint64_t step = 0;
+        std::uint32_t unit = 0;
+        protocol::ShiftStage stage = protocol::ShiftStage::entering;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("begin", &UnitStage::begin, "Time at which each stage began.");
+            see("step", &UnitStage::step, "Phases since the start.");
+            see("unit", &UnitStage::unit, "Readout units, in the order of their slots.");
+            see("stage", &UnitStage::stage, "Values of ShiftStage.");
+        }
+    };
+
+    static base::expected<std::unique_ptr<ShiftSystem>> make(const ShiftSystemConfig& config);
+
+    [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
+    [[nodiscard]] ShiftReport report() const;
+    /// A deadlock: no event is left, but units are not finished.
+    [[nodiscard]] bool stalled() const override { return transport().events().empty(); }
+    /// Checks the conservation of packets, credits and MFPs.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+    /// Keeps the stages of all units from now on.
+    void record_stages() { recording_ = true; }
+    [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
+
+  private:
+    static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
+    /// Of all units in a round; each takes some 100 B of books.
+    static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
+
+    using Do = ShiftDo;
+    using Note = ShiftNote;
+
+    enum EventKind : std::uint32_t {
+        kPhase = Letters::kFirstOtherEvent,  ///< index: readout unit
+        kTimer,                              ///< the same
+        kIdleOver,                           ///< the same
+        kCard,                               ///< index: readout unit · streams + stream
+        kCardKnows,                          ///< the same
+        kFreed,                              ///< the same
+        kProcessed,                          ///< index: what was built
+        kReleased,  ///< index: generation, its lower bits; the ideal barrier
+        kWarm,
+    };
+    struct Built {
+        std::uint32_t unit = 0;  ///< builder
+        protocol::MepId mep{};
+    };
+    /// What a unit is at.
+    struct Doing {
+        protocol::ShiftStage stage = protocol::ShiftStage::entering;
+        base::Time since;
+    };
+    struct Stream {
+        protocol::MfpSizes sizes;
+        base::Time card_knows;  ///< of the last MFP
+    };
+    /// A barrier that some units have entered.
+    struct Gathering {
+        std::uint64_t generation = 0;
+        std::uint32_t released = 0;
+        std::uint32_t waiting = 0;  ///< for the ideal barrier
+        base::Time last;
+        base::Time entries;   ///< sum
+        base::Time releases;  ///< sum
+    };
+
+    /// Units of one kind and their nodes, each by the other's number.
+    struct Places {
+        std::vector<std::uint32_t> node_of;
+        std::vector<std::uint32_t> unit_on;
+
+        void add(std::uint32_t node);
+    };
+
+    /// What units ask for.
+    struct Out;
+    friend struct Out;
+
+    explicit ShiftSystem(const ShiftSystemConfig& config);
+    base::expected<void> build();
+    base::expected<protocol::LinearShift> place_units();
+    base::expected<void> make_units(const protocol::LinearShift& shift);
+
+    void on_event(const sim::Event& event) override;
+    void on_letter(const Letter& letter, base::Time now) override;
+    void on_written(const Letter& letter, base::Time now) override;
+    base::expected<void> place_cards();
+    void taken_from_card(std::uint32_t stream, base::Time now);
+    void enter_stage(std::uint32_t unit, std::uint64_t step, protocol::ShiftStage stage,
+                     base::Time now);
+    void leave_stage(std::uint32_t unit, std::uint64_t step, base::Time now);
+    void release_all(std::uint64_t generation, base::Time now);
+    [[nodiscard]] Gathering& gathering(std::uint64_t generation);
+    [[nodiscard]] ShiftReport sums() const;
+
+    ShiftSystemConfig config_;
+    Places readout_places_;
+    Places builder_places_;
+    base::BitRate slowest_rate_;
+    std::vector<protocol::ShiftUnit> units_;
+    std::vector<protocol::PushBuilder> builders_;
+    std::vector<Doing> doing_;  ///< by readout unit
+    std::vector<Stream> streams_;
+    protocol::ReadoutCards cards_;
+    std::vector<base::RandomStream> card_delays_;  ///< by readout unit
+    base::Pool<Built> built_;
+    std::array<Gathering, 4> gatherings_{};
+    base::RandomStream jitter_;
+    base::RandomStream processing_;
+    base::RandomStream acknowledge_;
+    ShiftReport counted_;
+    ShiftReport before_;  ///< what had been counted when the warm-up ended
+    bool recording_ = false;
+    std::vector<UnitStage> stages_;
+};
+
+}  // namespace daqloom::systems

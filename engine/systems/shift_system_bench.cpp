@@ -1,0 +1,63 @@
+// The event builder on a two-level fat tree of 324 nodes: readout and builder units, sizes, grants,
+// writes and barriers, all over the simulated fabric. Packet hops per CPU second.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/shift_system.hpp"
+
+#include "systems/on_fabric_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp) {
+    ShiftSystemConfig config;
+    fabric_of(config) = fat_tree(18, 18, 18);
+    config.slots = all_hosts(fabric_of(config));
+    config.barrier = barrier;
+    config.mfp_bytes.assign(fabric_of(config).hosts, mfp);
+    config.is_poissonian = true;
+    config.message_cost = base::nanoseconds(200);
+    config.polling_delay = base::nanoseconds(100);
+    return config;
+}
+
+/// Arguments: barrier (protocol::ShiftBarrier; 0: none, 2: tournament), bytes of an MFP, steps.
+/// A round has 324 steps; in front of the first one the sizes of two rounds are exchanged.
+void event_building(benchmark::State& state) {
+    const ShiftSystemConfig config =
+        event_builder(static_cast<protocol::ShiftBarrier>(state.range(0)), state.range(1));
+    const std::uint64_t steps = static_cast<std::uint64_t>(state.range(2)) * config.slots.size();
+    std::uint64_t hops = 0;
+    std::uint64_t events = 0;
+    for (auto _ : state) {
+        auto system = *ShiftSystem::make(config);
+        while (!system->stalled() && system->report().steps < steps) {
+            system->run(system->now() + base::microseconds(100));
+        }
+        if (system->stalled() || !system->check_conservation()) {
+            state.SkipWithError("the event builder stalled, or the books are wrong");
+        }
+        hops += network_under(*system).packet_hops();
+        events += system->sim_events();
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    state.counters["packet_hops"] =
+        benchmark::Counter(static_cast<double>(hops), benchmark::Counter::kIsRate);
+    state.counters["events_per_hop"] = static_cast<double>(events) / static_cast<double>(hops);
+    state.counters["peak_rss_bytes"] = static_cast<double>(usage.ru_maxrss) * 1024;
+}
+BENCHMARK(event_building)
+    ->ArgNames({"barrier", "mfp", "steps"})
+    ->Args({0, 256 * 1024, 100})
+    ->Args({2, 256 * 1024, 100})
+    ->Args({2, 1'000'000, 324})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace daqloom::systems

@@ -1,0 +1,64 @@
+// The timeline of pull building over Ethernet for Perfetto: events, drops, timeouts, and the
+// occupancy of the top of rack.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "sim/trace.hpp"
+#include "systems/pull_system.hpp"
+#include "transport/tcp_over_ethernet.hpp"
+
+namespace daqloom::systems {
+
+class Timeline {
+  public:
+    static base::expected<Timeline> open(const PullSystem& system,
+                                         const transport::TcpOverEthernet& stack, std::string path);
+
+    /// A slice from assigned to built, among those of its builder. Events overlap and slices of a
+    /// row must not: there are as many rows as events were collected at once.
+    void on_built(protocol::EventId event, protocol::BuilderIndex builder, base::Time assigned,
+                  base::Time now);
+    /// An instant in the row of the link.
+    void on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, base::Time now);
+    /// An instant beside the builder's events.
+    void on_timeout(ethernet::EndpointIndex endpoint, base::Time now);
+    /// To be called with every frame: what the top of rack holds, some thousand times in a run. The
+    /// switch's counters are updated lazily: they still count frames that are on the wire.
+    void on_frame(base::Time now) {
+        const base::Bytes held = stack_->network().buffer(shown_).held();
+        if (now >= next_sample_ || (held == 0 && last_held_ != 0)) {
+            sample(held, now);
+        }
+    }
+
+    [[nodiscard]] base::expected<void> close();
+
+  private:
+    struct Row {
+        sim::TraceWriter::Track track;
+        base::Time free_from;
+    };
+
+    Timeline(const PullSystem& system, const transport::TcpOverEthernet& stack,
+             sim::TraceWriter writer);
+
+    Row& free_row(std::uint32_t builder, base::Time from);
+    void sample(base::Bytes held, base::Time now);
+
+    const PullSystem* system_;
+    const transport::TcpOverEthernet* stack_;
+    std::uint32_t shown_;  ///< the switch whose occupancy is shown: the last, of a rack its top
+    sim::TraceWriter writer_;
+    sim::TraceWriter::Track tor_;
+    base::Time sample_every_;
+    base::Time next_sample_;
+    base::Bytes last_held_ = 0;
+    std::vector<std::vector<Row>> rows_;  ///< by builder
+};
+
+}  // namespace daqloom::systems

@@ -1,0 +1,58 @@
+// The segmentation of a message into packets (InfiniBand Architecture Specification, 1, 5.2 and 9).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "network/graph.hpp"
+#include "transport/rdma/framing.hpp"
+
+namespace daqloom::transport {
+
+using network::NodeIndex;
+using VirtualLane = network::Lane;
+
+/// A place among the messages of a fabric's hosts that are not complete.
+using MessageIndex = base::Index<struct MessageTag>;
+/// A place among the queue pairs of a fabric's hosts.
+using QueuePairIndex = base::Index<struct QueuePairTag>;
+
+/// An RDMA write of a reliable connection.
+struct Message {
+    NodeIndex source;
+    NodeIndex destination;
+    base::Bytes bytes = 0;
+    std::uint64_t tag = 0;  ///< the poster's own identifier
+    VirtualLane lane;
+    bool immediate = false;
+
+    base::Bytes sent = 0;  ///< handed to the wire
+    base::Time posted;
+    MessageIndex behind = MessageIndex::none();  ///< the next one of this queue pair
+    QueuePairIndex queue_pair;
+    std::uint32_t first_psn = 0;  ///< of its first packet
+    std::uint32_t end_psn = 0;    ///< of the packet behind its last
+
+    [[nodiscard]] bool all_sent() const { return sent == bytes && begun; }
+    bool begun = false;
+
+    [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
+        return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));
+    }
+    /// The next packet is the one with this PSN, which is one of its own.
+    void go_back(std::uint32_t psn, base::Bytes mtu) {
+        sent = mtu * (psn - first_psn);
+        begun = psn != first_psn;
+    }
+
+    /// Length of the next packet; its payload is padded to whole words.
+    [[nodiscard]] base::Bytes next_packet(base::Bytes mtu, const RdmaFraming& framing) const {
+        const base::Bytes payload = std::min(mtu, bytes - sent);
+        return framing.header + (payload + 3) / 4 * 4 + (begun ? 0 : kRdmaHeaderBytes) +
+               (immediate && sent + payload == bytes ? kImmediateBytes : 0);
+    }
+};
+
+}  // namespace daqloom::transport

@@ -1,0 +1,46 @@
+// A queue pair (QP) of a reliable connection: messages in order, their packets with packet sequence
+// numbers (PSN), and the state of both ends (InfiniBand Architecture Specification, volume 1, 9.7).
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "transport/rdma/message.hpp"
+
+namespace daqloom::transport {
+
+/// Whether one PSN is before another; they wrap around.
+constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b) < 0;
+}
+
+/// From one host to another on one virtual lane. The requester sends messages, the responder
+/// acknowledges them.
+struct alignas(64) QueuePair {
+    NodeIndex source;
+    NodeIndex destination;
+    VirtualLane lane;
+    bool in_turn = false;        ///< waits among those of its host that have something to send
+    bool failed = false;         ///< after too many retries
+    bool timer_pending = false;  ///< an event will ask whether the retransmission timer has expired
+    bool nak_sent = false;       ///< for the missing packet
+
+    // ---- the responder
+
+    MessageIndex receiving = MessageIndex::none();
+    std::uint32_t expected_psn = 0;
+
+    // ---- the requester; messages are linked from the oldest to the last
+
+    MessageIndex oldest = MessageIndex::none();
+    MessageIndex sending = MessageIndex::none();  ///< the next packet is of this one
+    MessageIndex last = MessageIndex::none();
+    std::uint32_t next_psn = 0;            ///< of the next packet to be sent
+    std::uint32_t end_psn = 0;             ///< of the packet behind the last message
+    std::uint32_t unacknowledged_psn = 0;  ///< all packets before are acknowledged
+    std::uint32_t requested_psn = 0;       ///< of the last packet sent that requests an acknowledge
+    std::uint32_t timeouts = 0;            ///< in a row, without progress
+    base::Time timer = base::Time::never();  ///< when the retransmission timer expires
+};
+
+}  // namespace daqloom::transport

@@ -1,0 +1,132 @@
+// Messages as RDMA writes over reliable connections, over any network that carries their packets.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "hosts/path.hpp"
+#include "transport/rdma/config.hpp"
+#include "transport/rdma/endpoints.hpp"
+#include "transport/rdma/framing.hpp"
+#include "transport/rdma/message.hpp"
+#include "transport/transport.hpp"
+
+namespace daqloom::transport {
+
+template <class Network>
+class RdmaTransport : public Transport {
+  public:
+    void post(const Posting& posting, base::Time latency, base::Time now) override {
+        Message message;
+        message.source = posting.from;
+        message.destination = posting.to;
+        message.bytes = posting.bytes;
+        message.immediate = true;
+        message.lane = lane_of(posting.service_level);
+        message.tag = posting.tag | (posting.completes ? kCompletes : 0);
+        endpoints_->post(message, latency, now);
+    }
+
+    void run(base::Time until, Listener& listener) override {
+        Told told{*endpoints_, listener};
+        while (!events_.empty() && events_.next_time() <= until) {
+            const sim::Event event = events_.pop();
+            begin(event);
+            if ((event.kind & Network::kKindMask) >= kFirstOtherEvent) {
+                listener.on_event(event);
+            } else {
+                endpoints_->on_event(event, told);
+            }
+            if (events_.empty() || events_.next_time() != now_) {
+                endpoints_->settle(now_, told);
+            }
+        }
+        now_ = until;
+        network_->finish(until);
+    }
+
+    [[nodiscard]] base::Bytes bytes_on_wire(base::Bytes bytes) const override {
+        Message message;
+        message.bytes = bytes;
+        message.immediate = true;
+        base::Bytes all = 0;
+        while (!message.all_sent()) {
+            all += message.next_packet(config_.mtu, framing_) + framing_.gap;
+            message.sent += std::min(config_.mtu, message.bytes - message.sent);
+            message.begun = true;
+        }
+        return all;
+    }
+
+    [[nodiscard]] std::uint64_t packet_hops() const override { return network_->packet_hops(); }
+
+    /// Of packets, what the network keeps, and messages; a packet without a route is an error.
+    [[nodiscard]] base::expected<void> check_conservation() const override {
+        if (auto books = endpoints_->check_conservation(); !books) {
+            return books;
+        }
+        if (auto books = network_->check_conservation(now_); !books) {
+            return books;
+        }
+        if (network_->unrouted() > 0) {
+            return base::defect(fmt::format("{} packets had no route", network_->unrouted()));
+        }
+        return {};
+    }
+
+    [[nodiscard]] Network& network() { return *network_; }
+    [[nodiscard]] const Network& network() const { return *network_; }
+    [[nodiscard]] const RetryCounters& retries() const { return endpoints_->retries(); }
+
+  protected:
+    RdmaTransport() = default;
+    /// To be called once, before all else. The network refers to `events_`.
+    void set_up(std::unique_ptr<Network> network, const RdmaConfig& config,
+                const RdmaFraming& framing, const hosts::PathConfig& path, std::uint32_t hosts,
+                std::uint32_t lanes) {
+        config_ = config;
+        framing_ = framing;
+        network_ = std::move(network);
+        endpoints_ =
+            std::make_unique<Endpoints>(config, framing, path, hosts, lanes, *network_, events_);
+    }
+
+    [[nodiscard]] virtual VirtualLane lane_of(ServiceLevel level) const = 0;
+
+  private:
+    using Endpoints = RdmaEndpoints<Network>;
+    static_assert(Endpoints::kFirstOtherEvent == kFirstOtherEvent);
+    /// In the tag of a message: its poster wants to know when it is complete.
+    static constexpr std::uint64_t kCompletes = std::uint64_t{1} << 63;
+
+    struct Told {
+        Endpoints& endpoints;
+        Listener& listener;
+
+        void on_received(MessageIndex index, base::Time now) {
+            listener.on_received(endpoints.message(index).tag & ~kCompletes, now);
+        }
+        void on_completed(MessageIndex index, base::Time now) {
+            const std::uint64_t tag = endpoints.message(index).tag;
+            if ((tag & kCompletes) != 0) {
+                listener.on_completed(tag & ~kCompletes, now);
+            }
+        }
+        void on_failed(MessageIndex index, base::Time now) {
+            listener.on_failed(endpoints.message(index).tag & ~kCompletes, now);
+        }
+    };
+
+    RdmaConfig config_;
+    RdmaFraming framing_;
+    std::unique_ptr<Network> network_;
+    std::unique_ptr<Endpoints> endpoints_;
+};
+
+}  // namespace daqloom::transport

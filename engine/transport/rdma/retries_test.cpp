@@ -1,0 +1,334 @@
+// Known answers of fabrics that lose packets, and of queue pairs that send them again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "base/random.hpp"
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "infiniband/lane_arbiter.hpp"
+#include "infiniband/network_play_test.hpp"
+#include "infiniband/random_fabric_test.hpp"
+#include "transport/rdma/play_test.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::Time;
+using reference::Injection;
+
+constexpr base::Bytes kFull = 4096 + 26;
+constexpr Time kByte{80};  ///< at 100 Gb/s
+constexpr Time kTimeout = base::microseconds(20);
+
+/// What became of each message, in the order of posting; every one comes to one end.
+class Writes {
+  public:
+    Writes(const FabricConfig& fabric, const HostConfig& hosts) : play(fabric, hosts) {}
+
+    void post(std::uint32_t from, std::uint32_t to, base::Bytes bytes, Time at,
+              std::uint8_t lane = 0) {
+        Message message;
+        message.source = NodeIndex(from);
+        message.destination = NodeIndex(to);
+        message.bytes = bytes;
+        message.lane = VirtualLane(lane);
+        message.tag = received.size();
+        posted_.push_back(at);
+        play.hosts->post(message, at, Time::zero());
+        received.emplace_back();
+        completed.emplace_back();
+        failed.emplace_back();
+    }
+    void run() {
+        play.run(*this);
+        const auto packets = play.network->check_conservation(play.now);
+        EXPECT_TRUE(packets) << packets.error().message;
+        const auto messages = play.hosts->check_conservation();
+        EXPECT_TRUE(messages) << messages.error().message;
+    }
+
+    void on_received(MessageIndex index, Time now) {
+        const Message& message = play.hosts->message(index);
+        received[message.tag].push_back(now);
+        const auto queue_pair = std::tuple(message.source, message.destination, message.lane);
+        EXPECT_LE(latest_[queue_pair], posted_[message.tag]) << "out of order";
+        latest_[queue_pair] = posted_[message.tag];
+    }
+    void on_completed(MessageIndex index, Time now) {
+        completed[play.hosts->message(index).tag].push_back(now);
+    }
+    void on_failed(MessageIndex index, Time now) {
+        failed[play.hosts->message(index).tag].push_back(now);
+    }
+
+    [[nodiscard]] const RetryCounters& retries() const { return play.hosts->retries(); }
+
+    HostsPlay play;
+    std::vector<std::vector<Time>> received;
+    std::vector<std::vector<Time>> completed;
+    std::vector<std::vector<Time>> failed;
+
+  private:
+    std::vector<Time> posted_;
+    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, Time>
+        latest_;  ///< received, by posting
+};
+
+HostConfig retrying() {
+    HostConfig config;
+    config.retry_timeout = kTimeout;
+    return config;
+}
+
+/// From the first byte of a packet to its last through the switch of an idle star.
+Time way(const FabricConfig& fabric, base::Bytes bytes) {
+    return kByte * (bytes + std::min<base::Bytes>(bytes, 64)) + fabric.cables[0].delay * 2 +
+           fabric.switch_latency;
+}
+
+TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
+    // Two packets meet; the second is ready a nanosecond after the first and waits for the rest of
+    // it. A lifetime as long as that is over, one that is longer by a picosecond is not.
+    const Time later = base::nanoseconds(1);
+    const std::vector<Injection> traffic = {{Time::zero(), 0, 2, kFull, 0},
+                                            {later, 1, 2, kFull, 0}};
+    const Time waits = kByte * kFull - later;
+    for (const Time lifetime : {waits, waits + Time{1}}) {
+        FabricConfig config = star(3);
+        config.head_of_queue_lifetime = lifetime;
+        const NetworkPlay play(config, traffic);
+        const bool lives = lifetime > waits;
+        EXPECT_TRUE(play.deliveries[0].delivered);
+        EXPECT_EQ(play.deliveries[1].delivered, lives);
+        EXPECT_EQ(play.network->counters(end_at(3, 3)).discards, lives ? 0U : 1U);
+        EXPECT_EQ(play.network->discarded(), lives ? 0U : 1U);
+        EXPECT_EQ(play.network->unrouted(), 0U);
+        EXPECT_EQ(play.network->in_network(), 0U);
+    }
+}
+
+TEST(Lifetime, BeginsAnewForThePacketBehind) {
+    // Host 0 holds the output for three packets. Of host 1's two, the first is discarded after one
+    // and a half of them; the second has not yet waited as long when the output is free.
+    FabricConfig config = star(3);
+    config.head_of_queue_lifetime = kByte * kFull * 3 / 2 + Time{1};
+    config.lanes = 2;
+    config.arbitration.high = lane_weights({{0, 255}});  // host 0's packets go first
+    config.arbitration.low = lane_weights({{1, 64}});
+    std::vector<Injection> traffic(3, {Time::zero(), 0, 2, kFull, 0});
+    traffic.insert(traffic.end(), 2, {Time::zero(), 1, 2, kFull, 1});
+    const NetworkPlay play(config, traffic);
+    EXPECT_FALSE(play.deliveries[3].delivered);
+    ASSERT_TRUE(play.deliveries[4].delivered);
+    EXPECT_EQ(play.deliveries[4].at, way(config, 4 * kFull));
+    EXPECT_EQ(play.network->counters(end_at(3, 3)).discards, 1U);
+}
+
+/// A star in which host 0 streams to host 2 for 33 µs, and a packet that does not find an output
+/// free is discarded.
+FabricConfig impatient_star(std::uint32_t hosts) {
+    FabricConfig config = star(hosts);
+    config.head_of_queue_lifetime = base::nanoseconds(10);
+    return config;
+}
+constexpr base::Bytes kStream = 100 * 4096;
+
+TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
+    const FabricConfig fabric = impatient_star(3);
+    HostConfig config = retrying();
+    config.retry_timeout = base::microseconds(50);
+    Writes writes(fabric, config);
+    const Time at = base::microseconds(10) + base::nanoseconds(20);
+    writes.post(0, 2, kStream, Time::zero());
+    writes.post(1, 2, 100, at);
+    writes.run();
+    // Nothing comes behind it that could tell the receiver. When it is sent again all is quiet.
+    ASSERT_EQ(writes.received[1].size(), 1U);
+    EXPECT_EQ(writes.received[1][0], at + config.retry_timeout + way(fabric, 100 + 26 + 16));
+    EXPECT_EQ(writes.retries().timeouts, 1U);
+    EXPECT_EQ(writes.retries().resent_for_timeout, 1U);
+    EXPECT_EQ(writes.retries().resent_for_nak, 0U);
+    EXPECT_EQ(writes.play.network->discarded(), 1U);
+}
+
+TEST(Retries, AMissingPacketIsAskedForAtOnce) {
+    const FabricConfig fabric = impatient_star(3);
+    Writes writes(fabric, retrying());
+    const Time packet = kByte * kFull;
+    // Ready 5 ns before the output has sent 30 packets, and it is its turn: the 31st finds the
+    // output taken for 11 ns, which is more than it lives. The one behind it tells the receiver.
+    writes.post(0, 2, kStream, Time::zero());
+    writes.post(1, 2, 100, packet * 30 + kByte * 16 - base::nanoseconds(5));
+    writes.run();
+    EXPECT_EQ(writes.play.network->discarded(), 1U);
+    EXPECT_EQ(writes.retries().timeouts, 0U);
+    // Until that NAK is there, host 0 has begun so many packets from the lost one on, and has
+    // one more in its queue.
+    const Time told = packet + way(fabric, kFull) + way(fabric, 30);
+    const std::int64_t lost = told.ps / packet.ps + 2;
+    EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
+    // It sends without a pause: the whole takes so much longer, and a few credit updates.
+    ASSERT_EQ(writes.received[0].size(), 1U);
+    const Time all = packet * (99 + lost) + kByte * 16 + way(fabric, kFull);
+    EXPECT_GE(writes.received[0][0], all);
+    EXPECT_LE(writes.received[0][0], all + kByte * (5 * 8));
+    EXPECT_EQ(writes.completed[0].size(), 1U);
+}
+
+TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
+    const FabricConfig fabric = impatient_star(4);
+    HostConfig config = retrying();
+    config.retry_timeout = base::microseconds(50);
+    Writes writes(fabric, config);
+    const Time at = base::microseconds(10) + base::nanoseconds(20);
+    writes.post(3, 1, kStream, Time::zero());  // in the way of the acknowledge, until 33 µs
+    writes.post(1, 2, 3 * 4096, at);
+    writes.run();
+    ASSERT_EQ(writes.received[1].size(), 1U);
+    ASSERT_EQ(writes.completed[1].size(), 1U);
+    const Time departed = kByte * (2 * kFull + 16);  // the last packet
+    const Time updates = kByte * (8 * 8);            // on host 1's wire
+    EXPECT_GE(writes.received[1][0], at + departed + way(fabric, kFull));
+    EXPECT_LE(writes.received[1][0], at + departed + way(fabric, kFull) + updates);
+    // From then on the timeout; all three packets once more, which the receiver has and says so.
+    EXPECT_EQ(writes.retries().resent_for_timeout, 3U);
+    const Time again = at + departed + config.retry_timeout + departed + way(fabric, kFull);
+    EXPECT_GE(writes.completed[1][0], again + way(fabric, 30));
+    EXPECT_LE(writes.completed[1][0], again + way(fabric, 30) + updates);
+    EXPECT_EQ(writes.play.network->discarded(), 1U);
+}
+
+TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
+    FabricConfig fabric = star(3);
+    fabric.forwarding[2] = 0;  // host 2 cannot be reached
+    for (const std::uint32_t count : {0U, 1U, 7U}) {
+        HostConfig config = retrying();
+        config.retry_count = count;
+        Writes writes(fabric, config);
+        writes.post(0, 2, 100, Time::zero());
+        writes.post(0, 1, 100, Time::zero());
+        writes.post(0, 2, 100, kTimeout * (count + 2));  // when it has been given up
+        writes.run();
+        ASSERT_EQ(writes.failed[0].size(), 1U);
+        // Each try waits for the timeout from its departure, which is at once.
+        EXPECT_EQ(writes.failed[0][0], kTimeout * (count + 1));
+        EXPECT_EQ(writes.retries().timeouts, count + 1);
+        EXPECT_EQ(writes.play.network->unrouted(), count + 1);
+        EXPECT_EQ(writes.completed[1].size(), 1U);
+        ASSERT_EQ(writes.failed[2].size(), 1U);
+        EXPECT_EQ(writes.failed[2][0], kTimeout * (count + 2));
+        EXPECT_EQ(writes.retries().writes_failed, 2U);
+    }
+}
+
+TEST(Retries, WithoutThemAQueuePairThatHasLostAPacketIsSilent) {
+    const FabricConfig fabric = impatient_star(3);
+    Writes writes(fabric, {});
+    const Time at = base::microseconds(10) + base::nanoseconds(20);
+    writes.post(0, 2, kStream, Time::zero());
+    writes.post(1, 2, 100, at);
+    writes.post(1, 2, 100, base::microseconds(50));  // comes through, but out of order
+    writes.post(1, 0, 100, base::microseconds(50));
+    writes.run();
+    EXPECT_EQ(writes.received[0].size(), 1U);
+    EXPECT_TRUE(writes.received[1].empty());
+    EXPECT_TRUE(writes.received[2].empty());
+    EXPECT_EQ(writes.received[3].size(), 1U);
+}
+
+/// Three switches in a ring with a host each, buffers for one packet, cables of three lengths;
+/// everybody writes to the host two switches on.
+FabricConfig deadlocking_ring() {
+    FabricConfig config;
+    config.hosts = 3;
+    config.switch_ports = {3, 3, 3};
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        const auto rate = base::gigabits_per_second(100);
+        const Time delay = base::nanoseconds(10 + 7 * i);
+        config.cables.push_back({end_at(i, 1), end_at(3 + i, 1), rate, delay});
+        config.cables.push_back({end_at(3 + i, 2), end_at(3 + (i + 1) % 3, 3), rate, delay});
+        for (std::uint32_t to = 0; to < 3; ++to) {
+            config.forwarding.push_back(to == i ? PortNumber{1} : PortNumber{2});
+        }
+    }
+    config.buffer_blocks = 66;
+    return config;
+}
+
+TEST(Retries, ADeadlockResolvesItselfAndEveryWriteIsDoneOnce) {
+    const auto write_round = [](Writes& writes) {
+        for (std::uint32_t i = 0; i < 10; ++i) {
+            for (std::uint32_t host = 0; host < 3; ++host) {
+                writes.post(host, (host + 2) % 3, 4096 * (3 + host), Time::zero());
+            }
+        }
+        writes.run();
+    };
+    FabricConfig fabric = deadlocking_ring();
+    Writes stuck(fabric, {});
+    write_round(stuck);
+    EXPECT_EQ(stuck.play.network->deadlock().size(), 3U);
+
+    fabric.head_of_queue_lifetime = base::microseconds(5);
+    Writes freed(fabric, retrying());
+    write_round(freed);
+    EXPECT_GT(freed.play.network->discarded(), 0U);
+    EXPECT_EQ(freed.retries().writes_failed, 0U);
+    for (std::size_t tag = 0; tag < freed.received.size(); ++tag) {
+        EXPECT_EQ(freed.received[tag].size(), 1U) << tag;
+        EXPECT_EQ(freed.completed[tag].size(), 1U) << tag;
+    }
+}
+
+class Losses : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Losses, LeaveEveryWriteDoneOnceAndInOrderOrFailed) {
+    std::uint64_t discarded = 0;
+    std::uint64_t completed = 0;
+    for (std::uint64_t seed = 50 * GetParam(); seed < 50 * GetParam() + 50; ++seed) {
+        SCOPED_TRACE(seed);
+        base::RandomStream random(seed, "losses");
+        FabricConfig fabric = reference::random_fabric(seed).config;
+        fabric.head_of_queue_lifetime =
+            Time{1 + static_cast<std::int64_t>(random.uniform_int(3'000'000))};
+        HostConfig hosts;
+        hosts.mtu = std::min<base::Bytes>(4096, fabric.buffer_blocks * 64 - 46);
+        hosts.retry_timeout = Time{1 + static_cast<std::int64_t>(random.uniform_int(20'000'000))};
+        const LaneSet served = LaneArbiter(fabric.arbitration).lanes();
+        Writes writes(fabric, hosts);
+        for (std::uint64_t message = 0; message < 60; ++message) {
+            const auto from = static_cast<std::uint32_t>(random.uniform_int(fabric.hosts));
+            const auto to = static_cast<std::uint32_t>(
+                (from + 1 + random.uniform_int(fabric.hosts - 1)) % fabric.hosts);
+            auto lane = static_cast<std::uint8_t>(random.uniform_int(fabric.lanes));
+            while (!holds(served, VirtualLane(lane))) {
+                lane = static_cast<std::uint8_t>((lane + 1) % fabric.lanes);
+            }
+            writes.post(from, to,
+                        static_cast<base::Bytes>(
+                            random.uniform_int(static_cast<std::uint64_t>(20 * hosts.mtu))),
+                        Time{static_cast<std::int64_t>(random.uniform_int(20'000'000))}, lane);
+        }
+        writes.run();
+        for (std::size_t tag = 0; tag < writes.received.size(); ++tag) {
+            EXPECT_EQ(writes.completed[tag].size() + writes.failed[tag].size(), 1U) << tag;
+            EXPECT_LE(writes.received[tag].size(), 1U) << tag;
+            EXPECT_LE(writes.completed[tag].size(), writes.received[tag].size()) << tag;
+        }
+        EXPECT_EQ(writes.play.network->in_network(), 0U);
+        discarded += writes.play.network->discarded();
+        completed += writes.play.hosts->completed();
+    }
+    EXPECT_GT(discarded, 1000U);
+    EXPECT_GT(completed, 1000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Losses, ::testing::Range<std::uint64_t>(0, 4));
+
+}  // namespace
+}  // namespace daqloom::transport

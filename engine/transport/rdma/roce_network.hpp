@@ -1,0 +1,155 @@
+// A simulated Ethernet as RDMA uses it (RoCEv2): a packet is a frame, and an adapter hands the next
+// one to its link as soon as the last one has begun to leave.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/index.hpp"
+#include "base/pool.hpp"
+#include "base/units.hpp"
+#include "ethernet/network.hpp"
+#include "network/graph.hpp"
+#include "sim/event_queue.hpp"
+#include "transport/rdma/packet_tag.hpp"
+
+namespace daqloom::transport {
+
+class RoceNetwork {
+  public:
+    enum EventKind : std::uint32_t {
+        kDelivery = ethernet::kDelivery,
+        kPortFree = ethernet::kPortFree,
+        kDeparture,  ///< index: host whose packet begins to leave
+        kTakenIn,    ///< index: packet that its host had still to take in
+        kSample,     ///< of the occupancy of the switches
+        kFirstOtherEvent = 8,
+    };
+    static constexpr std::uint32_t kKindMask = 0xff;
+
+    struct Packet {
+        std::uint32_t tag = 0;
+        std::uint32_t psn = 0;
+        network::NodeIndex destination;
+        std::uint16_t bytes = 0;  ///< of the frame as buffered
+        network::Lane lane;
+    };
+
+    explicit RoceNetwork(sim::EventQueue& events) : events_(events), network_(events) {}
+
+    base::expected<void> build(const ethernet::NetworkConfig& config, base::Bytes largest_frame) {
+        departing_.assign(config.hosts, Packet{});
+        return network_.build(config, largest_frame);
+    }
+
+    /// From now on `hosts.take_in(packet, now)` says, as a packet arrives, when its host has it.
+    /// The adapter's buffer has no limit.
+    void let_hosts_hold() { hosts_hold_ = true; }
+
+    /// A host has a packet to send, one of data at a time.
+    void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
+        const ethernet::LinkIndex link = network_.host_link(host.value());
+        const base::Time start = std::max(now, network_.link(link).free_at());
+        const bool response = is_response(packet.tag);
+        ethernet::Frame& frame = network_.append(link, packet.bytes, now);
+        frame.seq = packet.psn;
+        frame.ack = packet.tag & ~kQueuePair;
+        // Both directions of a queue pair take the same ways, as by its UDP source port.
+        frame.to = (packet.tag & kQueuePair) << 1 | (response ? 1U : 0U);
+        frame.sack = ethernet::kNoSack;
+        frame.payload = response ? std::uint16_t{0} : packet.bytes;
+        frame.bytes = packet.bytes;
+        frame.send_to(packet.destination.value(), 0);
+        if (!response) {
+            departing_[host] = packet;
+            events_.push({start, kDeparture, host.value()});
+        }
+    }
+
+    template <class Hosts>
+    void on_event(const sim::Event& event, Hosts& hosts) {
+        switch (event.kind) {
+            case kDelivery:
+                network_.on_delivery(event.index, event.at, Sink<Hosts>{*this, hosts, event.at});
+                break;
+            case kPortFree:
+                network_.on_port_free(event.index, event.at);
+                break;
+            case kDeparture: {
+                const network::NodeIndex host(event.index);
+                const Packet packet = departing_[host];
+                hosts.on_departure(host, packet, event.at);
+                break;
+            }
+            case kTakenIn: {
+                const Packet packet = arriving_[event.index];
+                arriving_.release(event.index);
+                hosts.on_delivered(packet, event.at);
+                break;
+            }
+            case kSample:
+                sample(event.at);
+                break;
+            default:
+                break;
+        }
+    }
+
+    /// Nothing waits for the end of an instant.
+    template <class Hosts>
+    void settle(base::Time /*now*/, Hosts& /*hosts*/) {}
+    void finish(base::Time /*now*/) {}
+
+    void begin_counting(base::Time now, base::Time end, std::size_t bins) {
+        network_.begin_counting(now, end, bins);
+        sample(now);
+    }
+
+    [[nodiscard]] ethernet::Network& ethernet() { return network_; }
+    [[nodiscard]] const ethernet::Network& ethernet() const { return network_; }
+    [[nodiscard]] std::uint64_t packet_hops() const { return network_.packet_hops(); }
+    [[nodiscard]] base::expected<void> check_conservation(base::Time /*now*/) const {
+        return network_.check_conservation();
+    }
+    [[nodiscard]] std::uint64_t unrouted() const { return network_.unrouted(); }
+
+  private:
+    template <class Hosts>
+    struct Sink {
+        RoceNetwork& network;
+        Hosts& hosts;
+        base::Time now;
+
+        void receive(const ethernet::Frame& frame) const {
+            const Packet packet{.tag = frame.ack | frame.to >> 1,
+                                .psn = frame.seq,
+                                .destination = network::NodeIndex(frame.destination()),
+                                .bytes = frame.bytes,
+                                .lane = network::Lane(0)};
+            if (network.hosts_hold_) {
+                const base::Time taken_in = hosts.take_in(packet, now);
+                if (taken_in > now) {
+                    network.events_.push({taken_in, kTakenIn, network.arriving_.put(packet)});
+                    return;
+                }
+            }
+            hosts.on_delivered(packet, now);
+        }
+        void expect(const ethernet::Frame& /*frame*/) const {}
+    };
+
+    /// Every bin of the recorded occupancy begins with the exact value.
+    void sample(base::Time now) {
+        network_.sample_occupancy(now);
+        events_.push({now + network_.occupancy_bin(), kSample, 0});
+    }
+
+    sim::EventQueue& events_;
+    ethernet::Network network_;
+    base::Table<network::NodeIndex, Packet> departing_;  ///< by host
+    base::Pool<Packet> arriving_;
+    bool hosts_hold_ = false;
+};
+
+}  // namespace daqloom::transport

@@ -1,0 +1,30 @@
+#include "transport/rdma_over_ethernet.hpp"
+
+#include <utility>
+
+namespace daqloom::transport {
+
+base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
+    const ethernet::NetworkConfig& network, const RdmaConfig& config,
+    const hosts::PathConfig& path) {
+    std::unique_ptr<RdmaOverEthernet> made(new RdmaOverEthernet());
+    auto roce = std::make_unique<RoceNetwork>(made->events());
+    const base::Bytes largest =
+        config.mtu + kRoceFraming.header + kRdmaHeaderBytes + kImmediateBytes;
+    if (auto built = roce->build(network, largest); !built) {
+        return tl::unexpected(built.error());
+    }
+    made->set_up(std::move(roce), config, kRoceFraming, path, network.hosts, 1);
+    return made;
+}
+
+Report RdmaOverEthernet::report() {
+    return {.packet_hops = packet_hops(),
+            .ack_hops = network().ethernet().ack_hops(),
+            .ethernet = network().ethernet().report(now()),
+            .tcp = {},
+            .infiniband = {},
+            .rdma = retries()};
+}
+
+}  // namespace daqloom::transport

@@ -1,0 +1,396 @@
+#include "transport/tcp/congestion.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace daqloom::transport {
+namespace {
+
+using base::Bytes;
+using base::milliseconds;
+using base::Time;
+
+constexpr Bytes kMss = 1000;
+
+TcpConfig config_for(CongestionControl congestion) {
+    TcpConfig config;
+    config.congestion = congestion;
+    config.mss = kMss;
+    config.initial_window = 10;
+    config.static_window = 8 * kMss;
+    config.hystart = false;
+    return config;
+}
+
+/// A window under a sender that always uses all of it, on a path of one constant RTT.
+class Driver {
+  public:
+    Driver(const TcpConfig& config, Time rtt) : config_(config), rtt_(rtt), window(config) {}
+
+    /// The acknowledgements of one window come in, two segments each, spread over one RTT.
+    void round_trip(bool limited = true, bool echo = false) {
+        const Bytes flight = window.window();
+        const Time begin = now;
+        for (Bytes acked = 0; acked < flight;) {
+            const Bytes step = std::min(2 * kMss, flight - acked);
+            acked += step;
+            una_ += static_cast<std::uint64_t>(step);
+            now = begin + Time::from_seconds(rtt_.seconds() * static_cast<double>(acked) /
+                                             static_cast<double>(flight));
+            const auto nxt = una_ + static_cast<std::uint64_t>(window.window());
+            const AckSample sample{now, rtt_, step, una_, nxt, limited, echo};
+            window.on_delivery(sample, config_);
+            window.on_ack(sample, config_);
+        }
+    }
+    void loss() {
+        window.on_loss(config_);
+        window.end_reduction(config_);
+    }
+    [[nodiscard]] double segments() const {
+        return static_cast<double>(window.window()) / static_cast<double>(kMss);
+    }
+
+  private:
+    TcpConfig config_;
+    Time rtt_;
+    std::uint64_t una_ = 0;
+
+  public:
+    Congestion window;
+    Time now;
+};
+
+TEST(Congestion, SlowStartDoublesTheWindowInEveryRoundTrip) {
+    Driver flow(config_for(CongestionControl::newreno), milliseconds(10));
+    EXPECT_EQ(flow.window.window(), 10 * kMss);
+    flow.round_trip();
+    EXPECT_EQ(flow.window.window(), 20 * kMss);
+    flow.round_trip();
+    EXPECT_EQ(flow.window.window(), 40 * kMss);
+}
+
+TEST(Congestion, AWindowThatWasNotUsedDoesNotGrow) {
+    for (const auto congestion :
+         {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
+        Driver flow(config_for(congestion), milliseconds(10));
+        flow.round_trip(false);
+        EXPECT_EQ(flow.window.window(), 10 * kMss);
+    }
+}
+
+TEST(Congestion, NewRenoHalvesOnLossAndThenAddsOneSegmentPerWindow) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    Driver flow(config, milliseconds(10));
+    flow.window.set_window(20 * kMss, config);
+    flow.loss();
+    EXPECT_EQ(flow.window.window(), 10 * kMss);
+    EXPECT_FALSE(flow.window.in_slow_start());
+    for (int i = 1; i <= 5; ++i) {
+        flow.round_trip();
+        EXPECT_EQ(flow.window.window(), (10 + i) * kMss);
+    }
+}
+
+TEST(Congestion, NoLossBringsTheThresholdBelowTwoSegments) {
+    for (const auto congestion :
+         {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
+        const TcpConfig config = config_for(congestion);
+        Driver flow(config, milliseconds(10));
+        for (int i = 0; i < 20; ++i) {
+            flow.loss();
+        }
+        EXPECT_EQ(flow.window.window(), 2 * kMss);
+    }
+}
+
+TEST(Congestion, ATimeoutLeavesOneSegmentAndHalfTheWindowAsThreshold) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    Driver flow(config, milliseconds(10));
+    flow.window.set_window(40 * kMss, config);
+    flow.window.on_timeout(false, 0, config);
+    EXPECT_EQ(flow.window.window(), kMss);
+    EXPECT_EQ(flow.window.threshold(), 20 * kMss);
+    flow.window.on_timeout(true, 0, config);  // the same data once more: no second reduction
+    EXPECT_EQ(flow.window.threshold(), 20 * kMss);
+    // 1 → 2 → 4 → 8 → 16 in slow start, then to the threshold and on by one per window.
+    for (const Bytes expected : {2, 4, 8, 16, 20, 21}) {
+        flow.round_trip();
+        EXPECT_EQ(flow.window.window(), expected * kMss);
+    }
+}
+
+TEST(Congestion, AMistakenTimeoutIsTakenBack) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    Driver flow(config, milliseconds(10));
+    flow.window.set_window(40 * kMss, config);
+    const Bytes threshold = flow.window.threshold();
+    flow.window.on_timeout(false, 0, config);
+    flow.window.undo_timeout();
+    EXPECT_EQ(flow.window.window(), 40 * kMss);
+    EXPECT_EQ(flow.window.threshold(), threshold);
+}
+
+TEST(Congestion, ATimeoutInRecoveryIsNotTakenBackBeyondTheLossThatWasReal) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    Driver flow(config, milliseconds(10));
+    flow.window.set_window(80 * kMss, config);
+    flow.window.on_timeout(false, 0, config);  // long ago
+    flow.window.set_window(40 * kMss, config);
+    flow.window.on_loss(config);
+    flow.window.on_timeout(true, 0, config);
+    flow.window.undo_timeout();
+    EXPECT_EQ(flow.window.window(), kMss);
+    EXPECT_EQ(flow.window.threshold(), 20 * kMss);
+}
+
+// CUBIC: W(t) = C (t − K)³ + Wmax with C = 0.4, K = cbrt(Wmax (1 − β) / C), β = 0.7 (RFC
+// 9438, 4.2). A sender aims one RTT ahead and takes one RTT to get there, so that its window at t
+// lies between W(t − RTT) and W(t + RTT), but for the segment that it has not earned yet.
+
+double cubic(double t, double k, double maximum) {
+    return 0.4 * (t - k) * (t - k) * (t - k) + maximum;
+}
+
+TEST(Congestion, CubicFollowsItsFormulaAfterALoss) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    const double rtt_s = 0.1;  // so long that the formula, not the friendliness to Reno, decides
+    Driver flow(config, Time::from_seconds(rtt_s));
+    flow.window.set_window(1000 * kMss, config);
+    flow.loss();
+    EXPECT_EQ(flow.window.window(), 700 * kMss);
+    const double k = std::cbrt(1000 * 0.3 / 0.4);  // 9.09 s
+    int beyond_plateau = 0;
+    while (flow.now < base::seconds(16)) {
+        flow.round_trip();
+        const double t = flow.now.seconds();
+        EXPECT_GE(flow.segments(), cubic(t - rtt_s, k, 1000) - 1) << t;
+        EXPECT_LE(flow.segments(), cubic(t + rtt_s, k, 1000) + 1) << t;
+        beyond_plateau += flow.segments() > 1010 ? 1 : 0;
+    }
+    EXPECT_GT(beyond_plateau, 20);
+}
+
+TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    const double rtt_s = 1;
+    Driver flow(config, base::seconds(1));
+    flow.window.set_window(400 * kMss, config);
+    flow.loss();  // Wmax = 400
+    flow.window.set_window(300 * kMss, config);
+    flow.loss();  // below it: Wmax = 300 (1 + β) / 2 = 255, window 210
+    EXPECT_EQ(flow.window.window(), 210 * kMss);
+    const double k = std::cbrt((255 - 210) / 0.4);  // 4.83 s
+    for (int i = 0; i < 9; ++i) {
+        flow.round_trip();
+        const double t = flow.now.seconds();
+        EXPECT_GE(flow.segments(), cubic(t - rtt_s, k, 255) - 1) << t;
+        EXPECT_LE(flow.segments(), cubic(t + rtt_s, k, 255) + 1) << t;
+    }
+}
+
+TEST(Congestion, CubicIsNeverSlowerThanRenoWouldBe) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    Driver flow(config, milliseconds(1));
+    flow.window.set_window(20 * kMss, config);
+    flow.loss();
+    for (int i = 0; i < 100; ++i) {
+        flow.round_trip();
+    }
+    // In 0.1 s the cubic has not left its place; 3 (1 − β) / (1 + β) = 0.529 segments per RTT have
+    // (RFC 9438, 4.3): 14 + 52.9. The window follows within half a window per RTT and a segment.
+    EXPECT_NEAR(flow.segments(), 14 + 52.9, 2);
+}
+
+TEST(Congestion, CubicDoesNotGrowForTimeInWhichNothingWasSent) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    Driver busy(config, milliseconds(100));
+    Driver paused(config, milliseconds(100));
+    for (Driver* flow : {&busy, &paused}) {
+        flow->window.set_window(1000 * kMss, config);
+        flow->loss();
+        flow->round_trip();
+    }
+    paused.now += base::seconds(30);
+    paused.window.on_start(paused.now, base::seconds(30));
+    for (int i = 0; i < 20; ++i) {
+        busy.round_trip();
+        paused.round_trip();
+    }
+    EXPECT_EQ(busy.window.window(), paused.window.window());
+}
+
+TEST(Congestion, CubicForgetsItsMaximumAtATimeout) {
+    const TcpConfig config = config_for(CongestionControl::cubic);
+    Driver flow(config, milliseconds(100));
+    flow.window.set_window(1000 * kMss, config);
+    flow.window.on_timeout(false, 0, config);
+    EXPECT_EQ(flow.window.threshold(), 700 * kMss);
+    flow.window.set_window(700 * kMss, config);
+    const Time begin = flow.now;
+    for (int i = 0; i < 30; ++i) {
+        flow.round_trip();
+    }
+    // K = 0 and origin 700 (RFC 9438, 4.8), but at least a twentieth of a segment for each one
+    // acknowledged while no loss tells of a maximum (as Linux): 5 % per RTT, which for 30 RTTs is
+    // more than the 0.4 · 3³ = 11 segments of the formula.
+    const double least = 700 * std::pow(1.05, (flow.now - begin).seconds() / 0.1);
+    EXPECT_NEAR(flow.segments(), least, 0.03 * least);
+}
+
+// HyStart, with Linux's constants: nothing below 16 segments; queueing is seen when each of the
+// first 8 samples of a round trip is later than the best by an eighth of it, at least 4 ms and at
+// most 16 ms; or when acknowledgements of one round trip, each within 2 ms of the one before, have
+// come for half of (best RTT + burst allowance), the allowance being at most 1 ms.
+
+class HyStart : public ::testing::Test {
+  protected:
+    HyStart() : config(config_for(CongestionControl::cubic)), window(config) {
+        config.hystart = true;
+        window.set_window(16 * kMss, config);
+    }
+    /// One acknowledgement; those of a round trip share `nxt`.
+    void ack(Time at, Time rtt, std::uint64_t una, std::uint64_t nxt) {
+        window.on_ack({at, rtt, kMss, una, nxt, true, false}, config);
+    }
+    TcpConfig config;
+    Congestion window;
+};
+
+TEST_F(HyStart, LeavesSlowStartWhenNineSamplesOfARoundTripAreLate) {
+    std::uint64_t una = 1;
+    Time now = milliseconds(100);
+    ack(now, milliseconds(40), una++, 100);  // the best: 40 ms, so that 45 ms are tolerated
+    una = 101;
+    for (int i = 0; i < 8; ++i) {
+        ack(now += milliseconds(3), milliseconds(46), una++, 200);
+        EXPECT_TRUE(window.in_slow_start());
+    }
+    ack(now += milliseconds(3), milliseconds(46), una++, 200);
+    EXPECT_FALSE(window.in_slow_start());
+}
+
+TEST_F(HyStart, ToleratesAnEighthOfTheRtt) {
+    std::uint64_t una = 1;
+    Time now = milliseconds(100);
+    ack(now, milliseconds(40), una++, 100);
+    una = 101;
+    for (int i = 0; i < 50; ++i) {
+        ack(now += milliseconds(3), milliseconds(45), una++, 200);
+    }
+    EXPECT_TRUE(window.in_slow_start());
+}
+
+TEST_F(HyStart, LeavesSlowStartWhenTheTrainOfAcknowledgementsIsHalfAnRttLong) {
+    // Best RTT 40 ms, allowance 2^18 B at two windows per RTT, far above its limit of 1 ms: the
+    // train may be 20.5 ms long.
+    Time now = milliseconds(100);
+    for (int i = 0; i <= 20; ++i) {
+        ack(now, milliseconds(40), 1 + static_cast<std::uint64_t>(i), 100);
+        EXPECT_TRUE(window.in_slow_start()) << i;
+        now += milliseconds(1);
+    }
+    ack(now, milliseconds(40), 50, 100);
+    EXPECT_FALSE(window.in_slow_start());
+}
+
+TEST_F(HyStart, SeesNoTrainWhereAcknowledgementsPause) {
+    Time now = milliseconds(100);
+    for (int i = 0; i <= 60; ++i) {
+        ack(now, milliseconds(40), 1 + static_cast<std::uint64_t>(i), 100);
+        now += i == 5 ? milliseconds(3) : milliseconds(1);
+    }
+    EXPECT_TRUE(window.in_slow_start());
+}
+
+TEST_F(HyStart, LeavesSmallWindowsAlone) {
+    window.set_window(10 * kMss, config);
+    Time now = milliseconds(100);
+    ack(now, milliseconds(1), 1, 2);
+    for (int i = 0; i < 5; ++i) {  // 10 → 15 segments
+        ack(now += milliseconds(30), milliseconds(100), 3 + static_cast<std::uint64_t>(i), 100);
+    }
+    EXPECT_TRUE(window.in_slow_start());
+}
+
+TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {
+    const TcpConfig config = config_for(CongestionControl::dctcp);
+    Driver flow(config, milliseconds(1));
+    flow.window.set_window(64 * kMss, config);
+    flow.loss();  // out of slow start, at 32 segments
+    EXPECT_DOUBLE_EQ(flow.window.marked_fraction(), 1.0);
+    // Without marks α decays by 1 − g = 15/16 at the end of every window (RFC 8257, 3.3).
+    double alpha = 1;
+    for (int i = 0; i < 10; ++i) {
+        flow.round_trip();
+        EXPECT_LE(flow.window.marked_fraction(), alpha);
+        alpha *= 15.0 / 16.0;
+        EXPECT_GE(flow.window.marked_fraction(), alpha * 15.0 / 16.0);
+    }
+    const Bytes before = flow.window.window();
+    const double kept = 1 - flow.window.marked_fraction() / 2;
+    flow.window.on_mark(config);
+    EXPECT_EQ(flow.window.window(), before);  // falls to the threshold as segments arrive
+    flow.window.end_reduction(config);
+    EXPECT_NEAR(static_cast<double>(flow.window.window()), kept * static_cast<double>(before), 1);
+}
+
+TEST(Congestion, DctcpTakesTheFractionFromBytesNotFromAcknowledgements) {
+    const TcpConfig config = config_for(CongestionControl::dctcp);
+    Congestion window(config);
+    // Two windows; in the second 1 of 4 kB is marked: α = 1 → 15/16 · (first, unmarked) → ….
+    window.on_delivery({milliseconds(1), milliseconds(1), 4 * kMss, 4000, 8000, true, false},
+                       config);
+    const double first = 1 + (0 - 1) / 16.0;
+    EXPECT_DOUBLE_EQ(window.marked_fraction(), first);
+    window.on_delivery({milliseconds(2), milliseconds(1), 3 * kMss, 7000, 9000, true, false},
+                       config);
+    window.on_delivery({milliseconds(2), milliseconds(1), 1 * kMss, 8000, 9000, true, true},
+                       config);
+    EXPECT_DOUBLE_EQ(window.marked_fraction(), first + (0.25 - first) / 16.0);
+}
+
+TEST(Congestion, AnIdleWindowIsHalvedForEveryRtoDownToTheInitialOne) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    const Time rto = milliseconds(200);
+    const auto after_idle = [&](Time idle) {
+        Congestion window(config);
+        window.set_window(160 * kMss, config);
+        window.on_idle(idle, rto, config);
+        return window;
+    };
+    EXPECT_EQ(after_idle(milliseconds(201)).window(), 80 * kMss);
+    EXPECT_EQ(after_idle(milliseconds(401)).window(), 40 * kMss);
+    EXPECT_EQ(after_idle(milliseconds(601)).window(), 20 * kMss);
+    EXPECT_EQ(after_idle(base::seconds(3600)).window(), 10 * kMss);
+}
+
+TEST(Congestion, AfterIdlenessSlowStartReachesThreeQuartersOfTheOldWindow) {
+    const TcpConfig config = config_for(CongestionControl::newreno);
+    Driver flow(config, milliseconds(10));
+    flow.window.set_window(320 * kMss, config);
+    flow.loss();                               // window and threshold 160
+    flow.window.on_timeout(false, 0, config);  // threshold 80
+    flow.window.set_window(160 * kMss, config);
+    flow.window.on_idle(base::seconds(60), milliseconds(200), config);
+    EXPECT_EQ(flow.window.threshold(), 120 * kMss);
+    EXPECT_EQ(flow.window.window(), 10 * kMss);
+}
+
+TEST(Congestion, AStaticWindowStaysButForTheSegmentThatProbesAfterATimeout) {
+    const TcpConfig config = config_for(CongestionControl::static_window);
+    Driver flow(config, milliseconds(10));
+    EXPECT_EQ(flow.window.window(), 8 * kMss);
+    flow.round_trip();
+    flow.loss();
+    flow.window.on_idle(base::seconds(9), milliseconds(200), config);
+    EXPECT_EQ(flow.window.window(), 8 * kMss);
+    flow.window.on_timeout(false, 0, config);
+    EXPECT_EQ(flow.window.window(), kMss);
+    flow.round_trip();
+    EXPECT_EQ(flow.window.window(), 8 * kMss);
+}
+
+}  // namespace
+}  // namespace daqloom::transport

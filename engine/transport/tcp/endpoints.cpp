@@ -1,0 +1,102 @@
+#include "transport/tcp/endpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+namespace daqloom::transport {
+
+using base::Time;
+
+/// Both ends. Opening the connection measured the way there and back while it was empty.
+EndpointIndex TcpEndpoints::connect(HostIndex from, HostIndex to) {
+    const auto first = static_cast<EndpointIndex>(endpoints_.size());
+    TcpConfig config = config_;
+    if (config.handshake_rtt == Time::zero()) {
+        config.handshake_rtt = network_.empty_latency(from, to, ethernet::kMinimumFrame) +
+                               network_.empty_latency(to, from, ethernet::kMinimumFrame);
+    }
+    endpoints_.emplace_back(config, network_.host_link(from), to);
+    endpoints_.emplace_back(config, network_.host_link(to), from);
+    for (const auto& [here, there, end] : {std::tuple(from, to, first), {to, from, first + 1}}) {
+        if (peers_[here].empty()) {
+            peers_[here].assign(peers_.size(), kNoEndpoint);
+        }
+        peers_[here][there] = end;
+    }
+    return first;
+}
+
+void TcpEndpoints::on_delayed_ack(EndpointIndex index, Time now) {
+    Endpoint& endpoint = endpoints_[index];
+    if (endpoint.ack_event != now) {
+        return;  // an earlier event has taken its place
+    }
+    endpoint.ack_event = Time::never();
+    if (endpoint.receiver.ack_due() <= now) {
+        send_ack(index, endpoint.receiver.next(), endpoint.receiver.marked(), now);
+        endpoint.receiver.on_delay_over();
+    }
+    keep_delayed_ack(index);
+}
+
+void TcpEndpoints::on_sender_timer(EndpointIndex index, Time now) {
+    Endpoint& endpoint = endpoints_[index];
+    if (endpoint.sender_event != now) {
+        return;
+    }
+    endpoint.sender_event = Time::never();
+    if (endpoint.sender.timer() <= now) {
+        const std::uint64_t timeouts = endpoint.sender.counters().timeouts();
+        SegmentSink sink{*this, index, now};
+        endpoint.sender.on_timer(now, config_, sink);
+        if (observer_ != nullptr && endpoint.sender.counters().timeouts() != timeouts) {
+            observer_->on_timeout(index, now);
+        }
+    }
+    keep_sender_timer(index);
+}
+
+TcpSenderCounters TcpEndpoints::counters() const {
+    TcpSenderCounters sum;
+    for (const Endpoint& endpoint : endpoints_) {
+        const TcpSenderCounters& one = endpoint.sender.counters();
+        sum.fast_retransmissions += one.fast_retransmissions;
+        sum.probe_retransmissions += one.probe_retransmissions;
+        sum.timeout_retransmissions += one.timeout_retransmissions;
+        sum.timeouts_whole_window += one.timeouts_whole_window;
+        sum.timeouts_tail += one.timeouts_tail;
+        sum.timeouts_retransmission += one.timeouts_retransmission;
+        sum.recoveries += one.recoveries;
+    }
+    return sum;
+}
+
+TcpSenderCounters TcpEndpoints::counted() const {
+    TcpSenderCounters since = counters();
+    TcpSenderCounters::each(
+        [&](const char*, auto member, const char*) { since.*member -= before_.*member; });
+    return since;
+}
+
+base::expected<void> TcpEndpoints::check_conservation() const {
+    for (EndpointIndex index = 0; index < endpoints_.size(); ++index) {
+        const TcpSender& sender = endpoints_[index].sender;
+        const TcpReceiver& receiver = endpoints_[index ^ 1].receiver;
+        const bool ordered = sender.una() <= receiver.next() && receiver.next() <= sender.nxt() &&
+                             sender.nxt() <= sender.end();
+        if (!ordered) {
+            return base::defect(fmt::format(
+                "endpoint {}: {} B acknowledged, {} B received, {} B sent, {} B written; expected "
+                "in rising order",
+                index, sender.una(), receiver.next(), sender.nxt(), sender.end()));
+        }
+        if (sender.in_flight() < 0) {
+            return base::defect(fmt::format("endpoint {} has {} B in flight; expected none less",
+                                            index, sender.in_flight()));
+        }
+    }
+    return {};
+}
+
+}  // namespace daqloom::transport

@@ -1,0 +1,313 @@
+// The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
+//
+// Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c, which comes into being,
+// established, when a host first writes to another. The content of messages is not stored; a stream
+// records the end of each message and the label that the application gave it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/huge_pages.hpp"
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/network.hpp"
+#include "transport/tcp/config.hpp"
+#include "transport/tcp/receiver.hpp"
+#include "transport/tcp/sender.hpp"
+#include "transport/tcp/stream_offset.hpp"
+
+namespace daqloom::transport {
+
+using ethernet::EndpointIndex;
+using ethernet::Frame;
+using ethernet::HostIndex;
+using ethernet::kCongestionExperienced;
+using ethernet::kDuplicate;
+using ethernet::kEcnCapable;
+using ethernet::kEcnEcho;
+using ethernet::kNoSack;
+using ethernet::kRetransmission;
+using ethernet::LinkIndex;
+
+/// A message of an application, complete in the stream when the byte before `end` has arrived.
+struct StreamMessage {
+    std::uint64_t end;
+    std::uint64_t label;
+};
+
+// ---- kinds of event; index: endpoint
+inline constexpr std::uint32_t kSenderTimer = ethernet::kFirstHostEvent;
+inline constexpr std::uint32_t kDelayedAck = ethernet::kFirstHostEvent + 1;
+
+/// Called when the retransmission timer of an endpoint expires, for timelines.
+class TimeoutObserver {
+  public:
+    virtual ~TimeoutObserver() = default;
+    virtual void on_timeout(EndpointIndex endpoint, base::Time now) = 0;
+};
+
+class TcpEndpoints {
+  public:
+    TcpEndpoints(const TcpConfig& config, std::uint32_t hosts, ethernet::Network& network,
+                 sim::EventQueue& events)
+        : config_(config), network_(network), events_(events), peers_(hosts) {}
+
+    /// The end at `from` of its connection with another host.
+    EndpointIndex endpoint(HostIndex from, HostIndex to) {
+        const std::vector<EndpointIndex>& peers = peers_[from];
+        const bool known = to < peers.size() && peers[to] != kNoEndpoint;
+        return known ? peers[to] : connect(from, to);
+    }
+
+    /// The application at `from` writes a message to its peer; `completes`: it is to be told when
+    /// the peer has acknowledged all of it.
+    void write(EndpointIndex from, std::uint64_t label, base::Bytes bytes, bool completes,
+               base::Time now) {
+        Endpoint& endpoint = endpoints_[from];
+        endpoint.sender.write(bytes);
+        endpoints_[from ^ 1].inbox.push({endpoint.sender.end(), label});
+        if (completes) {
+            some_complete_ = true;
+            unacknowledged_.resize(endpoints_.size());
+            unacknowledged_[from].push({endpoint.sender.end(), label});
+        }
+        SegmentSink sink{*this, from, now};
+        endpoint.sender.transmit(now, config_, sink);
+        keep_sender_timer(from);
+    }
+
+    /// A frame has reached its host. Calls `app.on_received(label, now)` for every message that is
+    /// complete with it and `app.on_completed(label, now)` for each that is now known to be; the
+    /// application may write from there.
+    template <class App>
+    [[gnu::always_inline]] void receive(const Frame& frame, base::Time now, App& app) {
+        Endpoint& endpoint = endpoints_[frame.to];
+        SegmentSink sink{*this, frame.to, now};
+        TcpSender& sender = endpoint.sender;
+        if (static_cast<std::uint32_t>(sender.una()) != frame.ack || frame.sack != kNoSack ||
+            frame.has(kEcnEcho | kDuplicate)) {
+            take_ack(endpoint, frame, now);
+            sender.transmit(now, config_, sink);
+            keep_sender_timer(frame.to);
+            if (some_complete_) [[unlikely]] {
+                complete(frame.to, now, app);
+            }
+        }
+        if (frame.payload != 0) {
+            take_data(frame, now);
+            keep_delayed_ack(frame.to);
+            if (endpoint.has_message()) {
+                receive_messages(frame.to, now, app);
+            }
+        }
+    }
+
+    /// Prefetches the endpoint that will receive a frame soon: thousands of endpoints do not stay
+    /// in the cache from one frame to the next.
+    void prefetch(EndpointIndex index) const {
+        const char* endpoint = reinterpret_cast<const char*>(&endpoints_[index]);
+        for (std::size_t line = 0; line < 7; ++line) {
+            __builtin_prefetch(endpoint + 64 * line);
+        }
+    }
+
+    void on_sender_timer(EndpointIndex index, base::Time now);
+    void on_delayed_ack(EndpointIndex index, base::Time now);
+
+    void observe(TimeoutObserver* observer) { observer_ = observer; }
+
+    [[nodiscard]] const TcpConfig& config() const { return config_; }
+    [[nodiscard]] std::size_t size() const { return endpoints_.size(); }
+    [[nodiscard]] const TcpSender& sender(EndpointIndex index) const {
+        return endpoints_[index].sender;
+    }
+    [[nodiscard]] const TcpReceiver& receiver(EndpointIndex index) const {
+        return endpoints_[index].receiver;
+    }
+    [[nodiscard]] HostIndex peer_host(EndpointIndex index) const {
+        return endpoints_[index].peer_host;
+    }
+    /// Over all endpoints, and the whole run.
+    [[nodiscard]] TcpSenderCounters counters() const;
+    void begin_counting() { before_ = counters(); }
+    /// Since counting began.
+    [[nodiscard]] TcpSenderCounters counted() const;
+    /// Checks that every byte written is received, in flight or unsent; otherwise returns a
+    /// sentence that names the endpoint.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+  private:
+    struct alignas(64) Endpoint {
+        Endpoint(const TcpConfig& config, LinkIndex nic_link, HostIndex peer)
+            : nic(nic_link), peer_host(peer), sender(config) {}
+
+        [[nodiscard]] bool has_message() const {
+            return !inbox.empty() && inbox.front().end <= receiver.next();
+        }
+
+        TcpReceiver receiver;
+        base::Ring<StreamMessage, 2> inbox;  ///< messages not yet complete here, in stream order
+        base::Time ack_event = base::Time::never();     ///< the earliest pending kDelayedAck
+        base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
+        LinkIndex nic;
+        HostIndex peer_host;
+        alignas(64) TcpSender sender;
+    };
+    static_assert(sizeof(TcpReceiver) == 64);  // one cache line
+
+    /// Where an endpoint's segments leave.
+    struct SegmentSink {
+        TcpEndpoints& endpoints;
+        EndpointIndex from;
+        base::Time now;
+
+        void segment(std::uint64_t offset, base::Bytes length, bool again) const {
+            endpoints.send_segment(from, offset, length, again, now);
+        }
+    };
+
+    static constexpr EndpointIndex kNoEndpoint = 0xffffffff;
+
+    EndpointIndex connect(HostIndex from, HostIndex to);
+
+    /// Looks the endpoint up anew each time: who is told may write, and open connections.
+    template <class App>
+    [[gnu::noinline]] void receive_messages(EndpointIndex index, base::Time now, App& app) {
+        while (endpoints_[index].has_message()) {
+            const std::uint64_t label = endpoints_[index].inbox.front().label;
+            endpoints_[index].inbox.pop();
+            app.on_received(label, now);
+        }
+    }
+
+    template <class App>
+    [[gnu::noinline]] void complete(EndpointIndex index, base::Time now, App& app) {
+        if (index >= unacknowledged_.size()) {
+            return;
+        }
+        const std::uint64_t acknowledged = endpoints_[index].sender.una();
+        while (!unacknowledged_[index].empty() &&
+               unacknowledged_[index].front().end <= acknowledged) {
+            const std::uint64_t label = unacknowledged_[index].front().label;
+            unacknowledged_[index].pop();
+            app.on_completed(label, now);
+        }
+    }
+
+    void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {
+        const bool duplicate = frame.has(kDuplicate);
+        const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
+        const bool tells_arrivals = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
+        endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()),
+                               tells_arrivals ? sack : nullptr, frame.has(kEcnEcho), duplicate, now,
+                               config_);
+        if (sack != nullptr) {
+            network_.sacks().release(frame.sack);
+        }
+    }
+
+    void take_data(const Frame& frame, base::Time now) {
+        Endpoint& endpoint = endpoints_[frame.to];
+        TcpReceiver& receiver = endpoint.receiver;
+        // No timeout is below the minimum, so the sender's cache lines are touched after a pause
+        // only.
+        if (receiver.silence(now) > config_.rto_min) [[unlikely]] {
+            receiver.watch_silence(now, endpoint.sender.retransmission_timeout());
+        }
+        const bool marked = frame.has(kCongestionExperienced);
+        const std::uint64_t begin = unwrap(frame.seq, receiver.next());
+        const auto reaction = receiver.on_segment(begin, frame.payload, marked, now, config_);
+        if (reaction == TcpReceiver::Reaction::acknowledge) {
+            const std::uint64_t end = begin + (receiver.duplicate() ? frame.payload : 0U);
+            send_ack(frame.to, receiver.next(), receiver.marked(), now, {begin, end});
+            receiver.on_acknowledged();
+        } else if (reaction == TcpReceiver::Reaction::acknowledge_before_and_delay) {
+            send_ack(frame.to, receiver.previous(), !receiver.marked(), now);
+        }
+    }
+
+    void send_segment(EndpointIndex from, std::uint64_t offset, base::Bytes length, bool again,
+                      base::Time now) {
+        Endpoint& endpoint = endpoints_[from];
+        unsigned flags = endpoint.receiver.marked() ? kEcnEcho : 0U;
+        flags |= config_.ecn() ? kEcnCapable : 0U;
+        flags |= again ? kRetransmission : 0U;
+        send(from, {offset, endpoint.receiver.next(), length, 0, kNoSack, flags}, now);
+        endpoint.receiver.on_answer(now, config_);
+    }
+
+    void send_ack(EndpointIndex from, std::uint64_t ack, bool marked, base::Time now,
+                  StreamRange duplicate = {}) {
+        Endpoint& endpoint = endpoints_[from];
+        base::Bytes options = 0;
+        std::uint32_t sack = kNoSack;
+        const bool repeats = duplicate.begin != duplicate.end;
+        if (endpoint.receiver.has_gap() || repeats) [[unlikely]] {
+            const SackBlocks blocks =
+                endpoint.receiver.sack_blocks(config_.sack_blocks(), duplicate);
+            options = 4 + 8 * static_cast<base::Bytes>(blocks.count);  // RFC 2018, with padding
+            sack = network_.sacks().put(blocks);
+        }
+        unsigned flags = marked ? kEcnEcho : 0U;
+        flags |= repeats ? kDuplicate : 0U;
+        send(from, {endpoint.sender.nxt(), ack, 0, options, sack, flags}, now);
+    }
+
+    struct Segment {
+        std::uint64_t seq;
+        std::uint64_t ack;
+        base::Bytes payload;
+        base::Bytes options;  ///< beyond those of every segment
+        std::uint32_t sack;
+        unsigned flags;
+    };
+
+    void send(EndpointIndex from, const Segment& segment, base::Time now) {
+        const Endpoint& endpoint = endpoints_[from];
+        const base::Bytes bytes = std::max(
+            segment.payload + segment.options + config_.header_bytes() + ethernet::kFrameOverhead,
+            ethernet::kMinimumFrame);
+        Frame& frame = network_.append(endpoint.nic, bytes, now);
+        frame.seq = static_cast<std::uint32_t>(segment.seq);
+        frame.ack = static_cast<std::uint32_t>(segment.ack);
+        frame.to = from ^ 1;
+        frame.sack = segment.sack;
+        frame.payload = static_cast<std::uint16_t>(segment.payload);
+        frame.bytes = static_cast<std::uint16_t>(bytes);
+        frame.send_to(endpoint.peer_host, segment.flags);
+    }
+
+    /// Deadlines move with nearly every acknowledgement, mostly later. An event that fires too
+    /// early checks the deadline again, and an event is added only if the pending one would fire
+    /// too late.
+    void keep_sender_timer(EndpointIndex index) {
+        Endpoint& endpoint = endpoints_[index];
+        if (endpoint.sender.timer() < endpoint.sender_event) {
+            endpoint.sender_event = endpoint.sender.timer();
+            events_.push({endpoint.sender_event, kSenderTimer, index});
+        }
+    }
+    void keep_delayed_ack(EndpointIndex index) {
+        Endpoint& endpoint = endpoints_[index];
+        if (endpoint.receiver.ack_due() < endpoint.ack_event) {
+            endpoint.ack_event = endpoint.receiver.ack_due();
+            events_.push({endpoint.ack_event, kDelayedAck, index});
+        }
+    }
+
+    TcpConfig config_;
+    ethernet::Network& network_;
+    sim::EventQueue& events_;
+    std::vector<Endpoint, base::HugePages<Endpoint>> endpoints_;
+    std::vector<std::vector<EndpointIndex>>
+        peers_;                   ///< by host, and the other host; empty: none yet
+    bool some_complete_ = false;  ///< a sender has asked to be told
+    std::vector<base::Ring<StreamMessage>> unacknowledged_;  ///< by endpoint, where one asks for it
+    TimeoutObserver* observer_ = nullptr;
+    TcpSenderCounters before_;  ///< when counting began
+};
+
+}  // namespace daqloom::transport

@@ -1,0 +1,200 @@
+// A mark reduces the window over a round trip, acknowledgement by acknowledgement, as in Linux.
+//
+// DCTCP with ten segments in flight. α is 1 at first and stays there while all is marked, so that
+// the threshold is half of the window.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "transport/tcp/by_hand_test.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::Bytes;
+using base::milliseconds;
+
+TcpConfig dctcp_config() {
+    TcpConfig config = plain_config();
+    config.congestion = CongestionControl::dctcp;
+    config.rack = false;  // losses are told by counting, whatever the time
+    return config;
+}
+
+/// Ten segments in flight and 90 to come; all that happens is at 10 ms, an RTT later.
+struct TenInFlight : TcpByHand {
+    explicit TenInFlight(const TcpConfig& c = dctcp_config()) : TcpByHand(c) {
+        write(100 * kMss);
+        now = milliseconds(10);
+    }
+    void ack_segments(std::uint64_t next, bool echo) { ack(next * kMss, {}, echo); }
+    [[nodiscard]] std::size_t sent_since() const { return sent.size() - 10; }
+    [[nodiscard]] Bytes threshold() const { return sender.congestion().threshold(); }
+};
+
+TEST(TcpMarks, TheWindowFallsToTheThresholdOverARoundTrip) {
+    TenInFlight bench;
+    // After k of 10 segments ⌈k · 5 / 10⌉ may have left while more than 5 are in flight, and
+    // the window is what is in flight with them:
+    //   k            1   2   3   4   5   6   7   8   9  10
+    //   left         1   1   2   2   3   3   4   4   4   5
+    //   in flight   10   9   9   8   8   7   7   6   5   5
+    // The ninth finds five in flight, which is the threshold; the tenth fills up to it.
+    const std::array<std::size_t, 10> left{1, 1, 2, 2, 3, 3, 4, 4, 4, 5};
+    for (std::uint64_t k = 1; k <= 10; ++k) {
+        bench.ack_segments(k, true);
+        EXPECT_EQ(bench.sent_since(), left[k - 1]) << k;
+        EXPECT_EQ(bench.window(), static_cast<Bytes>(10 - k + left[k - 1]) * kMss) << k;
+        EXPECT_EQ(bench.threshold(), 5 * kMss) << "one reduction for one window of data";
+    }
+    // The first segment that left in the reduction arrives: it is over, and growth by one segment
+    // per window begins.
+    for (std::uint64_t k = 11; k < 15; ++k) {
+        bench.ack_segments(k, false);
+        EXPECT_EQ(bench.window(), 5 * kMss) << k;
+    }
+    bench.ack_segments(15, false);
+    EXPECT_EQ(bench.window(), 6 * kMss);
+}
+
+TEST(TcpMarks, OneMarkReducesByTheShareThatIsMarkedByThen) {
+    // The first acknowledgement ends the first window, which had no marks: α = 15/16. The second
+    // segment is marked: what is kept is 1 − α / 2 = 1 − 15/32.
+    TenInFlight bench;
+    bench.ack_segments(1, false);
+    const Bytes window = bench.window();  // slow start: one more
+    EXPECT_EQ(window, 11 * kMss);
+    bench.ack_segments(2, true);
+    EXPECT_EQ(bench.threshold(), static_cast<Bytes>(static_cast<double>(window) * (1 - 15.0 / 32)));
+}
+
+TEST(TcpMarks, MarksOfTheNextRoundTripReduceAgain) {
+    TenInFlight bench;
+    for (std::uint64_t k = 1; k <= 10; ++k) {
+        bench.ack_segments(k, true);
+    }
+    EXPECT_EQ(bench.threshold(), 5 * kMss);
+    bench.ack_segments(11, true);
+    EXPECT_EQ(bench.threshold(), 5 * kMss / 2);
+}
+
+TEST(TcpMarks, NoMarkBringsTheWindowBelowTwoSegments) {
+    TenInFlight bench;
+    for (std::uint64_t k = 1; k <= 60; ++k) {
+        bench.ack_segments(k, true);
+        EXPECT_GE(bench.window(), 2 * kMss) << k;
+    }
+    EXPECT_EQ(bench.window(), 2 * kMss);
+}
+
+TEST(TcpMarks, TheShortLastSegmentOfAMessageCountsAsOne) {
+    TcpByHand bench(dctcp_config());
+    bench.write(2 * kMss + 500);
+    // Marked, and little in flight: two arrived, so two may leave and one for the progress, with
+    // the 500 B that are outstanding.
+    bench.ack(2000, {}, true);
+    EXPECT_EQ(bench.window(), 500 + 3 * kMss);
+    // All three arrived and none left since: three, and one for the progress.
+    bench.ack(2500, {}, true);
+    EXPECT_EQ(bench.window(), 4 * kMss);
+    // Nothing is outstanding. What the peer sends repeats acknowledgement and echo: nothing new.
+    bench.ack(2500, {}, true);
+    EXPECT_EQ(bench.window(), 4 * kMss);
+    EXPECT_EQ(bench.sender.congestion().threshold(), 5 * kMss);
+    // The next message: the window that the reduction left, and the threshold after it.
+    bench.write(20 * kMss);
+    EXPECT_EQ(bench.sent.size(), 3U + 4U);
+    bench.ack(3500);
+    EXPECT_EQ(bench.window(), 5 * kMss);
+}
+
+TEST(TcpMarks, AnEchoWithNothingOutstandingReducesNothing) {
+    TcpByHand bench(dctcp_config());
+    bench.write(2 * kMss);
+    bench.ack(2000);
+    bench.ack(2000, {}, true);
+    EXPECT_GT(bench.sender.congestion().threshold(), 100 * kMss);
+    EXPECT_EQ(bench.window(), 10 * kMss);
+}
+
+TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
+    TenInFlight bench;
+    bench.ack_segments(1, true);  // segment 1 is lost, 2 … 9 arrive
+    bench.ack(1000, {{2000, 3000}}, true);
+    bench.ack(1000, {{2000, 4000}}, true);
+    EXPECT_EQ(bench.window(), 9 * kMss);
+    // The third SACK tells the loss: half of 9. Seven in flight, 4 · 4.5 / 10 rounded up is 2, and
+    // two have left.
+    bench.ack(1000, {{2000, 5000}}, true);
+    EXPECT_EQ(bench.threshold(), 9 * kMss / 2);
+    EXPECT_EQ(bench.window(), 7 * kMss);
+    EXPECT_EQ(bench.sent_since(), 2U);
+    // 5 · 4.5 / 10 rounded up is 3: the retransmission leaves.
+    bench.ack(1000, {{2000, 6000}}, true);
+    ASSERT_EQ(bench.sent_since(), 3U);
+    EXPECT_TRUE(bench.sent.back().again);
+    EXPECT_EQ(bench.sent.back().begin, 1000U);
+    // It is over when all that was in flight at the mark has arrived.
+    bench.ack(9999, {}, false);
+    EXPECT_EQ(bench.sender.counters().recoveries, 1U);
+    bench.ack(10'000, {}, false);
+    EXPECT_EQ(bench.window(), 9 * kMss / 2);
+    EXPECT_EQ(bench.threshold(), 9 * kMss / 2);
+}
+
+TEST(TcpMarks, ATimeoutMeanwhileCostsNoSecondReduction) {
+    TenInFlight bench;
+    bench.ack_segments(1, true);
+    bench.now = bench.sender.timer();
+    bench.sender.on_timer(bench.now, bench.config, bench);
+    EXPECT_EQ(bench.sender.counters().timeouts(), 1U);
+    EXPECT_EQ(bench.threshold(), 5 * kMss);
+    EXPECT_EQ(bench.window(), kMss);
+}
+
+TEST(TcpMarks, AProbeStillLooksForALostTail) {
+    TcpConfig config = dctcp_config();
+    config.tail_loss_probe = true;
+    TenInFlight bench(config);
+    bench.ack_segments(1, true);
+    // 10 ms, and 2 SRTT of 10 ms and 2 ms beyond (RFC 8985, 7.2).
+    EXPECT_EQ(bench.sender.timer(), milliseconds(32));
+}
+
+TEST(TcpMarks, SegmentationOffloadStillWaitsForABurst) {
+    TcpConfig config = dctcp_config();
+    config.tso_burst = 65'536;
+    TenInFlight bench(config);
+    // A third of the window must have room. Nothing leaves, so that after k segments 10 − k are in
+    // flight: above the threshold there is room for ⌈k / 2⌉, one with five in flight (something
+    // leaves always), below it for what is missing to five.
+    //   k         1    2    3    4    5    6    7
+    //   room      1    1    2    2    1    1    2
+    //   window   10    9    9    8    6    5    5
+    for (std::uint64_t k = 1; k <= 6; ++k) {
+        bench.ack_segments(k, true);
+        EXPECT_EQ(bench.sent_since(), 0U) << k;
+    }
+    bench.ack_segments(7, true);
+    EXPECT_EQ(bench.sent_since(), 2U);
+}
+
+TEST(TcpMarks, AnEchoMeansNothingToOtherControls) {
+    for (const auto congestion :
+         {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::static_window}) {
+        TcpConfig config = dctcp_config();
+        config.congestion = congestion;
+        config.static_window = 10 * kMss;
+        std::vector<Bytes> windows;
+        for (const bool echo : {false, true}) {
+            TenInFlight bench(config);
+            bench.ack_segments(5, echo);
+            windows.push_back(bench.window());
+        }
+        EXPECT_EQ(windows[0], windows[1]);
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::transport

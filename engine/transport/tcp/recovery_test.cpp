@@ -1,0 +1,267 @@
+// How losses are found and mended, instant by instant.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "transport/tcp/sacks_by_hand_test.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::microseconds;
+using base::milliseconds;
+using base::Time;
+
+// One loss in the middle.
+
+TEST(TcpRecovery, OneLossIsMendedInOneRttByEitherMethod) {
+    for (const bool rack : {false, true}) {
+        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
+        pipe.loses = first_copies({3});
+        pipe.write(20 * kMss);
+        EXPECT_TRUE(pipe.run_dry(1000));
+        EXPECT_EQ(times_of_segment(pipe, 3), (std::vector{Time::zero(), milliseconds(10)}));
+        EXPECT_EQ(pipe.sent().size(), 21U);
+        EXPECT_EQ(pipe.sender().counters().fast_retransmissions, 1U);
+        EXPECT_EQ(pipe.sender().counters().recoveries, 1U);
+        EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
+        // 23 segments when it happened: 20, and one for each of the first three acknowledged.
+        EXPECT_EQ(pipe.sender().congestion().window(), 23 * kMss / 2);
+    }
+}
+
+TEST(TcpRecovery, SeveralLossesOfOneWindowReduceOnce) {
+    for (const bool rack : {false, true}) {
+        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
+        pipe.loses = first_copies({0, 5, 6, 11});
+        pipe.write(20 * kMss);
+        EXPECT_TRUE(pipe.run_dry(1000));
+        EXPECT_EQ(pipe.sent().size(), 24U);
+        EXPECT_EQ(pipe.sender().counters().recoveries, 1U);
+        EXPECT_EQ(pipe.sender().congestion().window(), 10 * kMss);
+        EXPECT_EQ(last_ack_arrives(pipe), milliseconds(20));
+    }
+}
+
+TEST(TcpRecovery, WithoutRackTheThirdSegmentSackedAboveMakesALoss) {
+    SacksByHand bench(lossy_config(false, false));
+    bench.sack(0, 1, 2);
+    bench.sack(0, 1, 3);
+    EXPECT_EQ(bench.sent_again, Numbers{});
+    bench.sack(0, 1, 4);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+}
+
+TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
+    SacksByHand bench(lossy_config(true, false));
+    bench.sack(0, 1, 2);
+    EXPECT_EQ(bench.sent_again, Numbers{});
+    // Sent at 0, overtaken by what took 10 ms, and a quarter of that in grace.
+    EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
+    bench.timer();
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+}
+
+TEST(TcpRecovery, NewDataDoesNotMakeRackForgetItsDeadline) {
+    SacksByHand bench(lossy_config(true, true), 40);
+    bench.sack(0, 1, 2);
+    EXPECT_EQ(bench.sent_new.size(), 21U);  // the SACK made room for one
+    EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
+}
+
+TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
+    // Three segments leave a millisecond apart; 0 and 1 are lost, 2 arrives, and nothing after it.
+    SacksByHand bench(lossy_config(true, true), 1);
+    for (const int at : {1, 2}) {
+        bench.now = milliseconds(at);
+        bench.sender.write(kMss);
+        bench.sender.transmit(bench.now, bench.config, bench);
+    }
+    bench.now = milliseconds(12);
+    bench.sack(0, 2, 3);
+    // 2 took 10 ms; with a quarter of that in grace, 0 is lost at 12.5 ms and 1 at 13.5 ms.
+    EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
+    bench.now = milliseconds(13);
+    bench.sack(0, 2, 3);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
+    bench.timer();
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 1}));
+    EXPECT_EQ(bench.sender.counters().timeouts(), 0U);
+}
+
+TEST(TcpRecovery, RackWaitsNoLongerThanForThreeSackedSegments) {
+    SacksByHand bench(lossy_config(true, false));
+    bench.sack(0, 1, 3);
+    EXPECT_EQ(bench.sent_again, Numbers{});
+    bench.sack(0, 1, 4);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+}
+
+TEST(TcpRecovery, WhatIsMerelyLateIsNotSentAgain) {
+    SacksByHand bench(lossy_config(true, false));
+    bench.sack(0, 1, 2);
+    bench.now = milliseconds(12);
+    bench.ack(2);
+    EXPECT_EQ(bench.sent_again, Numbers{});
+    EXPECT_EQ(bench.sender.counters().recoveries, 0U);
+}
+
+TEST(TcpRecovery, RackFindsALostRetransmissionWithoutATimeout) {
+    // 3 and 12 are lost, and the first repetition of 3: it is missed when that of 12, which left at
+    // the same time but later in the stream, arrives.
+    TcpPipe pipe(lossy_config(true, false), milliseconds(5));
+    int copies_of_3 = 0;
+    pipe.loses = [&](const TcpPipe::Segment& s) {
+        return (s.begin == 3 * kMss && ++copies_of_3 <= 2) || (s.begin == 12 * kMss && !s.again);
+    };
+    pipe.write(20 * kMss);
+    EXPECT_TRUE(pipe.run_dry(1000));
+    EXPECT_EQ(times_of_segment(pipe, 3),
+              (std::vector{Time::zero(), milliseconds(10), milliseconds(20)}));
+    EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
+}
+
+TEST(TcpRecovery, WithoutRackALostRetransmissionCostsTheRto) {
+    TcpPipe pipe(lossy_config(false, false), milliseconds(5));
+    int copies_of_3 = 0;
+    pipe.loses = [&](const TcpPipe::Segment& s) {
+        return (s.begin == 3 * kMss && ++copies_of_3 <= 2) || (s.begin == 12 * kMss && !s.again);
+    };
+    pipe.write(20 * kMss);
+    EXPECT_TRUE(pipe.run_dry(1000));
+    // The timer ran since the retransmission of the first segment in flight, at 10 ms; SACKs do
+    // not prolong it (RFC 6298, 5.3). Ten samples of 10 ms changed nothing of RTT + 200 ms.
+    EXPECT_EQ(times_of_segment(pipe, 3),
+              (std::vector{Time::zero(), milliseconds(10), milliseconds(220)}));
+    EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, 1U);
+}
+
+TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
+    TcpConfig config = lossy_config(true, false);
+    TcpPipe pipe(config, milliseconds(5));
+    pipe.loses = first_copies({3, 30});  // 30 leaves at 10 ms, in the recovery from the loss of 3
+    pipe.write(60 * kMss);
+    EXPECT_TRUE(pipe.run_dry(1000));
+    EXPECT_EQ(pipe.sender().counters().recoveries, 2U);
+    EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
+}
+
+TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
+    SacksByHand bench(lossy_config(true, false), 22);  // 0 … 19 have left
+    // 0 … 16 are lost. Nothing is in flight, the threshold is 10; three arrived, so three go.
+    bench.sack(0, 17, 20);
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 1, 2}));
+    // Every one that arrives lets two go, up to ten in flight.
+    bench.now = milliseconds(20);
+    for (std::uint64_t next = 1; next <= 3; ++next) {
+        bench.ack(next);
+        EXPECT_EQ(bench.sent_again.size(), 3 + 2 * next);
+    }
+    bench.now = milliseconds(30);
+    for (std::uint64_t next = 4; next <= 9; ++next) {
+        bench.ack(next);
+    }
+    EXPECT_EQ(bench.sent_again.size(), 17U);
+    EXPECT_EQ(bench.sent_new.size(), 22U);
+    bench.now = milliseconds(40);
+    for (std::uint64_t next = 10; next <= 16; ++next) {
+        bench.ack(next);
+    }
+    // 16 is lost again, and 20; 21 is here: one arrived without progress, so one goes.
+    bench.sack(16, 21, 22);
+    EXPECT_EQ(bench.sent_again.size(), 18U);
+    EXPECT_EQ(bench.sent_again.back(), 16U);
+    EXPECT_EQ(bench.sender.counters().recoveries, 1U);
+    // The first recovery is complete; 20 is still missing, and costs another reduction.
+    bench.now = milliseconds(50);
+    bench.ack(20);
+    EXPECT_EQ(bench.sender.counters().recoveries, 2U);
+    EXPECT_EQ(bench.sender.congestion().threshold(), 5 * kMss);
+    EXPECT_EQ(bench.sent_again.back(), 20U);
+}
+
+TEST(TcpRecovery, SegmentationOffloadHoldsNothingBackInRecovery) {
+    TcpConfig config = lossy_config(true, false);
+    config.tso_burst = 65536;
+    SacksByHand bench(config, 40);
+    bench.sack(0, 1, 3);
+    EXPECT_EQ(bench.sent_new.size(), 20U);  // room for two waits for a third of the window
+    bench.sack(0, 1, 4);
+    bench.sack(0, 1, 12);
+    // 20 outstanding, 11 SACKed, one sent again: room for one below the threshold of 10.
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sent_new.size(), 21U);
+}
+
+TEST(TcpRecovery, TheTimerOfARetransmissionRunsFromTheRetransmission) {
+    SacksByHand bench(lossy_config(false, false));
+    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
+    bench.sack(0, 1, 3);
+    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
+    bench.sack(0, 1, 4);
+    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sender.timer(), milliseconds(220));
+}
+
+TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
+    for (const bool rack : {false, true}) {
+        SacksByHand bench(lossy_config(rack, false), 100);  // 20 in flight, 80 to send
+        bench.sack(0, 1, 2);  // before a loss is known each SACK lets one new segment go
+        bench.sack(0, 1, 3);  // (limited transmit, RFC 3042)
+        EXPECT_EQ(bench.sent_new.size(), 22U);
+        // Recovery: 22 outstanding, of which two have arrived. The window was 20, the threshold is
+        // 10: what left in recovery is at any time half of what arrived in it, rounded up.
+        for (std::uint64_t k = 3; k <= 19; ++k) {
+            bench.sack(0, 1, k + 1);
+            const std::uint64_t delivered = k - 2;
+            const std::uint64_t allowed = (delivered * 10 + 19) / 20;
+            const std::uint64_t left = bench.sent_again.size() + bench.sent_new.size() - 22;
+            if (bench.in_flight() > 10) {
+                EXPECT_EQ(left, allowed) << k;
+            }
+        }
+        EXPECT_EQ(bench.sent_again, Numbers{0});
+        EXPECT_NEAR(static_cast<double>(bench.in_flight()), 10, 1);
+        bench.now = milliseconds(20);
+        bench.ack(22);
+        EXPECT_EQ(bench.sender.congestion().window(), 10 * kMss);
+    }
+}
+
+TEST(TcpRecovery, AfterHeavyLossTheWindowGrowsBackToTheThresholdAsFastAsInSlowStart) {
+    // 18 of 20 are lost: pipe 1, threshold 10. Each acknowledgement that makes progress lets what
+    // it delivered and one segment more go (RFC 9937's slow start, because it is safe).
+    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
+    std::vector<std::uint64_t> lost;
+    for (std::uint64_t i = 0; i < 18; ++i) {
+        lost.push_back(i);
+    }
+    pipe.loses = first_copies(lost);
+    pipe.write(20 * kMss);
+    EXPECT_TRUE(pipe.run_dry(1000));
+    EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
+    EXPECT_EQ(pipe.sent().size(), 38U);
+    // The SACK of 18 comes at 10 ms, of 19 too: time for reordering until 12.5 ms, then 0; it is
+    // answered at 22.5 ms by 1, 2, at 32.5 ms by 4, then 8: all sent by 52.5 ms.
+    EXPECT_EQ(times_of_segment(pipe, 0).back(), microseconds(12'500));
+    EXPECT_LE(times_of_segment(pipe, 17).back(), microseconds(52'500));
+}
+
+TEST(TcpRecovery, AStaticWindowRepairsAtOnceAndKeepsItsSize) {
+    TcpConfig config = lossy_config(true, false);
+    config.congestion = CongestionControl::static_window;
+    config.static_window = 20 * kMss;
+    SacksByHand bench(config, 40);
+    for (const std::uint64_t arrived : {1, 3, 5, 7}) {  // 0, 2, 4, 6 did not
+        bench.now += microseconds(1);
+        bench.sack(0, arrived, arrived + 1);
+        EXPECT_EQ(bench.in_flight(), 20);
+    }
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 2, 4, 6}));
+    EXPECT_EQ(bench.sent_new.size(), 24U);
+    EXPECT_EQ(bench.sender.congestion().window(), 20 * kMss);
+}
+
+}  // namespace
+}  // namespace daqloom::transport

@@ -1,0 +1,171 @@
+// What may leave, while nothing is lost.
+#include "transport/tcp/sender.hpp"
+
+#include <gtest/gtest.h>
+
+#include "transport/tcp/by_hand_test.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::milliseconds;
+
+TEST(TcpSender, CutsWhatIsWrittenIntoSegmentsUpToTheInitialWindow) {
+    TcpByHand bench(plain_config());
+    bench.write(2500);
+    ASSERT_EQ(bench.sent.size(), 3U);
+    EXPECT_EQ(bench.sent[1].begin, 1000U);
+    EXPECT_EQ(bench.sent[2].length, 500);
+    bench.write(100 * kMss);  // 10 segments (RFC 6928) less the 2500 bytes: seven whole ones
+    EXPECT_EQ(bench.sent.size(), 3U + 7U);
+    EXPECT_EQ(bench.sender.in_flight(), 9500);
+}
+
+TEST(TcpSender, SendsNoMoreThanTheReceiverTakes) {
+    TcpConfig config = plain_config();
+    config.receive_window = 4500;
+    TcpByHand bench(config);
+    bench.write(100 * kMss);
+    EXPECT_EQ(bench.sent.size(), 4U);
+    bench.ack(1000);
+    EXPECT_EQ(bench.sent.size(), 5U);
+}
+
+TEST(TcpSender, AStaticWindowIsRefilledToTheByte) {
+    TcpConfig config = plain_config();
+    config.congestion = CongestionControl::static_window;
+    config.static_window = 3 * kMss;
+    TcpByHand bench(config);
+    bench.write(10 * kMss);
+    EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
+    for (std::uint64_t next = 1000; next <= 7000; next += 1000) {
+        bench.ack(next);
+        EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
+    }
+}
+
+TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
+    TcpConfig config = plain_config();
+    config.congestion = CongestionControl::static_window;
+    config.static_window = 30 * kMss;
+    config.tso_burst = 65536;
+    TcpByHand bench(config);
+    bench.write(200 * kMss);
+    EXPECT_EQ(bench.sent.size(), 30U);  // nothing to wait for: all at once
+    for (std::uint64_t next = 1000; next <= 9000; next += 1000) {
+        bench.ack(next);
+        EXPECT_EQ(bench.sent.size(), 30U);
+    }
+    bench.ack(10'000);  // room for 10 segments = 30 / 3
+    EXPECT_EQ(bench.sent.size(), 40U);
+}
+
+TEST(TcpSender, SegmentationOffloadDoesNotHoldBackTheEndOfAMessage) {
+    TcpConfig config = plain_config();
+    config.congestion = CongestionControl::static_window;
+    config.static_window = 30 * kMss;
+    config.tso_burst = 65536;
+    TcpByHand bench(config);
+    bench.write(32 * kMss);
+    bench.ack(1000);
+    EXPECT_EQ(bench.sent.size(), 30U);
+    bench.ack(2000);
+    EXPECT_EQ(bench.sent.size(), 32U);
+}
+
+// Growth: only of a window that held the sender back, or, in slow start, of which more than half
+// was in use (Linux's tcp_is_cwnd_limited).
+
+TEST(TcpSender, AWindowOfWhichHalfIsUsedDoesNotGrow) {
+    TcpByHand bench(plain_config());
+    bench.write(5 * kMss);
+    bench.ack(5000);
+    EXPECT_EQ(bench.window(), 10 * kMss);
+}
+
+TEST(TcpSender, AWindowOfWhichMoreThanHalfIsUsedGrowsInSlowStart) {
+    TcpByHand bench(plain_config());
+    bench.write(6 * kMss);
+    bench.ack(6000);
+    EXPECT_EQ(bench.window(), 16 * kMss);
+}
+
+TEST(TcpSender, AWindowThatIsFilledExactlyCountsAsUsed) {
+    TcpByHand bench(plain_config());
+    bench.write(10 * kMss);
+    bench.ack(10'000);
+    EXPECT_EQ(bench.window(), 20 * kMss);
+}
+
+TEST(TcpSender, AWindowThatTheReceiverLimitsDoesNotGrow) {
+    TcpConfig config = plain_config();
+    config.receive_window = 4 * kMss;
+    TcpByHand bench(config);
+    bench.write(100 * kMss);
+    for (std::uint64_t next = 4000; next <= 40'000; next += 4000) {
+        bench.now += milliseconds(10);
+        bench.ack(next);
+    }
+    EXPECT_EQ(bench.window(), 10 * kMss);
+}
+
+TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
+    for (const bool restart : {true, false}) {
+        TcpConfig config = plain_config();
+        config.restart_after_idle = restart;
+        TcpByHand bench(config);
+        bench.write(70 * kMss);
+        bench.now = milliseconds(10);
+        bench.ack(10'000);
+        bench.now = milliseconds(20);
+        bench.ack(30'000);
+        bench.now = milliseconds(30);
+        bench.ack(70'000);  // the last 40 filled the window: 80 now
+        EXPECT_EQ(bench.window(), 80 * kMss);
+        // Idle since 20 ms, when the last segment left; RTO = 210 ms. Seven RTOs later the window
+        // was halved seven times and stands at its initial size.
+        bench.now = milliseconds(20 + 7 * 210 + 1);
+        const std::size_t before = bench.sent.size();
+        bench.write(100 * kMss);
+        EXPECT_EQ(bench.sent.size() - before, restart ? 10U : 80U);
+    }
+}
+
+TEST(TcpSender, IdlenessShorterThanTheRtoChangesNothing) {
+    TcpByHand bench(plain_config());
+    bench.write(10 * kMss);
+    bench.now = milliseconds(10);
+    bench.ack(10'000);
+    bench.now = milliseconds(210);
+    bench.write(100 * kMss);
+    EXPECT_EQ(bench.sent.size(), 10U + 20U);
+}
+
+// A peer may send anything.
+
+TEST(TcpSender, IgnoresAcknowledgementsOfWhatItNeverSent) {
+    TcpByHand bench(plain_config());
+    bench.write(3 * kMss);
+    for (const std::uint64_t next :
+         {std::uint64_t{3001}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+        bench.ack(next);
+        bench.ack(next, {{1000, 2000}});
+        EXPECT_EQ(bench.sender.una(), 0U);
+        EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
+    }
+}
+
+TEST(TcpSender, IgnoresSackBlocksOutsideOfWhatIsInFlight) {
+    TcpByHand bench(plain_config());
+    bench.write(6 * kMss);
+    bench.now = milliseconds(10);
+    bench.ack(2000);
+    bench.ack(2000, {{0, 1000}, {1000, 3000}, {5000, 6001}});
+    bench.ack(2000, {{4000, 3000}, {3000, 3000}, {2000, 3000}});
+    EXPECT_EQ(bench.sender.in_flight(), 4 * kMss);
+    bench.ack(2000, {{3500, 4500}});  // not on the borders of segments, but true
+    EXPECT_EQ(bench.sender.in_flight(), 3 * kMss);
+}
+
+}  // namespace
+}  // namespace daqloom::transport

@@ -1,0 +1,135 @@
+// The end of a flight is lost, or all of it: probes and timeouts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "transport/tcp/sacks_by_hand_test.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::Bytes;
+using base::milliseconds;
+using base::seconds;
+using base::Time;
+
+// The tail of a flight. A lost tail is one of which no later segment arrives.
+
+TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
+    for (const bool rack : {false, true}) {
+        TcpPipe pipe(lossy_config(rack, false), milliseconds(5));
+        pipe.loses = first_copies({8, 9});
+        pipe.write(10 * kMss);
+        EXPECT_TRUE(pipe.run_dry(1000));
+        // The acknowledgements of 0 … 7 came at 10 ms; RTO 210 ms; one segment, then the other.
+        EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(220)}));
+        EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(230)}));
+        EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
+        EXPECT_EQ(pipe.sender().counters().timeouts_tail, 1U);
+        EXPECT_EQ(last_ack_arrives(pipe), milliseconds(240));
+    }
+}
+
+TEST(TcpTail, WithProbesALostTailCostsOneProbeTimeout) {
+    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
+    pipe.loses = first_copies({8, 9});
+    pipe.write(10 * kMss);
+    EXPECT_TRUE(pipe.run_dry(1000));
+    // Probe: 10 + 2 · 10 + 2 ms, a repetition of 9; its SACK at 42 ms says that 8 is lost too.
+    EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(32)}));
+    EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(42)}));
+    EXPECT_EQ(last_ack_arrives(pipe), milliseconds(52));
+    EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
+    EXPECT_EQ(pipe.sender().counters().probe_retransmissions, 1U);
+}
+
+TEST(TcpTail, AProbeThatMendsALossReducesTheWindow) {
+    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
+    pipe.loses = first_copies({9});
+    pipe.write(10 * kMss);
+    pipe.run(milliseconds(300));
+    // One segment is outstanding at 10 ms: its probe waits for the RTO at 220 ms.
+    EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(220)}));
+    EXPECT_EQ(pipe.sender().congestion().window(), 20 * kMss);
+    // No duplicate was reported by the time that something later is acknowledged: it was a loss.
+    pipe.write(kMss);
+    pipe.run(milliseconds(400));
+    EXPECT_EQ(pipe.sender().congestion().window(), 10 * kMss);
+}
+
+TEST(TcpTail, AProbeThatWasNotNeededChangesNothing) {
+    // The acknowledgement of the last two segments is lost; the probe's comes with a D-SACK.
+    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
+    pipe.loses_ack = [](const TcpPipe::Ack& ack) {
+        return ack.ack > 8 * kMss && ack.at < milliseconds(30);
+    };
+    pipe.write(10 * kMss);
+    pipe.run(milliseconds(100));
+    EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(32)}));
+    EXPECT_EQ(pipe.sender().una(), 10 * kMss);
+    const Bytes window = pipe.sender().congestion().window();
+    pipe.write(kMss);
+    pipe.run(milliseconds(300));
+    EXPECT_EQ(pipe.sender().congestion().window(), window);
+}
+
+// Timeouts.
+
+TEST(TcpTail, ATimeoutInRecoveryReducesNoFurther) {
+    SacksByHand bench(lossy_config(false, false));
+    bench.sack(0, 1, 4);
+    EXPECT_EQ(bench.sender.congestion().threshold(), 10 * kMss);
+    bench.timer();
+    EXPECT_EQ(bench.sender.counters().timeouts(), 1U);
+    EXPECT_EQ(bench.sender.congestion().threshold(), 10 * kMss);
+    EXPECT_EQ(bench.sent_again, (Numbers{0, 0}));
+}
+
+TEST(TcpTail, WhatLeftShortlyBeforeATimeoutIsNotCountedLost) {  // RFC 8985, 6.3
+    for (const bool rack : {false, true}) {
+        SacksByHand bench(lossy_config(rack, false), 3);
+        bench.ack(1);  // RTT 10 ms; 1 and 2 are outstanding, RTO at 220 ms
+        bench.now = milliseconds(215);
+        bench.sender.write(kMss);
+        bench.sender.transmit(bench.now, bench.config, bench);
+        bench.timer();
+        EXPECT_EQ(bench.now, milliseconds(220));
+        // One segment leaves; 2 is lost; 3 may be under way.
+        EXPECT_EQ(bench.sent_again, Numbers{1});
+        EXPECT_EQ(bench.in_flight(), rack ? 2 : 1);
+    }
+}
+
+TEST(TcpTail, AMistakenTimeoutIsTakenBack) {
+    // A sudden queue lets nothing through for 300 ms: the RTO strikes at 210 ms; when segments
+    // that were sent once are acknowledged after all, nothing more is repeated (RFC 5682).
+    TcpPipe pipe(lossy_config(true, false), milliseconds(5));
+    pipe.jitter = [&] { return std::max(milliseconds(300) - pipe.now(), Time::zero()); };
+    pipe.write(10 * kMss);
+    pipe.run(seconds(2));
+    EXPECT_EQ(pipe.receiver().next(), 10 * kMss);
+    EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
+    // The head, and the one that its acknowledgement let go before the next proved the mistake.
+    EXPECT_LE(pipe.sent().size(), 10U + 3U);
+    EXPECT_GE(pipe.sender().congestion().window(), 20 * kMss);
+    // Three were sent twice and tell no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.
+    EXPECT_NEAR(pipe.sender().smoothed_rtt().seconds(), 0.1922, 0.0001);
+}
+
+TEST(TcpTail, APeerThatThrowsAwayWhatItSackedIsServedAgain) {  // RFC 2018, 8
+    SacksByHand bench(lossy_config(true, false), 4);
+    bench.sack(0, 2, 4);
+    bench.now = milliseconds(20);
+    bench.ack(2);  // and no word of 2 and 3 any more
+    EXPECT_EQ(bench.in_flight(), 0);
+    bench.timer();
+    EXPECT_EQ(bench.sent_again.back(), 2U);
+    bench.ack(3);
+    bench.ack(4);
+    EXPECT_EQ(bench.sender.una(), 4U * kMss);
+    EXPECT_EQ(bench.sender.timer(), Time::never());
+}
+
+}  // namespace
+}  // namespace daqloom::transport

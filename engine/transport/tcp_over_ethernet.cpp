@@ -1,0 +1,144 @@
+#include "transport/tcp_over_ethernet.hpp"
+
+#include <algorithm>
+
+namespace daqloom::transport {
+
+using base::Time;
+using ethernet::Frame;
+using ethernet::LinkIndex;
+
+/// Where frames go that have reached their host.
+struct TcpOverEthernet::Sink {
+    TcpEndpoints& endpoints;
+    Listener& listener;
+    Time now;
+
+    [[gnu::always_inline]] void receive(const Frame& frame) const {
+        endpoints.receive(frame, now, listener);
+    }
+    void expect(const Frame& frame) const { endpoints.prefetch(frame.to); }
+};
+
+base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
+    const ethernet::NetworkConfig& network, const TcpConfig& tcp) {
+    if (auto valid = validate(tcp); !valid) {
+        return tl::unexpected(valid.error());
+    }
+    std::unique_ptr<TcpOverEthernet> made(new TcpOverEthernet(tcp, network.hosts));
+    const base::Bytes frame = tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
+    if (auto built = made->network_.build(network, frame); !built) {
+        return tl::unexpected(built.error());
+    }
+    return made;
+}
+
+void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
+    if (latency > Time::zero()) {
+        events_.push({now + latency, kBegin, delayed_.put(message)});
+    } else {
+        write(message, now);
+    }
+}
+
+void TcpOverEthernet::write(const Posting& message, Time now) {
+    const ethernet::EndpointIndex from =
+        endpoints_.endpoint(message.from.value(), message.to.value());
+    endpoints_.write(from, message.tag, message.bytes, message.completes, now);
+}
+
+/// The first event, and so before all else of that instant.
+void TcpOverEthernet::end_at(Time end) {
+    end_ = end;
+    events_.push({end, kEnd, 0});
+}
+
+void TcpOverEthernet::run(Time until, Listener& listener) {
+    if (until < end_) {
+        events_.push({until, kPause, 0});
+    }
+    while (!ended_) {
+        const sim::Event event = events_.pop();
+        const sim::Event* next = events_.upcoming();
+        if (next != nullptr && next->kind == ethernet::kDelivery) {
+            network_.prefetch(next->index);
+        }
+        if (event.kind == kPause) [[unlikely]] {
+            now_ = event.at;
+            return;
+        }
+        begin(event);
+        if (event.kind == ethernet::kDelivery) [[likely]] {
+            network_.on_delivery(event.index, event.at, Sink{endpoints_, listener, event.at});
+        } else {
+            handle(event, listener);
+        }
+    }
+}
+
+void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
+    switch (event.kind) {
+        case ethernet::kPortFree:
+            network_.on_port_free(event.index, event.at);
+            break;
+        case kSenderTimer:
+            endpoints_.on_sender_timer(event.index, event.at);
+            break;
+        case kDelayedAck:
+            endpoints_.on_delayed_ack(event.index, event.at);
+            break;
+        case kBegin: {
+            const Posting message = delayed_[event.index];
+            delayed_.release(event.index);
+            write(message, event.at);
+            break;
+        }
+        case kSample:
+            sample(event.at);
+            break;
+        case kEnd:
+            ended_ = true;
+            break;
+        default:
+            listener.on_event(event);
+    }
+}
+
+base::Bytes TcpOverEthernet::bytes_on_wire(base::Bytes message) const {
+    const TcpConfig& tcp = endpoints_.config();
+    const base::Bytes segments = std::max<base::Bytes>(1, (message + tcp.mss - 1) / tcp.mss);
+    return message +
+           segments * (tcp.header_bytes() + ethernet::kFrameOverhead + ethernet::kWireOverhead);
+}
+
+void TcpOverEthernet::begin_counting(Time now, Time end, std::size_t bins) {
+    endpoints_.begin_counting();
+    network_.begin_counting(now, end, bins);
+    sample(now);
+}
+
+/// Every bin of the recorded occupancy begins with the exact value.
+void TcpOverEthernet::sample(Time now) {
+    network_.sample_occupancy(now);
+    events_.push({now + network_.occupancy_bin(), kSample, 0});
+}
+
+Report TcpOverEthernet::report() {
+    return {.packet_hops = network_.packet_hops(),
+            .ack_hops = network_.ack_hops(),
+            .ethernet = network_.report(now_),
+            .tcp = endpoints_.counted(),
+            .infiniband = {},
+            .rdma = {}};
+}
+
+std::uint64_t TcpOverEthernet::packet_hops() const { return network_.packet_hops(); }
+
+base::expected<void> TcpOverEthernet::check_conservation() const {
+    if (auto books = network_.check_conservation(); !books) {
+        return books;
+    }
+    return endpoints_.check_conservation();
+}
+
+}  // namespace daqloom::transport

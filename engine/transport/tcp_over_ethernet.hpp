@@ -1,0 +1,67 @@
+// Messages over TCP connections over a simulated Ethernet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/units.hpp"
+#include "ethernet/network.hpp"
+#include "transport/tcp/config.hpp"
+#include "transport/tcp/endpoints.hpp"
+#include "transport/transport.hpp"
+
+namespace daqloom::transport {
+
+/// Two hosts have one connection, for the messages of both; it comes into being with the first.
+class TcpOverEthernet final : public Transport {
+  public:
+    static base::expected<std::unique_ptr<TcpOverEthernet>> make(
+        const ethernet::NetworkConfig& network, const TcpConfig& tcp);
+
+    void end_at(base::Time end) override;
+    void post(const Posting& message, base::Time latency, base::Time now) override;
+    void run(base::Time until, Listener& listener) override;
+    void begin_counting(base::Time now, base::Time end, std::size_t bins) override;
+    [[nodiscard]] Report report() override;
+    [[nodiscard]] base::Bytes bytes_on_wire(base::Bytes message) const override;
+    [[nodiscard]] std::uint64_t packet_hops() const override;
+    [[nodiscard]] base::expected<void> check_conservation() const override;
+
+    [[nodiscard]] const ethernet::Network* ethernet() const override { return &network_; }
+    /// Observers of frames and of timers that expire; null: none.
+    void observe(ethernet::Observer* frames, TimeoutObserver* timeouts) {
+        network_.observe(frames);
+        endpoints_.observe(timeouts);
+    }
+    [[nodiscard]] const ethernet::Network& network() const { return network_; }
+    [[nodiscard]] TcpEndpoints& endpoints() { return endpoints_; }
+    [[nodiscard]] const TcpEndpoints& endpoints() const { return endpoints_; }
+
+  private:
+    enum EventKind : std::uint32_t {
+        kBegin = kDelayedAck + 1,  ///< index: message that may be written from now on
+        kSample,                   ///< of the occupancy of the switches
+        kPause,
+        kEnd,
+    };
+    static_assert(kEnd < kFirstOtherEvent);
+
+    struct Sink;
+
+    TcpOverEthernet(const TcpConfig& tcp, std::uint32_t hosts)
+        : network_(events_), endpoints_(tcp, hosts, network_, events_) {}
+
+    void write(const Posting& message, base::Time now);
+    void sample(base::Time now);
+    [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
+
+    ethernet::Network network_;
+    TcpEndpoints endpoints_;
+    base::Pool<Posting> delayed_;
+    base::Time end_ = base::Time::never();
+    bool ended_ = false;
+};
+
+}  // namespace daqloom::transport

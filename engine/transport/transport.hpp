@@ -1,0 +1,106 @@
+// Messages from host to host over a simulated network, whatever the network and the transport.
+//
+// A transport owns the network and the pending events, and runs them: what is done for each packet
+// is known when it is compiled. Whoever posts messages is told of each message, by virtual calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "ethernet/network.hpp"
+#include "infiniband/network.hpp"
+#include "network/graph.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/fingerprint.hpp"
+#include "transport/report.hpp"
+
+namespace daqloom::transport {
+
+using network::NodeIndex;
+
+/// 0 … 15; what a sender asks for. Networks map it to a virtual lane or a class.
+using ServiceLevel = std::uint8_t;
+
+/// A message on its way from one host to another.
+struct Posting {
+    NodeIndex from;
+    NodeIndex to;
+    base::Bytes bytes = 0;
+    std::uint64_t tag = 0;  ///< the poster's own identifier
+    ServiceLevel service_level = 0;
+    bool completes = false;  ///< the poster wants to know when it is there
+};
+
+/// Who posts messages.
+class Listener {
+  public:
+    virtual ~Listener() = default;
+    /// All of a message is at its destination.
+    virtual void on_received(std::uint64_t tag, base::Time now) = 0;
+    /// Its sender knows that it is there; told of those that ask for it.
+    virtual void on_completed(std::uint64_t tag, base::Time now) = 0;
+    /// Its sender has given up.
+    virtual void on_failed(std::uint64_t tag, base::Time now) = 0;
+    /// An event whose kind is not the transport's is due.
+    virtual void on_event(const sim::Event& event) = 0;
+};
+
+class Transport {
+  public:
+    /// Kinds of event from here on are the listener's.
+    static constexpr std::uint32_t kFirstOtherEvent = 11;
+
+    Transport() = default;
+    Transport(const Transport&) = delete;
+    Transport& operator=(const Transport&) = delete;
+    virtual ~Transport() = default;
+
+    /// To be called before all else: when the last run ends.
+    virtual void end_at(base::Time /*end*/) {}
+    /// A message leaves after `latency` (of the host's software and adapter) at the earliest.
+    virtual void post(const Posting& message, base::Time latency, base::Time now) = 0;
+    /// Runs until `until`, or until no event is left.
+    virtual void run(base::Time until, Listener& listener) = 0;
+    /// From here on, what is counted counts; what is recorded over time, in that many bins of the
+    /// time until `end`.
+    virtual void begin_counting(base::Time now, base::Time end, std::size_t bins) = 0;
+    [[nodiscard]] virtual Report report() = 0;
+    /// What a message of so many bytes takes on the wire of a host's cable, all its packets and
+    /// what goes with each.
+    [[nodiscard]] virtual base::Bytes bytes_on_wire(base::Bytes message) const = 0;
+    /// Packets sent or delivered by all links together, over the whole run.
+    [[nodiscard]] virtual std::uint64_t packet_hops() const = 0;
+    /// Checks that nothing is lost but what is counted as lost; otherwise returns a sentence that
+    /// names the difference.
+    [[nodiscard]] virtual base::expected<void> check_conservation() const = 0;
+
+    /// The network, if it is one of these.
+    [[nodiscard]] virtual const ethernet::Network* ethernet() const { return nullptr; }
+    [[nodiscard]] virtual const infiniband::Network* infiniband() const { return nullptr; }
+
+    [[nodiscard]] base::Time now() const { return now_; }
+    [[nodiscard]] sim::EventQueue& events() { return events_; }
+    [[nodiscard]] const sim::EventQueue& events() const { return events_; }
+    [[nodiscard]] std::uint64_t sim_events() const { return sim_events_; }
+    /// A hash of all events processed, in order: when, of which kind, and of what.
+    [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_.value(); }
+
+  protected:
+    /// An event that has been taken off is processed.
+    void begin(const sim::Event& event) {
+        now_ = event.at;
+        ++sim_events_;
+        fingerprint_.add(event);
+    }
+
+    sim::EventQueue events_;
+    base::Time now_;
+
+  private:
+    std::uint64_t sim_events_ = 0;
+    sim::Fingerprint fingerprint_;
+};
+
+}  // namespace daqloom::transport
