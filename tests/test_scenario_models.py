@@ -1,9 +1,11 @@
 """What a scenario means: presets, switch products, checks across keys, identity."""
 
 import pickle
+from typing import Annotated
 
 import pytest
 from hypothesis import given
+from pydantic import PlainSerializer
 from strategies import scenarios
 
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
@@ -306,3 +308,14 @@ def test_what_is_shown_loads_as_the_same_system(tmp_path, name):
 def test_a_scenario_cannot_be_changed_in_place():
     with pytest.raises(ValueError, match="frozen"):
         load("small-rack").event.size = 3
+
+
+def test_ctrl_c_while_a_scenario_is_written_down_is_ctrl_c() -> None:
+    def interrupted(_: object) -> str:
+        raise KeyboardInterrupt
+
+    class Interrupted(Scenario):
+        title: Annotated[str, PlainSerializer(interrupted)] = ""
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted.model_construct().model_dump(mode="json", include={"title"})

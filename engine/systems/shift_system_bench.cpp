@@ -1,5 +1,5 @@
 // The event builder on a two-level fat tree of 324 nodes: readout and builder units, sizes, grants,
-// writes and barriers, all over the simulated fabric. Packet hops per CPU second.
+// writes and barriers, over InfiniBand and over Ethernet. Packet hops per CPU second.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -52,6 +52,34 @@ void event_building(benchmark::State& state) {
     state.counters["events_per_hop"] = static_cast<double>(events) / static_cast<double>(hops);
     state.counters["peak_rss_bytes"] = static_cast<double>(usage.ru_maxrss) * 1024;
 }
+/// The same over RoCEv2 on Ethernet, with switches that take everything. Arguments: the same.
+void event_building_on_ethernet(benchmark::State& state) {
+    ShiftSystemConfig config =
+        event_builder(static_cast<protocol::ShiftBarrier>(state.range(0)), state.range(1));
+    ethernet::NetworkConfig network;
+    static_cast<network::Graph&>(network) = fabric_of(config);
+    network.switches.resize(network.switch_ports.size());
+    config.network = network;
+    const std::uint64_t steps = static_cast<std::uint64_t>(state.range(2)) * config.slots.size();
+    std::uint64_t hops = 0;
+    for (auto _ : state) {
+        auto system = *ShiftSystem::make(config);
+        while (!system->stalled() && system->report().steps < steps) {
+            system->run(system->now() + base::microseconds(100));
+        }
+        if (system->stalled() || !system->check_conservation()) {
+            state.SkipWithError("the event builder stalled, or the books are wrong");
+        }
+        hops += system->transport().packet_hops();
+    }
+    state.counters["packet_hops"] =
+        benchmark::Counter(static_cast<double>(hops), benchmark::Counter::kIsRate);
+}
+BENCHMARK(event_building_on_ethernet)
+    ->ArgNames({"barrier", "mfp", "steps"})
+    ->Args({2, 256 * 1024, 100})
+    ->Unit(benchmark::kMillisecond);
+
 BENCHMARK(event_building)
     ->ArgNames({"barrier", "mfp", "steps"})
     ->Args({0, 256 * 1024, 100})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from pydantic import ModelWrapValidatorHandler, model_validator
+from pydantic_core import PydanticSerializationError
 
 from daqloom.scenario import inputs
 from daqloom.scenario.assumed import assumptions
@@ -37,6 +38,15 @@ class Scenario(Tables):
     Values are SI numbers: whole bytes, bits per second, seconds, hertz. The lengths of a run that
     the file does not give are those of `daqloom.topology.loaded.settled`.
     """
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """See pydantic, which takes Ctrl-C in the middle for a mistake of ours."""
+        try:
+            return super().model_dump(**options)
+        except PydanticSerializationError as error:
+            if KeyboardInterrupt.__name__ in str(error):
+                raise KeyboardInterrupt from None
+            raise
 
     def document(self) -> dict[str, Any]:
         """Return the keys that apply, as JSON and as a file would have them."""

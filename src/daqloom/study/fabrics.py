@@ -32,7 +32,7 @@ USUAL_BPS = 200e9
 class Fabrics:
     """See `daqloom.study.kinds.Traits`."""
 
-    versions: Mapping[str, int] = {"simulate": 2, "analyse": 2, "measure": 1}
+    versions: Mapping[str, int] = {"simulate": 3, "analyse": 2, "measure": 1}
     analysis_s = 0.1
     courses: Sequence[str] = ()
     costly: Sequence[str] = (

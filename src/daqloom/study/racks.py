@@ -22,7 +22,7 @@ HOPS_PER_PACKET = 4.5
 class Racks:
     """See `daqloom.study.kinds.Traits`."""
 
-    versions: Mapping[str, int] = {"analyse": 2, "simulate": 2}
+    versions: Mapping[str, int] = {"analyse": 2, "simulate": 3}
     analysis_s = 2e-3
     courses: Sequence[str] = COURSES
     costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
