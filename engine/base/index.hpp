@@ -13,6 +13,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -95,7 +96,7 @@ class IndexRange {
 };
 
 /// A vector whose elements have indices of one type.
-template <class Index, class T>
+template <class Index, class T, class Allocator = std::allocator<T>>
 class Table {
   public:
     using value_type = T;
@@ -136,7 +137,7 @@ class Table {
     [[nodiscard]] decltype(auto) back() const { return values_.back(); }
 
   private:
-    std::vector<T> values_;
+    std::vector<T, Allocator> values_;
 };
 
 }  // namespace daqloom::base

@@ -74,18 +74,18 @@ inline Columns<OccupancyBin> columns(const sim::TimeSeries& series) {
 
 /// Empty where there is no such switch.
 template <class System>
-Columns<OccupancyBin> occupancy(const System& system, std::uint32_t number) {
+Columns<OccupancyBin> occupancy(const System& system, network::SwitchIndex at) {
     const ethernet::Network* const network = system.transport().ethernet();
-    const bool is_there = network != nullptr && number < network->switches();
-    return is_there && network->occupancy(number) ? columns(*network->occupancy(number))
-                                                  : Columns<OccupancyBin>{};
+    const bool is_there = network != nullptr && at.value() < network->switches().size();
+    return is_there && network->occupancy(at) ? columns(*network->occupancy(at))
+                                              : Columns<OccupancyBin>{};
 }
 template <class System>
-Columns<OccupancyBin> needed(const System& system, std::uint32_t number) {
+Columns<OccupancyBin> needed(const System& system, network::SwitchIndex at) {
     const ethernet::Network* const network = system.transport().ethernet();
-    const bool is_there = network != nullptr && number < network->switches();
-    return is_there && network->least_buffer(number) ? columns(*network->least_buffer(number))
-                                                     : Columns<OccupancyBin>{};
+    const bool is_there = network != nullptr && at.value() < network->switches().size();
+    return is_there && network->least_buffer(at) ? columns(*network->least_buffer(at))
+                                                 : Columns<OccupancyBin>{};
 }
 
 template <class System>

@@ -3,15 +3,27 @@
 
 #include <cstdint>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
+#include "network/graph.hpp"
 
 namespace daqloom::ethernet {
 
-/// As in network::Graph; 24 bits in a frame.
-using HostIndex = std::uint32_t;
-using EndpointIndex = std::uint32_t;
-using LinkIndex = std::uint32_t;
-inline constexpr LinkIndex kNoLink = 0xffffffff;
+using network::NodeIndex;
+using network::SwitchIndex;
+using LinkIndex = base::Index<struct LinkTag>;
+using EndpointIndex = base::Index<struct EndpointTag>;
+
+/// Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c.
+constexpr std::uint32_t connection(EndpointIndex endpoint) { return endpoint.value() >> 1; }
+/// The other end of its connection.
+constexpr EndpointIndex peer(EndpointIndex endpoint) {
+    return EndpointIndex(endpoint.value() ^ 1U);
+}
+/// The end that opened the connection, with the even number.
+constexpr EndpointIndex opener(EndpointIndex endpoint) {
+    return EndpointIndex(endpoint.value() & ~1U);
+}
 
 /// Ethernet header and frame check sequence: buffered together with the packet.
 inline constexpr base::Bytes kFrameOverhead = 14 + 4;
@@ -36,16 +48,16 @@ struct Frame {
     base::Time at;          ///< when it has reached the far end of its link, gap included
     std::uint32_t seq;      ///< low 32 bits of the stream offset of the first payload byte
     std::uint32_t ack;      ///< low 32 bits of the next offset expected from the peer
-    EndpointIndex to;       ///< the endpoint that receives it; `to ^ 1` sent it
+    EndpointIndex to;       ///< the endpoint that receives it; its peer sent it
     std::uint32_t sack;     ///< slot of its SACK blocks, or kNoSack
     std::uint16_t payload;  ///< TCP payload, bytes
     std::uint16_t bytes;    ///< frame as buffered: headers, payload and FCS
-    std::uint32_t address;  ///< host to which it goes, and its marks
+    std::uint32_t address;  ///< host to which it goes, 24 bits, and its marks
 
-    [[nodiscard]] HostIndex destination() const { return address & 0xffffff; }
+    [[nodiscard]] NodeIndex destination() const { return NodeIndex(address & 0xffffff); }
     [[nodiscard]] bool has(unsigned marks) const { return (address >> 24 & marks) != 0; }
     void mark(unsigned marks) { address |= marks << 24; }
-    void send_to(HostIndex host, unsigned marks) { address = host | marks << 24; }
+    void send_to(NodeIndex host, unsigned marks) { address = host.value() | marks << 24; }
 };
 static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves
 

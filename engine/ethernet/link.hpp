@@ -37,12 +37,13 @@ struct LinkCounters {
 
 /// Where a link begins and ends: at a port of a switch, or at a host.
 struct Wiring {
-    static constexpr std::uint32_t kHost = 0xffffffff;  ///< no switch
-
-    std::uint32_t from_switch = kHost;
+    SwitchIndex from_switch = SwitchIndex::none();  ///< none: a host
     std::uint16_t from_port = 0;
-    std::uint32_t to_switch = kHost;
+    SwitchIndex to_switch = SwitchIndex::none();
     std::uint16_t to_port = 0;
+
+    [[nodiscard]] bool from_host() const { return from_switch == SwitchIndex::none(); }
+    [[nodiscard]] bool to_host() const { return to_switch == SwitchIndex::none(); }
 };
 
 class alignas(64) Link {
@@ -122,8 +123,8 @@ class alignas(64) Link {
     std::uint32_t departed_ = 0;  ///< frames at the head that are on the wire and released
     std::uint16_t from_port_;     ///< the wiring, in less room than its own type takes
     std::uint16_t to_port_;
-    std::uint32_t from_switch_;
-    std::uint32_t to_switch_;
+    SwitchIndex from_switch_;
+    SwitchIndex to_switch_;
     LinkCounters counters_;
     base::Time free_at_;
     base::Time delay_;

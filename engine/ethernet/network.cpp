@@ -14,10 +14,10 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
         return fine;
     }
     const network::Graph& graph = config;
-    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
-        add_switch(config.switches[at], graph.switch_ports[at]);
+    for (std::size_t i = 0; i < config.switches.size(); ++i) {
+        add_switch(config.switches[i], graph.switch_ports[i]);
     }
-    host_links_.assign(graph.hosts, kNoLink);
+    host_links_.assign(graph.hosts, LinkIndex::none());
     for (const network::Cable& cable : graph.cables) {
         for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
             const std::size_t link = links_.size();
@@ -25,7 +25,7 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 config.rate_limits.empty() ? base::BitRate{0} : config.rate_limits[link];
             Wiring wiring;
             if (graph.is_host(from.node)) {
-                host_links_[from.node.value()] = static_cast<LinkIndex>(link);
+                host_links_[from.node] = LinkIndex(link);
             } else {
                 wiring.from_switch = graph.switch_of(from.node);
                 wiring.from_port = static_cast<std::uint16_t>(from.port - 1);
@@ -47,82 +47,81 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
 
 void Network::add_routes(const network::Graph& graph) {
     // By switch, what stands for each route that the graph may name: none, a port, a group.
-    std::vector<std::vector<std::uint32_t>> names(graph.switches());
-    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
+    base::Table<SwitchIndex, std::vector<std::uint32_t>> names(graph.switches());
+    for (const SwitchIndex at : names.indices()) {
         names[at].push_back(kGroups);
         for (const LinkIndex link : switches_[at].port_links) {
-            names[at].push_back(link == kNoLink ? kGroups : link);
+            names[at].push_back(link == LinkIndex::none() ? kGroups : link.value());
         }
     }
     for (const network::PortGroup& group : graph.groups) {
-        const std::uint32_t at = graph.switch_of(group.node);
+        const SwitchIndex at = graph.switch_of(group.node);
         std::vector<LinkIndex> links;
         for (const network::PortNumber port : group.ports) {
             links.push_back(switches_[at].port_links[port - 1U]);
         }
         names[at].push_back(route_by(switches_[at], links));
     }
-    for (std::uint32_t at = 0; at < graph.switches(); ++at) {
-        std::vector<std::uint32_t>& routes = switches_[at].routes;
+    for (const SwitchIndex at : names.indices()) {
+        base::Table<NodeIndex, std::uint32_t>& routes = switches_[at].routes;
         routes.resize(graph.hosts);
-        for (std::uint32_t host = 0; host < graph.hosts; ++host) {
-            routes[host] = names[at][graph.route(at, network::NodeIndex(host))];
+        for (const NodeIndex host : routes.indices()) {
+            routes[host] = names[at][graph.route(at, host)];
         }
     }
 }
 
 std::uint32_t Network::route_by(SwitchNode& node, std::span<const LinkIndex> links) {
     if (links.size() == 1) {
-        return links.front();
+        return links.front().value();
     }
     node.groups.emplace_back(links.begin(), links.end());
     return kGroups + static_cast<std::uint32_t>(node.groups.size() - 1);
 }
 
-Time Network::empty_latency(HostIndex from, HostIndex to, Bytes bytes) const {
+Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
     Time sum{};
     LinkIndex at = host_links_[from];
-    for (std::size_t hops = 0; at != kNoLink && hops <= switches_.size(); ++hops) {
+    for (std::size_t hops = 0; at != LinkIndex::none() && hops <= switches_.size(); ++hops) {
         const Link& link = links_[at];
         sum += link.delay() + base::WireClock(link.rate())(bytes + kWireOverhead);
-        if (link.wiring().to_switch == Wiring::kHost) {
+        if (link.wiring().to_host()) {
             return sum;
         }
         const SwitchNode& node = switches_[link.wiring().to_switch];
         const std::uint32_t route = node.routes[to];
-        at = route < kGroups                        ? route
-             : node.groups[route - kGroups].empty() ? kNoLink
+        at = route < kGroups                        ? LinkIndex(route)
+             : node.groups[route - kGroups].empty() ? LinkIndex::none()
                                                     : node.groups[route - kGroups].front();
     }
     return Time::zero();  // no way
 }
 
-std::uint32_t Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
-    SwitchNode& node = switches_.emplace_back(config, ports);
+SwitchIndex Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
+    const SwitchIndex index = switches_.push_back(SwitchNode(config, ports));
     if (config.model == BufferModel::voq) {
-        node.outputs.resize(ports);
-        for (VirtualOutputQueues& output : node.outputs) {
+        switches_[index].outputs.resize(ports);
+        for (VirtualOutputQueues& output : switches_[index].outputs) {
             output.by_input.resize(ports);
             output.held.resize(ports);
         }
     }
-    return static_cast<std::uint32_t>(switches_.size() - 1);
+    return index;
 }
 
 LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
-    const auto index = static_cast<LinkIndex>(links_.size());
-    links_.emplace_back(config, wiring);
+    const LinkIndex index = links_.push_back(Link(config, wiring));
     names_.push_back(std::move(name));
-    if (wiring.from_switch != Wiring::kHost) {
+    if (!wiring.from_host()) {
         switches_[wiring.from_switch].port_links[wiring.from_port] = index;
     }
     return index;
 }
 
-void Network::route(std::uint32_t at, HostIndex host, std::span<const LinkIndex> links) {
+void Network::route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links) {
     SwitchNode& node = switches_[at];
-    if (node.routes.size() <= host) {
-        node.routes.resize(host + std::size_t{1}, kGroups);
+    while (!node.routes.contains(host)) {
+        node.routes.push_back(kGroups);
     }
     node.routes[host] = route_by(node, links);
 }
@@ -142,7 +141,7 @@ Report Network::totals() const {
     Report all;
     all.injected_losses = lost_frames_;
     all.marks = marks_;
-    for (LinkIndex i = 0; i < links_.size(); ++i) {
+    for (const LinkIndex i : links_.indices()) {
         const LinkCounters& counted = links_[i].counters();
         all.links.push_back({counted.frames, counted.ack_frames, counted.wire_bytes(),
                              links_[i].rate(), link_drops(i)});
@@ -220,16 +219,15 @@ void Network::finish_recording(Time now) {
     }
 }
 
-Bytes Network::settled_occupancy(std::uint32_t index, Time now) {
+Bytes Network::settled_occupancy(SwitchIndex index, Time now) {
     settle(switches_[index], now);
     return switches_[index].buffer.held();
 }
 
 std::uint64_t Network::link_drops(LinkIndex index) const {
     const Wiring wiring = links_[index].wiring();
-    return wiring.from_switch == Wiring::kHost
-               ? 0
-               : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
+    return wiring.from_host() ? 0
+                              : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
 }
 
 void Network::settle(SwitchNode& node, Time now) {
@@ -257,9 +255,9 @@ LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame
         if (frame.sack != kNoSack) {
             sacks_.release(frame.sack);
         }
-        return kNoLink;
+        return LinkIndex::none();
     }
-    const std::uint32_t number = hash((frame.to >> 1) ^ node.buffer.config().hash_seed);
+    const std::uint32_t number = hash(connection(frame.to) ^ node.buffer.config().hash_seed);
     return links[number % static_cast<std::uint32_t>(links.size())];
 }
 
@@ -285,7 +283,7 @@ void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t
     output.by_input[input].push(frame);
     output.held[input] += frame.bytes;
     if (++output.waiting == 1) {
-        events_.push({links_[out].free_at(), kPortFree, out});
+        events_.push({links_[out].free_at(), kPortFree, out.value()});
     }
 }
 
@@ -303,7 +301,7 @@ void Network::on_port_free(LinkIndex index, Time now) {
     output.next = input + 1 == inputs ? 0 : input + 1;
     send(links_[index], index, frame, now);
     if (--output.waiting > 0) {
-        events_.push({links_[index].free_at(), kPortFree, index});
+        events_.push({links_[index].free_at(), kPortFree, index.value()});
     }
 }
 
@@ -318,7 +316,7 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
             lost_frames_ += 1;
             lost_bytes_ += frame.bytes;
             // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += links_[index].wiring().to_switch == Wiring::kHost ? frame.bytes : 0;
+            lost_at_hosts_ += links_[index].wiring().to_host() ? frame.bytes : 0;
             if (frame.sack != kNoSack) {
                 sacks_.release(frame.sack);
             }
@@ -337,10 +335,9 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
 base::expected<void> Network::check_conservation() const {
     std::int64_t delivered = 0;
     std::int64_t inside = 0;
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        delivered +=
-            links_[i].wiring().to_switch == Wiring::kHost ? links_[i].counters().frame_bytes : 0;
-        inside += links_[i].bytes_inside();
+    for (const Link& link : links_) {
+        delivered += link.wiring().to_host() ? link.counters().frame_bytes : 0;
+        inside += link.bytes_inside();
     }
     std::int64_t dropped = 0;
     for (const SwitchNode& node : switches_) {

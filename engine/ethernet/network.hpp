@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
 #include "base/ring.hpp"
@@ -49,15 +50,15 @@ class Network {
     /// Builds all of a graph for frames of at most so many bytes.
     base::expected<void> build(const NetworkConfig& config, base::Bytes frame);
     /// What one frame of `bytes` takes from host to host where nothing else is under way.
-    [[nodiscard]] base::Time empty_latency(HostIndex from, HostIndex to, base::Bytes bytes) const;
+    [[nodiscard]] base::Time empty_latency(NodeIndex from, NodeIndex to, base::Bytes bytes) const;
     /// The link by which a host of that graph sends.
-    [[nodiscard]] LinkIndex host_link(HostIndex host) const { return host_links_[host]; }
+    [[nodiscard]] LinkIndex host_link(NodeIndex host) const { return host_links_[host]; }
 
     // ---- building by hand, in this order: switches, links, routes
-    std::uint32_t add_switch(const SwitchConfig& config, std::uint32_t ports);
+    SwitchIndex add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
     /// Frames for `host` leave a switch through one of these links, by a hash of the connection.
-    void route(std::uint32_t at, HostIndex host, std::span<const LinkIndex> links);
+    void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
     void inject_loss(const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
         observer_ = observer;
@@ -66,7 +67,9 @@ class Network {
     /// From here on, what is counted is reported; occupancies are recorded in [now, end), in that
     /// many bins.
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
-    [[nodiscard]] base::Time occupancy_bin() const { return switches_[0].occupancy->bin_width(); }
+    [[nodiscard]] base::Time occupancy_bin() const {
+        return switches_.front().occupancy->bin_width();
+    }
     /// Nothing before counting has begun.
     [[nodiscard]] Report report(base::Time now);
     /// Frames delivered by all links, over the whole run; those among them without payload.
@@ -92,23 +95,23 @@ class Network {
         Frame frame = link.head();
         const bool held = link.deliver();
         if (!link.empty()) {
-            events_.push({link.next_delivery(), kDelivery, index});
+            events_.push({link.next_delivery(), kDelivery, index.value()});
         }
         const Wiring wiring = link.wiring();
-        if (held && wiring.from_switch != Wiring::kHost) {
+        if (held && !wiring.from_host()) {
             switches_[wiring.from_switch].buffer.release(wiring.from_port, frame.bytes);
         }
         if (watched_ && !watch(index, frame, now)) [[unlikely]] {
             return;
         }
-        if (wiring.to_switch == Wiring::kHost) {
+        if (wiring.to_host()) {
             if (!link.empty()) {
                 hosts.expect(link.head());
             }
             hosts.receive(frame);
         } else {
             const Link* const out = forward(wiring.to_switch, wiring.to_port, frame, now);
-            if (out != nullptr && out->wiring().to_switch == Wiring::kHost && out->size() == 1) {
+            if (out != nullptr && out->wiring().to_host() && out->size() == 1) {
                 hosts.expect(frame);
             }
         }
@@ -124,20 +127,20 @@ class Network {
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
-    [[nodiscard]] std::size_t switches() const { return switches_.size(); }
-    [[nodiscard]] std::size_t links() const { return links_.size(); }
-    [[nodiscard]] const SwitchBuffer& buffer(std::uint32_t index) const {
+    [[nodiscard]] base::IndexRange<SwitchIndex> switches() const { return switches_.indices(); }
+    [[nodiscard]] base::IndexRange<LinkIndex> links() const { return links_.indices(); }
+    [[nodiscard]] const SwitchBuffer& buffer(SwitchIndex index) const {
         return switches_[index].buffer;
     }
-    [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(std::uint32_t index) const {
+    [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(SwitchIndex index) const {
         return switches_[index].occupancy;
     }
     /// The smallest buffer that would have admitted the same frames; for shared memory only.
-    [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(std::uint32_t index) const {
+    [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(SwitchIndex index) const {
         return switches_[index].least_buffer;
     }
     /// Bytes held by a switch at `now`, exactly.
-    [[nodiscard]] base::Bytes settled_occupancy(std::uint32_t index, base::Time now);
+    [[nodiscard]] base::Bytes settled_occupancy(SwitchIndex index, base::Time now);
     /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
@@ -167,15 +170,15 @@ class Network {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
             : buffer(config, ports),
               takes_all(config.model == BufferModel::infinite && config.ecn_threshold == 0),
-              port_links(ports, kNoLink),
+              port_links(ports, LinkIndex::none()),
               groups(1) {}
 
         SwitchBuffer buffer;
         bool takes_all;  ///< neither drops nor marks
         std::vector<LinkIndex> port_links;
-        std::vector<std::uint32_t> routes;           ///< by destination host
-        std::vector<std::vector<LinkIndex>> groups;  ///< the first is empty: no route
-        std::vector<VirtualOutputQueues> outputs;    ///< voq only
+        base::Table<NodeIndex, std::uint32_t> routes;  ///< by destination host
+        std::vector<std::vector<LinkIndex>> groups;    ///< the first is empty: no route
+        std::vector<VirtualOutputQueues> outputs;      ///< voq only
         std::optional<sim::TimeSeries> occupancy;
         std::optional<sim::TimeSeries> least_buffer;  ///< shared memory only
     };
@@ -183,12 +186,13 @@ class Network {
     /// Returns the link that the frame took, or would have taken if it had not been dropped; null
     /// without a route.
     /// Inlined wherever it is called from: most of the time of a simulation is spent here.
-    [[gnu::always_inline]] const Link* forward(std::uint32_t at, std::uint16_t input, Frame& frame,
+    [[gnu::always_inline]] const Link* forward(SwitchIndex at, std::uint16_t input, Frame& frame,
                                                base::Time now) {
         SwitchNode& node = switches_[at];
         const std::uint32_t route = node.routes[frame.destination()];
-        const LinkIndex out = route < kGroups ? route : pick(node, route - kGroups, frame);
-        if (out == kNoLink) [[unlikely]] {
+        const LinkIndex out =
+            route < kGroups ? LinkIndex(route) : pick(node, route - kGroups, frame);
+        if (out == LinkIndex::none()) [[unlikely]] {
             return nullptr;
         }
         Link& link = links_[out];
@@ -268,7 +272,7 @@ class Network {
     Frame& append(Link& link, LinkIndex index, base::Bytes bytes, base::Time now) {
         Frame& frame = link.append(bytes, now);
         if (link.size() == 1) {
-            events_.push({frame.at, kDelivery, index});
+            events_.push({frame.at, kDelivery, index.value()});
         }
         return frame;
     }
@@ -287,7 +291,7 @@ class Network {
     }
 
     void settle_port(SwitchNode& node, std::uint32_t port, base::Time now) {
-        if (node.port_links[port] == kNoLink) {
+        if (node.port_links[port] == LinkIndex::none()) {
             return;
         }
         links_[node.port_links[port]].release_departed(
@@ -313,13 +317,13 @@ class Network {
     };
 
     sim::EventQueue& events_;
-    std::vector<Link> links_;
-    std::vector<SwitchNode> switches_;
+    base::Table<LinkIndex, Link> links_;
+    base::Table<SwitchIndex, SwitchNode> switches_;
     bool watched_ = false;  ///< an observer or injected loss wants to see every frame
     Observer* observer_ = nullptr;
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
-    std::vector<std::string> names_;
+    base::Table<LinkIndex, std::string> names_;
     base::Bytes sent_bytes_ = 0;  ///< by hosts
     std::uint64_t lost_frames_ = 0;
     base::Bytes lost_bytes_ = 0;
@@ -327,7 +331,7 @@ class Network {
     std::uint64_t marks_ = 0;
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
-    std::vector<LinkIndex> host_links_;
+    base::Table<NodeIndex, LinkIndex> host_links_;
     bool is_counting_ = false;
     Report before_;  ///< what had been counted when counting began
 };

@@ -60,10 +60,10 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
         }
     }
     for (const LossConfig& loss : config.losses) {
-        if (!(loss.probability >= 0 && loss.probability <= 1) || loss.link >= links) {
+        if (!(loss.probability >= 0 && loss.probability <= 1) || loss.link.value() >= links) {
             return base::failure(fmt::format(
                 "a loss of {} on link {}; expected a probability, 0 to 1, and one of {} links",
-                loss.probability, loss.link, links));
+                loss.probability, loss.link.value(), links));
         }
     }
     return {};

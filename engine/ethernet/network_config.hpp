@@ -15,7 +15,7 @@ namespace daqloom::ethernet {
 
 /// Frames dropped on a link by fault injection, in addition to the drops of switches.
 struct LossConfig {
-    LinkIndex link = 0;
+    LinkIndex link = {};
     double probability = 0;    ///< of each data frame
     std::uint64_t period = 0;  ///< every n-th data frame; 0: none
 };

@@ -15,7 +15,6 @@ using base::gigabits_per_second;
 using base::nanoseconds;
 using base::Time;
 using network::End;
-using network::NodeIndex;
 using network::PortNumber;
 using network::Route;
 
@@ -70,20 +69,20 @@ class Driven {
         EXPECT_TRUE(built) << built.error().message;
     }
 
-    void send(HostIndex from, HostIndex to, EndpointIndex endpoint) {
-        Frame& frame = network.append(network.host_link(from), 1000, now);
+    void send(std::uint32_t from, std::uint32_t to, std::uint32_t endpoint) {
+        Frame& frame = network.append(network.host_link(NodeIndex(from)), 1000, now);
         frame.seq = frame.ack = 0;
-        frame.to = endpoint;
+        frame.to = EndpointIndex(endpoint);
         frame.sack = kNoSack;
         frame.payload = 900;
         frame.bytes = 1000;
-        frame.send_to(to, 0);
+        frame.send_to(NodeIndex(to), 0);
     }
     void run() {
         while (!events.empty()) {
             const sim::Event event = events.pop();
             now = event.at;
-            network.on_delivery(event.index, now, *this);
+            network.on_delivery(LinkIndex(event.index), now, *this);
         }
         const auto conserved = network.check_conservation();
         EXPECT_TRUE(conserved) << conserved.error().message;
@@ -94,13 +93,13 @@ class Driven {
     sim::EventQueue events;
     Network network{events};
     Time now;
-    std::map<HostIndex, int> received;
+    std::map<NodeIndex, int> received;
 };
 
 TEST(NetworkOfAGraph, EachHostReachesEachOther) {
     Driven tree_run(tree(4, 3, 5));
-    for (HostIndex from = 0; from < 20; ++from) {
-        for (HostIndex to = 0; to < 20; ++to) {
+    for (std::uint32_t from = 0; from < 20; ++from) {
+        for (std::uint32_t to = 0; to < 20; ++to) {
             if (from != to) {
                 tree_run.send(from, to, 2 * (20 * from + to));
             }
@@ -125,7 +124,7 @@ TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
     }
     tree_run.run();
     for (std::uint32_t spine = 0; spine < spines; ++spine) {
-        const LinkIndex up = 2 * (8 + spine);  // cables: 8 hosts, then the first leaf's ways up
+        const LinkIndex up(2 * (8 + spine));  // cables: 8 hosts, then the first leaf's ways up
         EXPECT_NEAR(static_cast<double>(tree_run.network.link(up).counters().frames),
                     connections / spines, 5 * 64);
     }
@@ -142,7 +141,7 @@ TEST(NetworkOfAGraph, SwitchesInARowDoNotPickAlike) {
         for (std::uint32_t i = 0; i < 512; ++i) {
             tree_run.send(0, 1, 2 * i);
             tree_run.run();
-            taken.push_back(tree_run.network.link(2).counters().frames);
+            taken.push_back(tree_run.network.link(LinkIndex(2)).counters().frames);
         }
         std::vector<bool> first;
         for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -167,8 +166,8 @@ TEST(NetworkOfAGraph, AFrameWithoutARouteIsCountedAndNothingElseIsLost) {
     tree_run.send(0, 2, 2);
     tree_run.run();
     EXPECT_EQ(tree_run.network.unrouted(), 1U);
-    EXPECT_EQ(tree_run.received[2], 1);
-    EXPECT_EQ(tree_run.received[3], 0);
+    EXPECT_EQ(tree_run.received[NodeIndex(2)], 1);
+    EXPECT_EQ(tree_run.received[NodeIndex(3)], 0);
 }
 
 TEST(NetworkOfAGraph, SettingsForOtherSwitchesThanThereAreIsAnError) {

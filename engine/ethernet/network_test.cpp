@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,12 @@ using base::Time;
 /// Payload that makes a frame of 1000 B, which takes 816 ns at 10 Gb/s.
 constexpr Bytes kFrame = 1000;
 constexpr Time kFrameTime{816'000};
+/// The first switch, and often the only one.
+constexpr SwitchIndex kSwitch{0};
 
 struct Sent {
-    HostIndex destination = 0;
-    EndpointIndex to = 0;
+    NodeIndex destination = {};
+    EndpointIndex to = {};
     Bytes bytes = kFrame;
     std::uint8_t flags = 0;
     std::uint32_t sack = kNoSack;
@@ -67,9 +70,10 @@ class Driver {
         const sim::Event event = events.pop();
         now = event.at;
         if (event.kind == kDelivery) {
-            network.on_delivery(event.index, now, Hosts{*this, event.index});
+            const LinkIndex link(event.index);
+            network.on_delivery(link, now, Hosts{*this, link});
         } else if (event.kind == kPortFree) {
-            network.on_port_free(event.index, now);
+            network.on_port_free(LinkIndex(event.index), now);
         } else {
             send(planned_[event.index].first, planned_[event.index].second, now);
         }
@@ -106,9 +110,10 @@ class Star : public Driver {
          const LinkConfig& down = {gigabits_per_second(10), Time::zero()}) {
         network.add_switch(config, hosts);
         for (std::uint16_t host = 0; host < hosts; ++host) {
-            network.add_link(up, {Wiring::kHost, 0, 0, host}, "up");
-            const LinkIndex link = network.add_link(down, {0, host, Wiring::kHost, 0}, "down");
-            network.route(0, host, std::span(&link, 1));
+            network.add_link(up, {.to_switch = kSwitch, .to_port = host}, "up");
+            const LinkIndex link =
+                network.add_link(down, {.from_switch = kSwitch, .from_port = host}, "down");
+            network.route(kSwitch, NodeIndex(host), std::span(&link, 1));
         }
     }
     ~Star() {
@@ -119,8 +124,8 @@ class Star : public Driver {
     Star(const Star&) = delete;
     Star& operator=(const Star&) = delete;
 
-    [[nodiscard]] static LinkIndex up(std::uint32_t host) { return 2 * host; }
-    [[nodiscard]] static LinkIndex down(std::uint32_t host) { return 2 * host + 1; }
+    [[nodiscard]] static LinkIndex up(std::uint32_t host) { return LinkIndex(2 * host); }
+    [[nodiscard]] static LinkIndex down(std::uint32_t host) { return LinkIndex(2 * host + 1); }
 };
 
 SwitchConfig voq(Bytes buffer, Bytes queue_limit = 0) {
@@ -138,17 +143,43 @@ SwitchConfig drop_tail(std::uint32_t packets) {
     return config;
 }
 
+// --- indices -------------------------------------------------------------------------------------
+
+static_assert(!std::is_convertible_v<LinkIndex, EndpointIndex>);
+static_assert(!std::is_convertible_v<SwitchIndex, LinkIndex>);
+static_assert(!std::is_convertible_v<std::uint32_t, LinkIndex>);
+
+TEST(Endpoints, AConnectionHasTwoOfWhichTheEvenOneOpenedIt) {
+    constexpr EndpointIndex opened{14};
+    constexpr EndpointIndex other{15};
+    EXPECT_EQ(peer(opened), other);
+    EXPECT_EQ(peer(other), opened);
+    for (const EndpointIndex end : {opened, other}) {
+        EXPECT_EQ(connection(end), 7U);
+        EXPECT_EQ(opener(end), opened);
+    }
+}
+
+TEST(Wiring, WithoutASwitchIsAtAHost) {
+    const Wiring up{.to_switch = SwitchIndex(0), .to_port = 3};
+    EXPECT_TRUE(up.from_host());
+    EXPECT_FALSE(up.to_host());
+    const Wiring down{.from_switch = SwitchIndex(0), .from_port = 3};
+    EXPECT_FALSE(down.from_host());
+    EXPECT_TRUE(down.to_host());
+}
+
 // --- the way of a frame ------------------------------------------------------------------------
 
 TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     Star star(4, {});
-    for (HostIndex host = 0; host < 4; ++host) {
-        star.send(Star::up(3 - host), {.destination = host}, Time::zero());
+    for (std::uint32_t host = 0; host < 4; ++host) {
+        star.send(Star::up(3 - host), {.destination = NodeIndex(host)}, Time::zero());
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 4U);
     for (const auto& arrival : star.arrivals) {
-        EXPECT_EQ(arrival.link, Star::down(arrival.frame.destination()));
+        EXPECT_EQ(arrival.link, Star::down(arrival.frame.destination().value()));
     }
 }
 
@@ -156,7 +187,7 @@ TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
 TEST(Network, AFrameTakesItsTimeOnEveryWireAndEveryDelay) {
     Star star(2, {}, {gigabits_per_second(10), microseconds(1)},
               {gigabits_per_second(1), microseconds(3)});
-    star.send(Star::up(0), {.destination = 1}, microseconds(5));
+    star.send(Star::up(0), {.destination = NodeIndex(1)}, microseconds(5));
     star.run();
     EXPECT_EQ(star.arrivals.at(0).at,
               microseconds(5) + kFrameTime + microseconds(1) + kFrameTime * 10 + microseconds(3));
@@ -167,33 +198,38 @@ class Bundle : public Driver {
   public:
     explicit Bundle(std::uint16_t uplinks) {
         const auto ports = static_cast<std::uint16_t>(uplinks + 1);
-        network.add_switch({}, ports);
-        network.add_switch({}, ports);
+        const SwitchIndex near = network.add_switch({}, ports);
+        const SwitchIndex far = network.add_switch({}, ports);
         const LinkConfig link{gigabits_per_second(10), Time::zero()};
-        network.add_link(link, {Wiring::kHost, 0, 0, uplinks}, "up");
-        const LinkIndex down = network.add_link(link, {1, uplinks, Wiring::kHost, 0}, "down");
+        network.add_link(link, {.to_switch = near, .to_port = uplinks}, "up");
+        const LinkIndex down =
+            network.add_link(link, {.from_switch = far, .from_port = uplinks}, "down");
         std::vector<LinkIndex> up;
         for (std::uint16_t i = 0; i < uplinks; ++i) {
-            up.push_back(network.add_link(link, {0, i, 1, i}, "uplink"));
+            up.push_back(network.add_link(link, {near, i, far, i}, "uplink"));
         }
-        network.route(0, 1, up);
-        network.route(1, 1, std::span(&down, 1));
+        network.route(near, NodeIndex(1), up);
+        network.route(far, NodeIndex(1), std::span(&down, 1));
     }
-    static constexpr LinkIndex kFirstUplink = 2;
+    static constexpr LinkIndex kHostLink{0};
+    static constexpr LinkIndex kFirstUplink{2};
 };
 
 TEST(Network, AllFramesOfAConnectionTakeTheSameUplinkInBothOfItsEndpoints) {
-    for (EndpointIndex connection = 0; connection < 50; ++connection) {
+    for (std::uint32_t connection = 0; connection < 50; ++connection) {
         Bundle bundle(4);
         for (int i = 0; i < 10; ++i) {
-            for (const EndpointIndex end : {0U, 1U}) {
-                bundle.send(0, {.destination = 1, .to = 2 * connection + end}, Time::zero());
+            for (const std::uint32_t end : {0U, 1U}) {
+                bundle.send(
+                    Bundle::kHostLink,
+                    {.destination = NodeIndex(1), .to = EndpointIndex(2 * connection + end)},
+                    Time::zero());
             }
         }
         bundle.run();
         ASSERT_EQ(bundle.arrivals.size(), 20U);
         int used = 0;
-        for (LinkIndex link = 0; link < 4; ++link) {
+        for (std::uint32_t link = 0; link < 4; ++link) {
             const auto frames = bundle.network.link(Bundle::kFirstUplink + link).counters().frames;
             EXPECT_TRUE(frames == 0 || frames == 20);
             used += frames == 20 ? 1 : 0;
@@ -208,16 +244,16 @@ TEST(Network, ConnectionsSpreadOverTheUplinks) {
     constexpr int connections = 48 * 32;
     for (const int uplinks : {2, 3, 4, 8, 16}) {
         Bundle bundle(static_cast<std::uint16_t>(uplinks));
-        for (EndpointIndex connection = 0; connection < connections; ++connection) {
-            bundle.send(0, {.destination = 1, .to = 2 * connection}, Time::zero());
+        for (std::uint32_t connection = 0; connection < connections; ++connection) {
+            bundle.send(Bundle::kHostLink,
+                        {.destination = NodeIndex(1), .to = EndpointIndex(2 * connection)},
+                        Time::zero());
         }
         bundle.run();
         const double share = double{connections} / uplinks;
-        for (int link = 0; link < uplinks; ++link) {
+        for (std::uint32_t link = 0; link < static_cast<std::uint32_t>(uplinks); ++link) {
             const auto frames = static_cast<double>(
-                bundle.network.link(Bundle::kFirstUplink + static_cast<LinkIndex>(link))
-                    .counters()
-                    .frames);
+                bundle.network.link(Bundle::kFirstUplink + link).counters().frames);
             EXPECT_NEAR(frames, share, 5 * std::sqrt(share * (1 - 1.0 / uplinks)));
         }
     }
@@ -230,13 +266,13 @@ TEST(Network, ConnectionsSpreadOverTheUplinks) {
 TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
     for (std::uint32_t host = 1; host <= 10; ++host) {
-        star.send(Star::up(host), {.destination = 0}, Time::zero());
+        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
     }
-    star.send(Star::up(1), {.destination = 11}, Time::zero());
+    star.send(Star::up(1), {.destination = NodeIndex(11)}, Time::zero());
     star.run();
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 6U);
     EXPECT_EQ(star.network.link_drops(Star::down(11)), 0U);
-    EXPECT_EQ(star.network.buffer(0).port(0).dropped_bytes, 6 * kFrame);
+    EXPECT_EQ(star.network.buffer(kSwitch).port(0).dropped_bytes, 6 * kFrame);
     EXPECT_EQ(star.arrivals.size(), 5U);
 }
 
@@ -246,8 +282,8 @@ TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     for (const std::int64_t early : {0, 1}) {
         Star star(3, drop_tail(1), {gigabits_per_second(10), Time::zero()},
                   {gigabits_per_second(10), microseconds(100)});
-        star.send(Star::up(1), {.destination = 0}, Time::zero());
-        star.send_later(Star::up(2), {.destination = 0}, kFrameTime - Time{early});
+        star.send(Star::up(1), {.destination = NodeIndex(0)}, Time::zero());
+        star.send_later(Star::up(2), {.destination = NodeIndex(0)}, kFrameTime - Time{early});
         star.run();
         EXPECT_EQ(star.network.link_drops(Star::down(0)), static_cast<std::uint64_t>(early));
     }
@@ -260,7 +296,7 @@ TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueued) {
     config.ecn_threshold = 5 * kFrame;
     Star star(21, config);
     for (std::uint32_t host = 1; host <= 20; ++host) {
-        star.send(Star::up(host), {.destination = 0, .flags = kEcnCapable, .seq = host},
+        star.send(Star::up(host), {.destination = NodeIndex(0), .flags = kEcnCapable, .seq = host},
                   Time::zero());
     }
     star.run();
@@ -277,7 +313,7 @@ TEST(Network, NeverMarksFramesThatAreNotEcnCapable) {
     config.ecn_threshold = 1;
     Star star(21, config);
     for (std::uint32_t host = 1; host <= 20; ++host) {
-        star.send(Star::up(host), {.destination = 0}, Time::zero());
+        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
     }
     star.run();
     EXPECT_EQ(star.network.marks(), 0U);
@@ -288,11 +324,11 @@ TEST(Network, NeverMarksFramesThatAreNotEcnCapable) {
 TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
     Star star(4, voq(1 << 20), {gigabits_per_second(100), Time::zero()});
     for (int i = 0; i < 90; ++i) {
-        star.send(Star::up(1), {.destination = 0, .to = 1}, Time::zero());
+        star.send(Star::up(1), {.destination = NodeIndex(0), .to = EndpointIndex(1)}, Time::zero());
     }
     for (int i = 0; i < 30; ++i) {
-        star.send(Star::up(2), {.destination = 0, .to = 2}, Time::zero());
-        star.send(Star::up(3), {.destination = 0, .to = 3}, Time::zero());
+        star.send(Star::up(2), {.destination = NodeIndex(0), .to = EndpointIndex(2)}, Time::zero());
+        star.send(Star::up(3), {.destination = NodeIndex(0), .to = EndpointIndex(3)}, Time::zero());
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 150U);
@@ -301,18 +337,18 @@ TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
     for (std::size_t i = 0; i < 90; ++i) {
         ++sent[star.arrivals[i].frame.to];
     }
-    EXPECT_NEAR(sent[1], 30, 1);
-    EXPECT_NEAR(sent[2], 30, 1);
-    EXPECT_NEAR(sent[3], 30, 1);
+    EXPECT_NEAR(sent[EndpointIndex(1)], 30, 1);
+    EXPECT_NEAR(sent[EndpointIndex(2)], 30, 1);
+    EXPECT_NEAR(sent[EndpointIndex(3)], 30, 1);
 }
 
 TEST(Voq, KeepsTheFramesOfAnInputInOrderAndTheOutputBusy) {
     Star star(4, voq(1 << 20), {gigabits_per_second(100), Time::zero()});
     std::map<EndpointIndex, std::uint32_t> next;
     for (std::uint32_t i = 0; i < 300; ++i) {
-        const EndpointIndex input = 1 + i % 3;
-        star.send(Star::up(input), {.destination = 0, .to = input, .seq = next[input]++},
-                  Time::zero());
+        const EndpointIndex input(1 + i % 3);
+        star.send(Star::up(input.value()),
+                  {.destination = NodeIndex(0), .to = input, .seq = next[input]++}, Time::zero());
     }
     star.run();
     std::map<EndpointIndex, std::uint32_t> expected;
@@ -330,18 +366,19 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     Star star(3, voq(1 << 20, 10 * kFrame), {gigabits_per_second(100), Time::zero()},
               {gigabits_per_second(1), Time::zero()});
     for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(1), {.destination = 0, .to = 1}, Time::zero());
+        star.send(Star::up(1), {.destination = NodeIndex(0), .to = EndpointIndex(1)}, Time::zero());
     }
     for (int i = 0; i < 9; ++i) {
-        star.send_later(Star::up(2), {.destination = 0, .to = 2}, microseconds(2));
+        star.send_later(Star::up(2), {.destination = NodeIndex(0), .to = EndpointIndex(2)},
+                        microseconds(2));
     }
     star.run();
     std::map<EndpointIndex, int> came;
     for (const auto& arrival : star.arrivals) {
         ++came[arrival.frame.to];
     }
-    EXPECT_EQ(came[1], 11);
-    EXPECT_EQ(came[2], 9);
+    EXPECT_EQ(came[EndpointIndex(1)], 11);
+    EXPECT_EQ(came[EndpointIndex(2)], 9);
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
@@ -353,7 +390,7 @@ TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     Star star(2, config, {gigabits_per_second(100), Time::zero()},
               {gigabits_per_second(1), Time::zero()});
     for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(1), {.destination = 0, .flags = kEcnCapable}, Time::zero());
+        star.send(Star::up(1), {.destination = NodeIndex(0), .flags = kEcnCapable}, Time::zero());
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 11U);
@@ -367,7 +404,7 @@ TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
 TEST(Voq, IsFullWhenAllQueuesTogetherFillTheBuffer) {
     Star star(11, voq(4 * kFrame));
     for (std::uint32_t host = 1; host <= 10; ++host) {
-        star.send(Star::up(host), {.destination = 0}, Time::zero());
+        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
     }
     star.run();
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 6U);
@@ -403,10 +440,10 @@ void send_bursts(Star& star, std::uint32_t hosts, base::RandomStream& random) {
     Time at{};
     for (int burst = 0; burst < 60; ++burst) {
         at += Time::from_seconds(random.exponential(10e-6));
-        const auto destination = static_cast<HostIndex>(random.uniform_int(hosts));
+        const NodeIndex destination(random.uniform_int(hosts));
         for (std::uint64_t i = random.uniform_int(30); i > 0; --i) {
             Sent sent{.destination = destination,
-                      .to = static_cast<EndpointIndex>(random.uniform_int(64)),
+                      .to = EndpointIndex(random.uniform_int(64)),
                       .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
                       .flags = random.uniform() < 0.5 ? kEcnCapable : std::uint8_t{0}};
             if (random.uniform() < 0.2) {
@@ -441,7 +478,7 @@ TEST(Network, TheBooksBalanceAtAnyTimeWhateverIsDroppedMarkedOrLost) {
             drops += star.network.link_drops(Star::down(host));
         }
         losses += star.network.injected_losses();
-        EXPECT_EQ(star.network.settled_occupancy(0, star.now), 0);
+        EXPECT_EQ(star.network.settled_occupancy(kSwitch, star.now), 0);
     }
     EXPECT_GT(drops, 1'000U);
     EXPECT_GT(losses, 1'000U);
@@ -451,7 +488,7 @@ TEST(Network, LosesEveryNthFrameOfALink) {
     Star star(2, {});
     star.network.inject_loss({Star::down(1), 0, 10}, {1, "loss"});
     for (std::uint32_t i = 1; i <= 95; ++i) {
-        star.send(Star::up(0), {.destination = 1, .seq = i}, Time::zero());
+        star.send(Star::up(0), {.destination = NodeIndex(1), .seq = i}, Time::zero());
     }
     star.run();
     EXPECT_EQ(star.network.injected_losses(), 9U);
@@ -466,7 +503,7 @@ class OccupancyWitness : public Observer {
   public:
     explicit OccupancyWitness(Time down_delay) : delay_(down_delay) {}
     void on_delivery(LinkIndex link, const Frame& frame, Time now) override {
-        const bool arrives = link % 2 == 0;
+        const bool arrives = link.value() % 2 == 0;
         changes_.push_back(
             {arrives ? now : now - delay_, arrives ? 1 : 0, arrives ? frame.bytes : -frame.bytes});
     }
@@ -513,7 +550,7 @@ TEST(Network, TheRecordedPeakIsThatOfAllFramesCountedByHand) {
         send_bursts(star, hosts, random);
         star.run();
         star.network.finish_recording(base::milliseconds(20));
-        EXPECT_EQ(star.network.occupancy(0)->peak().value, witness.peak()) << round;
+        EXPECT_EQ(star.network.occupancy(kSwitch)->peak().value, witness.peak()) << round;
     }
 }
 
@@ -538,10 +575,11 @@ TEST(Network, PoissonPacketsQueueAsInMD1) {
                 next += Time{static_cast<std::int64_t>(random.exponential(mean_interval_ps))};
                 while (!star.events.empty() && star.events.next_time() <= next) {
                     star.step();
-                    number.set(star.now, star.network.settled_occupancy(0, star.now) / kFrame);
+                    number.set(star.now,
+                               star.network.settled_occupancy(kSwitch, star.now) / kFrame);
                 }
                 star.now = next;
-                star.send(Star::up(0), {.destination = 1}, next);
+                star.send(Star::up(0), {.destination = NodeIndex(1)}, next);
             }
             number.finish(end);
             const auto interval = sim::batch_means_99(number.bins());

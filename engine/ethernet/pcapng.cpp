@@ -57,11 +57,11 @@ std::uint32_t internet_checksum(std::string_view bytes, std::uint32_t sum) {
     return ~sum & 0xffff;
 }
 
-std::uint32_t ip_address(std::uint32_t host) { return 10U << 24 | (host + 1U); }
+std::uint32_t ip_address(network::NodeIndex host) { return 10U << 24 | (host.value() + 1U); }
 
-void append_hardware_address(Buffer& out, std::uint32_t host) {
+void append_hardware_address(Buffer& out, network::NodeIndex host) {
     out.big16(0x0200);
-    out.big32(host + 1U);
+    out.big32(host.value() + 1U);
 }
 
 Buffer tcp_options(const CapturedFrame& frame) {

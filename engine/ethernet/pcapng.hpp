@@ -9,6 +9,7 @@
 #include "base/atomic_file.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "network/graph.hpp"
 
 namespace daqloom::ethernet {
 
@@ -33,8 +34,8 @@ struct CapturedFrame {
     };
 
     base::Time at = {};
-    std::uint32_t source_host = 0;
-    std::uint32_t destination_host = 0;
+    network::NodeIndex source_host = {};
+    network::NodeIndex destination_host = {};
     std::uint16_t source_port = 0;
     std::uint16_t destination_port = 0;
     std::uint32_t seq = 0;

@@ -74,8 +74,8 @@ using Lines = std::vector<std::string>;
 std::vector<CapturedFrame> conversation(const std::vector<SackBlock>& blocks) {
     std::vector<CapturedFrame> frames;
     CapturedFrame request{.at = Time{1'000'000},
-                          .source_host = 2,
-                          .destination_host = 300,
+                          .source_host = network::NodeIndex(2),
+                          .destination_host = network::NodeIndex(300),
                           .source_port = 40'001,
                           .destination_port = 9000,
                           .seq = 0xffffff00,
@@ -85,8 +85,8 @@ std::vector<CapturedFrame> conversation(const std::vector<SackBlock>& blocks) {
                           .window = 1000,
                           .payload_bytes = 64};
     frames.push_back(request);
-    CapturedFrame reply{.source_host = 300,
-                        .destination_host = 2,
+    CapturedFrame reply{.source_host = network::NodeIndex(300),
+                        .destination_host = network::NodeIndex(2),
                         .source_port = 9000,
                         .destination_port = 40'001,
                         .seq = 77,
@@ -139,8 +139,8 @@ TEST_F(PcapngTest, ChecksumsAreRightOverTheWholePayload) {
 
 TEST_F(PcapngTest, EveryFieldComesBack) {
     write({{.at = Time{1'234'567'890'123},
-            .source_host = 0,
-            .destination_host = 65'535,
+            .source_host = network::NodeIndex(0),
+            .destination_host = network::NodeIndex(65'535),
             .source_port = 1,
             .destination_port = 2,
             .seq = 4'294'967'295,

@@ -103,7 +103,7 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
                                 port, group.node.value()));
             }
         }
-        if (group.ports.empty() || ++most[graph.switch_of(group.node)] > kMostRoutes) {
+        if (group.ports.empty() || ++most[graph.switch_of(group.node).value()] > kMostRoutes) {
             return base::failure(fmt::format(
                 "an empty group of ports of node {}, or too many of them", group.node.value()));
         }
@@ -113,8 +113,8 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
         if (graph.forwarding[i] > most[number]) {
             return base::failure(fmt::format(
                 "a route by port {} of node {}, which has {} ports and {} groups of ports",
-                graph.forwarding[i], graph.node_of(number).value(), graph.switch_ports[number],
-                most[number] - graph.switch_ports[number]));
+                graph.forwarding[i], graph.node_of(SwitchIndex(number)).value(),
+                graph.switch_ports[number], most[number] - graph.switch_ports[number]));
         }
     }
     return {};

@@ -14,6 +14,8 @@ namespace daqloom::network {
 
 /// Hosts are 0 … hosts − 1, switches follow.
 using NodeIndex = base::Index<struct NodeTag>;
+/// Of a switch among the switches, from 0.
+using SwitchIndex = base::Index<struct SwitchTag>;
 /// Of a port, as printed on the box, from 1; a host has port 1 alone.
 using PortNumber = std::uint16_t;
 /// A virtual lane of InfiniBand, a class of Ethernet: packets of one lane keep their order.
@@ -60,16 +62,16 @@ struct Graph {
     }
     [[nodiscard]] std::size_t nodes() const { return hosts + switch_ports.size(); }
     [[nodiscard]] bool is_host(NodeIndex node) const { return node.value() < hosts; }
-    /// From 0; of a node that is none.
-    [[nodiscard]] std::uint32_t switch_of(NodeIndex node) const { return node.value() - hosts; }
-    [[nodiscard]] NodeIndex node_of(std::uint32_t switch_number) const {
-        return NodeIndex(hosts + switch_number);
+    /// Of a node that is no host.
+    [[nodiscard]] SwitchIndex switch_of(NodeIndex node) const {
+        return SwitchIndex(node.value() - hosts);
     }
+    [[nodiscard]] NodeIndex node_of(SwitchIndex at) const { return NodeIndex(hosts + at.value()); }
     [[nodiscard]] std::uint16_t ports(NodeIndex node) const {
-        return is_host(node) ? std::uint16_t{1} : switch_ports[switch_of(node)];
+        return is_host(node) ? std::uint16_t{1} : switch_ports[switch_of(node).value()];
     }
-    [[nodiscard]] Route route(std::uint32_t switch_number, NodeIndex host) const {
-        return forwarding[std::size_t{switch_number} * hosts + host.value()];
+    [[nodiscard]] Route route(SwitchIndex at, NodeIndex host) const {
+        return forwarding[std::size_t{at.value()} * hosts + host.value()];
     }
 };
 

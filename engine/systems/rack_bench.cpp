@@ -35,7 +35,7 @@ struct Hops {
     std::uint64_t acks = 0;
 
     explicit Hops(const Rack& rack) {
-        for (LinkIndex link = 0; link < rack.network().links(); ++link) {
+        for (const LinkIndex link : rack.network().links()) {
             all += rack.network().link(link).counters().frames;
             acks += rack.network().link(link).counters().ack_frames;
         }

@@ -115,8 +115,8 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
     config.switches = {rack.core, rack.tor};
     config.rate_limits.resize(2 * graph.cables.size());
     for (std::uint32_t i = 0; i < rack.builders; ++i) {
-        const LinkIndex link = 2 * (rack.readouts + rack.uplinks + i);
-        config.rate_limits[link] = rack.access_link.rate_limit;
+        const LinkIndex link(2 * (rack.readouts + rack.uplinks + i));
+        config.rate_limits[link.value()] = rack.access_link.rate_limit;
         if (rack.access_loss.probability != 0 || rack.access_loss.period != 0) {
             config.losses.push_back({link, rack.access_loss.probability, rack.access_loss.period});
         }
@@ -207,16 +207,19 @@ class Rack {
         system_->observe(events);
     }
 
-    [[nodiscard]] LinkIndex readout_up(std::uint32_t readout) const { return 2 * readout; }
+    [[nodiscard]] LinkIndex readout_up(std::uint32_t readout) const {
+        return LinkIndex(2 * readout);
+    }
     [[nodiscard]] LinkIndex uplink_down(std::uint32_t i) const {
-        return 2 * (config_.readouts + i);
+        return LinkIndex(2 * (config_.readouts + i));
     }
     [[nodiscard]] LinkIndex access_down(std::uint32_t builder) const {
-        return 2 * (config_.readouts + config_.uplinks + builder);
+        return LinkIndex(2 * (config_.readouts + config_.uplinks + builder));
     }
-    /// Endpoint of `builder` on its connection to `readout`; that of the readout unit is one more.
+    /// Endpoint of `builder` on its connection to `readout`; that of the readout unit is its peer.
     [[nodiscard]] EndpointIndex endpoint(std::uint32_t builder, std::uint32_t readout) {
-        return stack().endpoints().endpoint(config_.readouts + builder, readout);
+        return stack().endpoints().endpoint(network::NodeIndex(config_.readouts + builder),
+                                            network::NodeIndex(readout));
     }
 
   private:

@@ -219,8 +219,9 @@ TEST_F(RackLimits, BeyondCapacityTheAccessLinksAreFullAndABacklogGrows) {
     Rack& rack = run(config);
     const RackReport report = rack.report();
     for (const std::uint32_t builder : {0U, 1U}) {
-        const auto busy = static_cast<double>(report.links[rack.access_down(builder)].wire_bytes) *
-                          8 / (10e9 * 0.05);
+        const auto busy =
+            static_cast<double>(report.links[rack.access_down(builder).value()].wire_bytes) * 8 /
+            (10e9 * 0.05);
         EXPECT_NEAR(busy, 1, 1e-4);
     }
     // Eight events may have been begun before the window and end in it, or the reverse.
@@ -300,7 +301,7 @@ TEST_F(RackFragments, FollowTheSharesOfTheReadoutUnits) {
     EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 1)).next(), 20'000U);
     EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 2)).next(), 50'000U);
     // Requests of 100 B the other way.
-    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 2) + 1).next(), 1'000U);
+    EXPECT_EQ(rack.hosts().receiver(peer(rack.endpoint(0, 2))).next(), 1'000U);
 }
 
 TEST_F(RackFragments, HaveAtLeastOneByteEach) {
@@ -324,7 +325,7 @@ TEST_F(RackReports, CountOnlyWhatHappensAfterTheWarmup) {
     // A fragment of 10 000 B is 7 segments; each event has two, on one of the access links.
     std::uint64_t frames = 0;
     for (const std::uint32_t builder : {0U, 1U}) {
-        const ethernet::LinkReport& link = report.links[rack.access_down(builder)];
+        const ethernet::LinkReport& link = report.links[rack.access_down(builder).value()];
         frames += link.frames - link.ack_frames;
     }
     EXPECT_EQ(frames, 29U * 2 * 7);

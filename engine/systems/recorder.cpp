@@ -27,7 +27,6 @@ using ethernet::Network;
 using ethernet::PcapngWriter;
 using ethernet::SackBlocks;
 using ethernet::StreamRange;
-using ethernet::Wiring;
 using transport::TcpOverEthernet;
 
 namespace {
@@ -38,9 +37,9 @@ constexpr std::uint32_t kBuilderPorts = 50'000;
 constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
 
 std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
-    for (LinkIndex i = 0; i < network.links(); ++i) {
-        if (network.link_name(i) == name) {
-            return i;
+    for (const LinkIndex link : network.links()) {
+        if (network.link_name(link) == name) {
+            return link;
         }
     }
     return std::nullopt;
@@ -50,8 +49,8 @@ std::string no_such_link(const std::string& name, const Network& network) {
     return fmt::format(
         "there is no link \"{}\" to record; the network has {} links, from {} to {}, with .up "
         "towards the core or .down away from it",
-        name, network.links(), network.link_name(0),
-        network.link_name(static_cast<LinkIndex>(network.links() - 1)));
+        name, network.links().size(), network.link_name(LinkIndex(0)),
+        network.link_name(LinkIndex(network.links().size() - 1)));
 }
 
 std::uint32_t milliseconds(Time now) { return static_cast<std::uint32_t>(now.ps / 1'000'000'000); }
@@ -105,7 +104,7 @@ base::expected<std::unique_ptr<Recorder>> Recorder::make(
         if (!writer) {
             return tl::unexpected(writer.error());
         }
-        recorder->captures_.resize(stack->network().links());
+        recorder->captures_.resize(stack->network().links().size());
         recorder->captures_[*link].emplace(std::move(*writer));
     }
     if (!timeline.empty()) {
@@ -154,7 +153,7 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
     if (captures_[link]) {
         capture(*captures_[link], frame, now);
     }
-    if (stack_.network().link(link).wiring().to_switch == Wiring::kHost) {
+    if (stack_.network().link(link).wiring().to_host()) {
         heard_.resize(stack_.endpoints().size());
         heard_[frame.to] = milliseconds(now);
     }
@@ -180,11 +179,12 @@ void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder,
 }
 
 void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const {
-    const EndpointIndex from = frame.to ^ 1;
-    // Whoever opened the connection has the end with the even number: a builder unit.
-    const std::uint32_t readout = stack_.endpoints().peer_host(frame.to & ~1U);
+    const EndpointIndex from = peer(frame.to);
+    // A builder unit opens the connection.
+    const EndpointIndex builder = opener(frame.to);
+    const std::uint32_t readout = stack_.endpoints().peer_host(builder).value();
     const auto builder_port = static_cast<std::uint16_t>(kBuilderPorts + readout % 10'000);
-    const bool to_readout = frame.to % 2 == 1;
+    const bool to_readout = frame.to != builder;
 
     std::array<CapturedFrame::SackBlock, 4> blocks;
     std::uint32_t count = 0;
@@ -208,7 +208,7 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
                   .window = window_,
                   .timestamps = stack_.endpoints().config().timestamps,
                   .ts_value = milliseconds(now),
-                  .ts_echo = from < heard_.size() ? heard_[from] : 0,
+                  .ts_echo = heard_.contains(from) ? heard_[from] : 0,
                   .sack = std::span(blocks).first(count),
                   .payload_bytes = frame.payload});
 }

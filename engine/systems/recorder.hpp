@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "ethernet/pcapng.hpp"
 #include "systems/pull_system.hpp"
@@ -57,9 +57,10 @@ class Recorder final : public ethernet::Observer,
 
     PullSystem& system_;
     transport::TcpOverEthernet& stack_;
-    std::uint16_t window_;                                         ///< as every header announces it
-    std::vector<std::optional<ethernet::PcapngWriter>> captures_;  ///< by link
-    std::vector<std::uint32_t> heard_;  ///< by endpoint: the latest time stamp received
+    std::uint16_t window_;  ///< as every header announces it
+    base::Table<ethernet::LinkIndex, std::optional<ethernet::PcapngWriter>> captures_;
+    /// The latest time stamp received.
+    base::Table<ethernet::EndpointIndex, std::uint32_t> heard_;
     std::optional<Timeline> timeline_;
 };
 

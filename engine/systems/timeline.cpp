@@ -29,7 +29,7 @@ Timeline::Timeline(const PullSystem& system, const transport::TcpOverEthernet& s
                    sim::TraceWriter writer)
     : system_(&system),
       stack_(&stack),
-      shown_(static_cast<std::uint32_t>(stack.network().switches() - 1)),
+      shown_(stack.network().switches().size() - 1),
       writer_(std::move(writer)),
       tor_(writer_.track("top of rack", "occupancy")),
       sample_every_(system.config().duration / kSamples),
@@ -49,18 +49,17 @@ void Timeline::on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, T
 }
 
 void Timeline::on_timeout(ethernet::EndpointIndex endpoint, Time now) {
-    // A builder unit opens the connection with its first request: its end has the even number.
-    const auto unit_on = [](const std::vector<network::NodeIndex>& hosts, std::uint32_t host) {
-        return static_cast<std::uint32_t>(std::ranges::find(hosts, network::NodeIndex(host)) -
-                                          hosts.begin());
+    // A builder unit opens the connection with its first request.
+    const ethernet::EndpointIndex opener = ethernet::opener(endpoint);
+    const auto unit_on = [](const std::vector<network::NodeIndex>& hosts, network::NodeIndex host) {
+        return static_cast<std::uint32_t>(std::ranges::find(hosts, host) - hosts.begin());
     };
     const transport::TcpEndpoints& endpoints = stack_->endpoints();
     const std::uint32_t builder =
-        unit_on(system_->config().builders, endpoints.peer_host(endpoint | 1U));
-    const std::uint32_t readout =
-        unit_on(system_->config().readouts, endpoints.peer_host(endpoint & ~1U));
+        unit_on(system_->config().builders, endpoints.peer_host(peer(opener)));
+    const std::uint32_t readout = unit_on(system_->config().readouts, endpoints.peer_host(opener));
     const auto row = writer_.track(builder_name(builder), "timeouts");
-    writer_.instant(row, endpoint % 2 == 0 ? "timeout of a request" : "timeout of a fragment", now,
+    writer_.instant(row, endpoint == opener ? "timeout of a request" : "timeout of a fragment", now,
                     {{"readout", readout}});
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "network/graph.hpp"
 #include "sim/trace.hpp"
 #include "systems/pull_system.hpp"
 #include "transport/tcp_over_ethernet.hpp"
@@ -52,7 +53,8 @@ class Timeline {
 
     const PullSystem* system_;
     const transport::TcpOverEthernet* stack_;
-    std::uint32_t shown_;  ///< the switch whose occupancy is shown: the last, of a rack its top
+    network::SwitchIndex
+        shown_;  ///< the switch whose occupancy is shown: the last, of a rack its top
     sim::TraceWriter writer_;
     sim::TraceWriter::Track tor_;
     base::Time sample_every_;

@@ -6,7 +6,6 @@ namespace daqloom::transport {
 
 using base::Time;
 using ethernet::Frame;
-using ethernet::LinkIndex;
 
 /// Where frames go that have reached their host.
 struct TcpOverEthernet::Sink {
@@ -42,8 +41,7 @@ void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
 }
 
 void TcpOverEthernet::write(const Posting& message, Time now) {
-    const ethernet::EndpointIndex from =
-        endpoints_.endpoint(message.from.value(), message.to.value());
+    const EndpointIndex from = endpoints_.endpoint(message.from, message.to);
     endpoints_.write(from, message.tag, message.bytes, message.completes, now);
 }
 
@@ -61,7 +59,7 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
         const sim::Event event = events_.pop();
         const sim::Event* next = events_.upcoming();
         if (next != nullptr && next->kind == ethernet::kDelivery) {
-            network_.prefetch(next->index);
+            network_.prefetch(LinkIndex(next->index));
         }
         if (event.kind == kPause) [[unlikely]] {
             now_ = event.at;
@@ -69,7 +67,8 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
         }
         begin(event);
         if (event.kind == ethernet::kDelivery) [[likely]] {
-            network_.on_delivery(event.index, event.at, Sink{endpoints_, listener, event.at});
+            network_.on_delivery(LinkIndex(event.index), event.at,
+                                 Sink{endpoints_, listener, event.at});
         } else {
             handle(event, listener);
         }
@@ -79,13 +78,13 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
 void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
     switch (event.kind) {
         case ethernet::kPortFree:
-            network_.on_port_free(event.index, event.at);
+            network_.on_port_free(LinkIndex(event.index), event.at);
             break;
         case kSenderTimer:
-            endpoints_.on_sender_timer(event.index, event.at);
+            endpoints_.on_sender_timer(EndpointIndex(event.index), event.at);
             break;
         case kDelayedAck:
-            endpoints_.on_delayed_ack(event.index, event.at);
+            endpoints_.on_delayed_ack(EndpointIndex(event.index), event.at);
             break;
         case kBegin: {
             const Posting message = delayed_[event.index];

@@ -49,18 +49,18 @@ class RoceNetwork {
 
     /// A host has a packet to send, one of data at a time.
     void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
-        const ethernet::LinkIndex link = network_.host_link(host.value());
+        const ethernet::LinkIndex link = network_.host_link(host);
         const base::Time start = std::max(now, network_.link(link).free_at());
         const bool response = is_response(packet.tag);
         ethernet::Frame& frame = network_.append(link, packet.bytes, now);
         frame.seq = packet.psn;
         frame.ack = packet.tag & ~kQueuePair;
         // Both directions of a queue pair take the same ways, as by its UDP source port.
-        frame.to = (packet.tag & kQueuePair) << 1 | (response ? 1U : 0U);
+        frame.to = ethernet::EndpointIndex((packet.tag & kQueuePair) << 1 | (response ? 1U : 0U));
         frame.sack = ethernet::kNoSack;
         frame.payload = response ? std::uint16_t{0} : packet.bytes;
         frame.bytes = packet.bytes;
-        frame.send_to(packet.destination.value(), 0);
+        frame.send_to(packet.destination, 0);
         if (!response) {
             departing_[host] = packet;
             events_.push({start, kDeparture, host.value()});
@@ -71,10 +71,11 @@ class RoceNetwork {
     void on_event(const sim::Event& event, Hosts& hosts) {
         switch (event.kind) {
             case kDelivery:
-                network_.on_delivery(event.index, event.at, Sink<Hosts>{*this, hosts, event.at});
+                network_.on_delivery(ethernet::LinkIndex(event.index), event.at,
+                                     Sink<Hosts>{*this, hosts, event.at});
                 break;
             case kPortFree:
-                network_.on_port_free(event.index, event.at);
+                network_.on_port_free(ethernet::LinkIndex(event.index), event.at);
                 break;
             case kDeparture: {
                 const network::NodeIndex host(event.index);
@@ -122,9 +123,9 @@ class RoceNetwork {
         base::Time now;
 
         void receive(const ethernet::Frame& frame) const {
-            const Packet packet{.tag = frame.ack | frame.to >> 1,
+            const Packet packet{.tag = frame.ack | connection(frame.to),
                                 .psn = frame.seq,
-                                .destination = network::NodeIndex(frame.destination()),
+                                .destination = frame.destination(),
                                 .bytes = frame.bytes,
                                 .lane = network::Lane(0)};
             if (network.hosts_hold_) {

@@ -9,18 +9,17 @@ namespace daqloom::transport {
 using base::Time;
 
 /// Both ends. Opening the connection measured the way there and back while it was empty.
-EndpointIndex TcpEndpoints::connect(HostIndex from, HostIndex to) {
-    const auto first = static_cast<EndpointIndex>(endpoints_.size());
+EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {
         config.handshake_rtt = network_.empty_latency(from, to, ethernet::kMinimumFrame) +
                                network_.empty_latency(to, from, ethernet::kMinimumFrame);
     }
-    endpoints_.emplace_back(config, network_.host_link(from), to);
-    endpoints_.emplace_back(config, network_.host_link(to), from);
-    for (const auto& [here, there, end] : {std::tuple(from, to, first), {to, from, first + 1}}) {
+    const EndpointIndex first = endpoints_.push_back({config, network_.host_link(from), to});
+    endpoints_.push_back({config, network_.host_link(to), from});
+    for (const auto& [here, there, end] : {std::tuple(from, to, first), {to, from, peer(first)}}) {
         if (peers_[here].empty()) {
-            peers_[here].assign(peers_.size(), kNoEndpoint);
+            peers_[here].assign(peers_.size(), EndpointIndex::none());
         }
         peers_[here][there] = end;
     }
@@ -80,20 +79,20 @@ TcpSenderCounters TcpEndpoints::counted() const {
 }
 
 base::expected<void> TcpEndpoints::check_conservation() const {
-    for (EndpointIndex index = 0; index < endpoints_.size(); ++index) {
+    for (const EndpointIndex index : endpoints_.indices()) {
         const TcpSender& sender = endpoints_[index].sender;
-        const TcpReceiver& receiver = endpoints_[index ^ 1].receiver;
+        const TcpReceiver& receiver = endpoints_[peer(index)].receiver;
         const bool ordered = sender.una() <= receiver.next() && receiver.next() <= sender.nxt() &&
                              sender.nxt() <= sender.end();
         if (!ordered) {
             return base::defect(fmt::format(
                 "endpoint {}: {} B acknowledged, {} B received, {} B sent, {} B written; expected "
                 "in rising order",
-                index, sender.una(), receiver.next(), sender.nxt(), sender.end()));
+                index.value(), sender.una(), receiver.next(), sender.nxt(), sender.end()));
         }
         if (sender.in_flight() < 0) {
             return base::defect(fmt::format("endpoint {} has {} B in flight; expected none less",
-                                            index, sender.in_flight()));
+                                            index.value(), sender.in_flight()));
         }
     }
     return {};

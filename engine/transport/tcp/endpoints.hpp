@@ -1,19 +1,20 @@
 // The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
 //
-// Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c, which comes into being,
-// established, when a host first writes to another. The content of messages is not stored; a stream
-// records the end of each message and the label that the application gave it.
+// A connection comes into being, established, with its two endpoints, when a host first writes to
+// another. The content of messages is not stored; a stream records the end of each message and the
+// label that the application gave it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "base/huge_pages.hpp"
+#include "base/index.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/network.hpp"
+#include "network/graph.hpp"
 #include "transport/tcp/config.hpp"
 #include "transport/tcp/receiver.hpp"
 #include "transport/tcp/sender.hpp"
@@ -23,7 +24,6 @@ namespace daqloom::transport {
 
 using ethernet::EndpointIndex;
 using ethernet::Frame;
-using ethernet::HostIndex;
 using ethernet::kCongestionExperienced;
 using ethernet::kDuplicate;
 using ethernet::kEcnCapable;
@@ -31,6 +31,8 @@ using ethernet::kEcnEcho;
 using ethernet::kNoSack;
 using ethernet::kRetransmission;
 using ethernet::LinkIndex;
+using ethernet::peer;
+using network::NodeIndex;
 
 /// A message of an application, complete in the stream when the byte before `end` has arrived.
 struct StreamMessage {
@@ -56,9 +58,9 @@ class TcpEndpoints {
         : config_(config), network_(network), events_(events), peers_(hosts) {}
 
     /// The end at `from` of its connection with another host.
-    EndpointIndex endpoint(HostIndex from, HostIndex to) {
-        const std::vector<EndpointIndex>& peers = peers_[from];
-        const bool known = to < peers.size() && peers[to] != kNoEndpoint;
+    EndpointIndex endpoint(NodeIndex from, NodeIndex to) {
+        const base::Table<NodeIndex, EndpointIndex>& peers = peers_[from];
+        const bool known = peers.contains(to) && peers[to] != EndpointIndex::none();
         return known ? peers[to] : connect(from, to);
     }
 
@@ -68,7 +70,7 @@ class TcpEndpoints {
                base::Time now) {
         Endpoint& endpoint = endpoints_[from];
         endpoint.sender.write(bytes);
-        endpoints_[from ^ 1].inbox.push({endpoint.sender.end(), label});
+        endpoints_[peer(from)].inbox.push({endpoint.sender.end(), label});
         if (completes) {
             some_complete_ = true;
             unacknowledged_.resize(endpoints_.size());
@@ -127,7 +129,7 @@ class TcpEndpoints {
     [[nodiscard]] const TcpReceiver& receiver(EndpointIndex index) const {
         return endpoints_[index].receiver;
     }
-    [[nodiscard]] HostIndex peer_host(EndpointIndex index) const {
+    [[nodiscard]] NodeIndex peer_host(EndpointIndex index) const {
         return endpoints_[index].peer_host;
     }
     /// Over all endpoints, and the whole run.
@@ -141,8 +143,8 @@ class TcpEndpoints {
 
   private:
     struct alignas(64) Endpoint {
-        Endpoint(const TcpConfig& config, LinkIndex nic_link, HostIndex peer)
-            : nic(nic_link), peer_host(peer), sender(config) {}
+        Endpoint(const TcpConfig& config, LinkIndex nic_link, NodeIndex other)
+            : nic(nic_link), peer_host(other), sender(config) {}
 
         [[nodiscard]] bool has_message() const {
             return !inbox.empty() && inbox.front().end <= receiver.next();
@@ -153,7 +155,7 @@ class TcpEndpoints {
         base::Time ack_event = base::Time::never();     ///< the earliest pending kDelayedAck
         base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
         LinkIndex nic;
-        HostIndex peer_host;
+        NodeIndex peer_host;
         alignas(64) TcpSender sender;
     };
     static_assert(sizeof(TcpReceiver) == 64);  // one cache line
@@ -169,9 +171,7 @@ class TcpEndpoints {
         }
     };
 
-    static constexpr EndpointIndex kNoEndpoint = 0xffffffff;
-
-    EndpointIndex connect(HostIndex from, HostIndex to);
+    EndpointIndex connect(NodeIndex from, NodeIndex to);
 
     /// Looks the endpoint up anew each time: who is told may write, and open connections.
     template <class App>
@@ -185,7 +185,7 @@ class TcpEndpoints {
 
     template <class App>
     [[gnu::noinline]] void complete(EndpointIndex index, base::Time now, App& app) {
-        if (index >= unacknowledged_.size()) {
+        if (!unacknowledged_.contains(index)) {
             return;
         }
         const std::uint64_t acknowledged = endpoints_[index].sender.una();
@@ -273,7 +273,7 @@ class TcpEndpoints {
         Frame& frame = network_.append(endpoint.nic, bytes, now);
         frame.seq = static_cast<std::uint32_t>(segment.seq);
         frame.ack = static_cast<std::uint32_t>(segment.ack);
-        frame.to = from ^ 1;
+        frame.to = peer(from);
         frame.sack = segment.sack;
         frame.payload = static_cast<std::uint16_t>(segment.payload);
         frame.bytes = static_cast<std::uint16_t>(bytes);
@@ -287,25 +287,26 @@ class TcpEndpoints {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.sender.timer() < endpoint.sender_event) {
             endpoint.sender_event = endpoint.sender.timer();
-            events_.push({endpoint.sender_event, kSenderTimer, index});
+            events_.push({endpoint.sender_event, kSenderTimer, index.value()});
         }
     }
     void keep_delayed_ack(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.receiver.ack_due() < endpoint.ack_event) {
             endpoint.ack_event = endpoint.receiver.ack_due();
-            events_.push({endpoint.ack_event, kDelayedAck, index});
+            events_.push({endpoint.ack_event, kDelayedAck, index.value()});
         }
     }
 
     TcpConfig config_;
     ethernet::Network& network_;
     sim::EventQueue& events_;
-    std::vector<Endpoint, base::HugePages<Endpoint>> endpoints_;
-    std::vector<std::vector<EndpointIndex>>
-        peers_;                   ///< by host, and the other host; empty: none yet
+    base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
+    /// By host, and the other host; empty: none yet.
+    base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>> peers_;
     bool some_complete_ = false;  ///< a sender has asked to be told
-    std::vector<base::Ring<StreamMessage>> unacknowledged_;  ///< by endpoint, where one asks for it
+    /// Where one asks for it.
+    base::Table<EndpointIndex, base::Ring<StreamMessage>> unacknowledged_;
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
 };
