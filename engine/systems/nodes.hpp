@@ -118,6 +118,10 @@ class Nodes final : public transport::Listener {
         transport_->run(until, *this);
     }
 
+    /// One node will soon write to another.
+    void expect(std::uint32_t from, std::uint32_t to) const {
+        transport_->expect(nodes_[from].host, nodes_[to].host);
+    }
     /// A letter within a node is copied and needs no processor time.
     void send(const Letter& letter, base::Time now) {
         const std::uint32_t place =

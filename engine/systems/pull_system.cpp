@@ -29,6 +29,10 @@ struct PullSystem::Out {
         system.begin(number_of(event), builder, now);
     }
     void request(EventId event, ReadoutIndex readout) const {
+        const std::size_t soon =
+            std::min<std::size_t>(readout + 4, system.placement_.readout_node.size() - 1);
+        system.nodes().expect(system.placement_.builder_node[unit],
+                              system.placement_.readout_node[soon]);
         system.nodes().send({.from = system.placement_.builder_node[unit],
                              .to = system.placement_.readout_node[readout],
                              .bytes = system.config_.request_size,

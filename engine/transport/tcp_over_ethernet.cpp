@@ -40,6 +40,14 @@ void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
     }
 }
 
+void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
+    const ethernet::EndpointIndex index = endpoints_.known(from, to);
+    if (index != ethernet::EndpointIndex::none()) {
+        endpoints_.prefetch(index);
+        endpoints_.prefetch(ethernet::peer(index));  // whose inbox learns of the message
+    }
+}
+
 void TcpOverEthernet::write(const Posting& message, Time now) {
     const EndpointIndex from = endpoints_.endpoint(message.from, message.to);
     endpoints_.write(from, message.tag, message.bytes, message.completes, now);

@@ -22,6 +22,7 @@ class TcpOverEthernet final : public Transport {
 
     void end_at(base::Time end) override;
     void post(const Posting& message, base::Time latency, base::Time now) override;
+    void expect(NodeIndex from, NodeIndex to) const override;
     void run(base::Time until, Listener& listener) override;
     void begin_counting(base::Time now, base::Time end, std::size_t bins) override;
     [[nodiscard]] Report report() override;

@@ -61,6 +61,9 @@ class Transport {
     virtual void end_at(base::Time /*end*/) {}
     /// A message leaves after `latency` (of the host's software and adapter) at the earliest.
     virtual void post(const Posting& message, base::Time latency, base::Time now) = 0;
+    /// A message from one host to another will be posted soon: what it needs may be fetched into
+    /// the cache. Thousands of connections do not stay there from one message to the next.
+    virtual void expect(NodeIndex /*from*/, NodeIndex /*to*/) const {}
     /// Runs until `until`, or until no event is left.
     virtual void run(base::Time until, Listener& listener) = 0;
     /// From here on, what is counted counts; what is recorded over time, in that many bins of the

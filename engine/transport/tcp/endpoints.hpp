@@ -59,9 +59,13 @@ class TcpEndpoints {
 
     /// The end at `from` of its connection with another host.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to) {
+        const EndpointIndex index = known(from, to);
+        return index == EndpointIndex::none() ? connect(from, to) : index;
+    }
+    /// The same, none if there is no connection yet.
+    [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to) const {
         const base::Table<NodeIndex, EndpointIndex>& peers = peers_[from];
-        const bool known = peers.contains(to) && peers[to] != EndpointIndex::none();
-        return known ? peers[to] : connect(from, to);
+        return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
     /// The application at `from` writes a message to its peer; `completes`: it is to be told when
