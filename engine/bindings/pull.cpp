@@ -79,8 +79,8 @@ void run(Recorded& self, const Progress& progress) {
         run_in_slices(*self.system, progress);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
-            self.recorder
-                .reset();  // whoever keeps the exception keeps the system, but no half file
+            // Whoever keeps the exception keeps the system, but no half a file.
+            self.recorder.reset();
         }
         throw;
     } catch (...) {

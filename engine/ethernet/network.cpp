@@ -134,7 +134,6 @@ void Network::inject_loss(const LossConfig& loss, base::RandomStream random) {
 void Network::begin_counting(Time now, Time end, std::size_t bins) {
     before_ = totals();
     record_occupancy(now, end, bins);
-    is_counting_ = true;
 }
 
 Report Network::totals() const {
@@ -151,19 +150,19 @@ Report Network::totals() const {
 }
 
 Report Network::report(Time now) {
-    if (!is_counting_) {
+    if (!before_) {
         return {};
     }
     finish_recording(now);
     Report counted = totals();
-    counted.drops -= before_.drops;
-    counted.injected_losses -= before_.injected_losses;
-    counted.marks -= before_.marks;
+    counted.drops -= before_->drops;
+    counted.injected_losses -= before_->injected_losses;
+    counted.marks -= before_->marks;
     for (std::size_t i = 0; i < counted.links.size(); ++i) {
-        counted.links[i].frames -= before_.links[i].frames;
-        counted.links[i].ack_frames -= before_.links[i].ack_frames;
-        counted.links[i].wire_bytes -= before_.links[i].wire_bytes;
-        counted.links[i].drops -= before_.links[i].drops;
+        counted.links[i].frames -= before_->links[i].frames;
+        counted.links[i].ack_frames -= before_->links[i].ack_frames;
+        counted.links[i].wire_bytes -= before_->links[i].wire_bytes;
+        counted.links[i].drops -= before_->links[i].drops;
     }
     for (const SwitchNode& node : switches_) {
         const sim::TimeSeries::Peak peak = node.occupancy->peak();
@@ -200,11 +199,13 @@ void Network::record_occupancy(Time now, Time end, std::size_t bins) {
     }
 }
 
-void Network::sample_occupancy(Time now) {
+/// Every bin of the recorded occupancy begins with the exact value.
+void Network::sample_occupancy(Time now, std::uint32_t kind) {
     for (SwitchNode& node : switches_) {
         settle(node, now);
         node.occupancy->set(now, node.buffer.held());
     }
+    events_.push({now + switches_.front().occupancy->bin_width(), kind, 0});
 }
 
 void Network::finish_recording(Time now) {
@@ -369,8 +370,7 @@ base::expected<void> Network::check_conservation() const {
         delivered - lost_at_hosts_ + inside + dropped + lost_bytes_ + unrouted_bytes_) {
         return base::defect(
             fmt::format("hosts sent {} B, but {} B were delivered, {} B are on the way, {} B were "
-                        "dropped, {} B "
-                        "lost and {} B had no route",
+                        "dropped, {} B lost and {} B had no route",
                         sent_bytes_, delivered - lost_at_hosts_, inside, dropped, lost_bytes_,
                         unrouted_bytes_));
     }

@@ -67,9 +67,6 @@ class Network {
     /// From here on, what is counted is reported; occupancies are recorded in [now, end), in that
     /// many bins.
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
-    [[nodiscard]] base::Time occupancy_bin() const {
-        return switches_.front().occupancy->bin_width();
-    }
     /// Nothing before counting has begun.
     [[nodiscard]] Report report(base::Time now);
     /// Frames delivered by all links, over the whole run; those among them without payload.
@@ -78,7 +75,9 @@ class Network {
     /// Starts to record the occupancy: in [now, end), in that many bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
     /// Records the exact occupancy of this moment; recording by itself follows maxima only.
-    void sample_occupancy(base::Time now);
+    /// The next sample, in the bin that follows, is due with an event of `kind`, which the driver
+    /// chooses.
+    void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
 
     /// A host puts a frame of `bytes` on its link and gets it back with only `at` filled in.
@@ -332,8 +331,7 @@ class Network {
     std::uint64_t unrouted_frames_ = 0;
     base::Bytes unrouted_bytes_ = 0;
     base::Table<NodeIndex, LinkIndex> host_links_;
-    bool is_counting_ = false;
-    Report before_;  ///< what had been counted when counting began
+    std::optional<Report> before_;  ///< what had been counted when counting began
 };
 
 }  // namespace daqloom::ethernet

@@ -13,34 +13,15 @@
 namespace daqloom::systems {
 namespace {
 
-/// 32 builders, 5 MB events at 12 kHz: 60 % of what 25 Gb/s each can carry.
+/// 60 % of what 25 Gb/s to each builder can carry.
 RackConfig atlas(std::uint32_t readouts, base::Bytes mss) {
-    RackConfig config;
+    RackConfig config = atlas_lab();
     config.readouts = readouts;
-    config.builders = 32;
-    config.arrivals.rate_hz = 12e3;
-    config.event_size.mean = 5'000'000;
-    const base::Time delay = base::microseconds(1);
-    config.readout_link = {base::gigabits_per_second(100), delay, {}};
-    config.uplink = {base::gigabits_per_second(800), delay, {}};
-    config.access_link = {base::gigabits_per_second(25), delay, {}};
     config.tcp.mss = mss;
     config.warmup = base::milliseconds(20);
     config.duration = base::milliseconds(100);
     return config;
 }
-
-struct Hops {
-    std::uint64_t all = 0;
-    std::uint64_t acks = 0;
-
-    explicit Hops(const Rack& rack) {
-        for (const LinkIndex link : rack.network().links()) {
-            all += rack.network().link(link).counters().frames;
-            acks += rack.network().link(link).counters().ack_frames;
-        }
-    }
-};
 
 /// Arguments: readout units and MTU.
 void BM_Rack(benchmark::State& state) {
@@ -53,13 +34,13 @@ void BM_Rack(benchmark::State& state) {
         state.PauseTiming();
         auto rack = *Rack::make(config);
         rack->run(config.warmup);
-        const Hops before(*rack);
+        const std::uint64_t hops_before = rack->network().packet_hops();
+        const std::uint64_t acks_before = rack->network().ack_hops();
         state.ResumeTiming();
         rack->run(config.duration);
         state.PauseTiming();
-        const Hops after(*rack);
-        hops += after.all - before.all;
-        ack_hops += after.acks - before.acks;
+        hops += rack->network().packet_hops() - hops_before;
+        ack_hops += rack->network().ack_hops() - acks_before;
         pending_peak = rack->report().total_pending_peak;
         rack.reset();
         state.ResumeTiming();

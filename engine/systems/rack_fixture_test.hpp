@@ -39,24 +39,6 @@ class RackTest : public ::testing::Test {
     std::vector<std::unique_ptr<Rack>> racks_;
 };
 
-/// The laboratory of the ATLAS study: 48 readout units, 32 builders, 800 Gb/s into the rack and 25
-/// Gb/s to each builder; 5 MB at 12 kHz. Infinite buffers; 10 ms of virtual time, 4 of them
-/// warm-up.
-inline RackConfig atlas_lab() {
-    RackConfig config;
-    config.readouts = 48;
-    config.builders = 32;
-    config.arrivals.rate_hz = 12e3;
-    config.event_size.mean = 5'000'000;
-    const base::Time delay = base::microseconds(1);
-    config.readout_link = {base::gigabits_per_second(100), delay, {}};
-    config.uplink = {base::gigabits_per_second(800), delay, {}};
-    config.access_link = {base::gigabits_per_second(25), delay, {}};
-    config.duration = base::milliseconds(10);
-    config.warmup = base::milliseconds(4);
-    return config;
-}
-
 /// Nothing random, and windows that hold back nothing.
 inline RackConfig without_chance(RackConfig config) {
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;

@@ -26,23 +26,20 @@ ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp)
     return config;
 }
 
-/// Arguments: barrier (protocol::ShiftBarrier; 0: none, 2: tournament), bytes of an MFP, steps.
-/// A round has 324 steps; in front of the first one the sizes of two rounds are exchanged.
-void event_building(benchmark::State& state) {
-    const ShiftSystemConfig config =
-        event_builder(static_cast<protocol::ShiftBarrier>(state.range(0)), state.range(1));
-    const std::uint64_t steps = static_cast<std::uint64_t>(state.range(2)) * config.slots.size();
+/// Runs until all units together have made so many steps for each slot.
+void build_events(benchmark::State& state, const ShiftSystemConfig& config, std::int64_t steps) {
+    const std::uint64_t all_steps = static_cast<std::uint64_t>(steps) * config.slots.size();
     std::uint64_t hops = 0;
     std::uint64_t events = 0;
     for (auto _ : state) {
         auto system = *ShiftSystem::make(config);
-        while (!system->stalled() && system->report().steps < steps) {
+        while (!system->stalled() && system->report().steps < all_steps) {
             system->run(system->now() + base::microseconds(100));
         }
         if (system->stalled() || !system->check_conservation()) {
             state.SkipWithError("the event builder stalled, or the books are wrong");
         }
-        hops += network_under(*system).packet_hops();
+        hops += system->transport().packet_hops();
         events += system->sim_events();
     }
     rusage usage{};
@@ -52,6 +49,15 @@ void event_building(benchmark::State& state) {
     state.counters["events_per_hop"] = static_cast<double>(events) / static_cast<double>(hops);
     state.counters["peak_rss_bytes"] = static_cast<double>(usage.ru_maxrss) * 1024;
 }
+
+/// Arguments: barrier (protocol::ShiftBarrier; 0: none, 2: tournament), bytes of an MFP, steps.
+/// A round has 324 steps; in front of the first one the sizes of two rounds are exchanged.
+void event_building(benchmark::State& state) {
+    build_events(state,
+                 event_builder(static_cast<protocol::ShiftBarrier>(state.range(0)), state.range(1)),
+                 state.range(2));
+}
+
 /// The same over RoCEv2 on Ethernet, with switches that take everything. Arguments: the same.
 void event_building_on_ethernet(benchmark::State& state) {
     ShiftSystemConfig config =
@@ -60,20 +66,7 @@ void event_building_on_ethernet(benchmark::State& state) {
     static_cast<network::Graph&>(network) = fabric_of(config);
     network.switches.resize(network.switch_ports.size());
     config.network = network;
-    const std::uint64_t steps = static_cast<std::uint64_t>(state.range(2)) * config.slots.size();
-    std::uint64_t hops = 0;
-    for (auto _ : state) {
-        auto system = *ShiftSystem::make(config);
-        while (!system->stalled() && system->report().steps < steps) {
-            system->run(system->now() + base::microseconds(100));
-        }
-        if (system->stalled() || !system->check_conservation()) {
-            state.SkipWithError("the event builder stalled, or the books are wrong");
-        }
-        hops += system->transport().packet_hops();
-    }
-    state.counters["packet_hops"] =
-        benchmark::Counter(static_cast<double>(hops), benchmark::Counter::kIsRate);
+    build_events(state, config, state.range(2));
 }
 BENCHMARK(event_building_on_ethernet)
     ->ArgNames({"barrier", "mfp", "steps"})

@@ -31,6 +31,12 @@ const network::Graph& graph_of(const SystemConfig& config) {
 }
 
 base::expected<std::unique_ptr<Transport>> make_transport(const SystemConfig& config) {
+    if (config.duration <= config.warmup || config.warmup < base::Time::zero()) {
+        return base::failure(std::string("the run must be longer than its warm-up"));
+    }
+    if (config.bins < 1) {
+        return base::failure(std::string("occupancy is recorded in one bin or more"));
+    }
     const auto* ethernet = std::get_if<ethernet::NetworkConfig>(&config.network);
     const auto* fabric = std::get_if<infiniband::FabricConfig>(&config.network);
     const auto* tcp = std::get_if<TcpConfig>(&config.transport);

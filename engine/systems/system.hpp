@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <variant>
 
 #include "base/expected.hpp"
@@ -30,7 +29,7 @@ struct SystemConfig : NodesConfig {
 
 [[nodiscard]] const network::Graph& graph_of(const SystemConfig& config);
 
-/// Fails with one sentence if the transport cannot run over the network.
+/// Fails with one sentence if the transport cannot run over the network, or not for so long.
 [[nodiscard]] base::expected<std::unique_ptr<transport::Transport>> make_transport(
     const SystemConfig& config);
 
@@ -94,11 +93,6 @@ class SystemOf : protected Nodes<Content>::Driver {
     ~SystemOf() override = default;
 
     base::expected<void> place(const SystemConfig& config, const std::vector<NodeIndex>& hosts) {
-        if (config.duration <= config.warmup || config.warmup < base::Time::zero() ||
-            config.bins < 1) {
-            return base::failure(std::string(
-                "the run must be longer than its warm-up, and recorded in one bin or more"));
-        }
         auto transport = make_transport(config);
         if (!transport) {
             return tl::unexpected(transport.error());

@@ -101,7 +101,7 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
             break;
         }
         case kSample:
-            sample(event.at);
+            network_.sample_occupancy(event.at, kSample);
             break;
         case kEnd:
             ended_ = true;
@@ -121,13 +121,7 @@ base::Bytes TcpOverEthernet::bytes_on_wire(base::Bytes message) const {
 void TcpOverEthernet::begin_counting(Time now, Time end, std::size_t bins) {
     endpoints_.begin_counting();
     network_.begin_counting(now, end, bins);
-    sample(now);
-}
-
-/// Every bin of the recorded occupancy begins with the exact value.
-void TcpOverEthernet::sample(Time now) {
-    network_.sample_occupancy(now);
-    events_.push({now + network_.occupancy_bin(), kSample, 0});
+    network_.sample_occupancy(now, kSample);
 }
 
 Report TcpOverEthernet::report() {

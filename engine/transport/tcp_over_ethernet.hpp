@@ -55,7 +55,6 @@ class TcpOverEthernet final : public Transport {
         : network_(events_), endpoints_(tcp, hosts, network_, events_) {}
 
     void write(const Posting& message, base::Time now);
-    void sample(base::Time now);
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
 
     ethernet::Network network_;

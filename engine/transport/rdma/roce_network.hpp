@@ -79,7 +79,7 @@ class RoceNetwork {
                 break;
             case kDeparture: {
                 const network::NodeIndex host(event.index);
-                const Packet packet = departing_[host];
+                const Packet packet = departing_[host];  // whose place the next one takes
                 hosts.on_departure(host, packet, event.at);
                 break;
             }
@@ -90,7 +90,7 @@ class RoceNetwork {
                 break;
             }
             case kSample:
-                sample(event.at);
+                network_.sample_occupancy(event.at, kSample);
                 break;
             default:
                 break;
@@ -104,7 +104,7 @@ class RoceNetwork {
 
     void begin_counting(base::Time now, base::Time end, std::size_t bins) {
         network_.begin_counting(now, end, bins);
-        sample(now);
+        network_.sample_occupancy(now, kSample);
     }
 
     [[nodiscard]] ethernet::Network& ethernet() { return network_; }
@@ -139,12 +139,6 @@ class RoceNetwork {
         }
         void expect(const ethernet::Frame& /*frame*/) const {}
     };
-
-    /// Every bin of the recorded occupancy begins with the exact value.
-    void sample(base::Time now) {
-        network_.sample_occupancy(now);
-        events_.push({now + network_.occupancy_bin(), kSample, 0});
-    }
 
     sim::EventQueue& events_;
     ethernet::Network network_;

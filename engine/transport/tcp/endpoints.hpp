@@ -76,7 +76,6 @@ class TcpEndpoints {
         endpoint.sender.write(bytes);
         endpoints_[peer(from)].inbox.push({endpoint.sender.end(), label});
         if (completes) {
-            some_complete_ = true;
             unacknowledged_.resize(endpoints_.size());
             unacknowledged_[from].push({endpoint.sender.end(), label});
         }
@@ -98,7 +97,7 @@ class TcpEndpoints {
             take_ack(endpoint, frame, now);
             sender.transmit(now, config_, sink);
             keep_sender_timer(frame.to);
-            if (some_complete_) [[unlikely]] {
+            if (!unacknowledged_.empty()) [[unlikely]] {
                 complete(frame.to, now, app);
             }
         }
@@ -308,7 +307,6 @@ class TcpEndpoints {
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
     /// By host, and the other host; empty: none yet.
     base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>> peers_;
-    bool some_complete_ = false;  ///< a sender has asked to be told
     /// Where one asks for it.
     base::Table<EndpointIndex, base::Ring<StreamMessage>> unacknowledged_;
     TimeoutObserver* observer_ = nullptr;
