@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from daqloom import _engine
 from daqloom.enumerations import named
+from daqloom.simulate.graph import set_graph
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
@@ -26,13 +25,9 @@ def ethernet_config(
     2c + 1 back.
     """
     config = _engine.EthernetConfig()
-    config.hosts = len(fabric.hosts)
-    config.switch_ports = [switch.ports for switch in fabric.switches]
-    for cable, delay_s in zip(fabric.cables, delays_s, strict=True):
-        config.add_cable(*cable.a, *cable.b, cable.rate_bps, delay_s)
+    set_graph(config, fabric, delays_s, routes.ports)
     for switch, ports in routes.groups:
         config.add_group(fabric.switch_node(switch), list(ports))
-    config.set_forwarding(np.ascontiguousarray(routes.ports, np.uint16))
     return config
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.transport import BLOCK_BYTES
 from daqloom.simulate.delay import set_delay
+from daqloom.simulate.graph import set_graph
 from daqloom.topology.routes import trace
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import check_paths
@@ -184,11 +186,8 @@ def _rdma_config(transport: Transport) -> _engine.RdmaConfig:
 def _infiniband_config(given: Network, system: FabricSystem) -> _engine.InfinibandConfig:
     switch = given.switch
     config = _engine.InfinibandConfig()
-    config.hosts = len(system.fabric.hosts)
-    config.switch_ports = [switch.ports for switch in system.fabric.switches]
-    for cable in system.fabric.cables:
-        config.add_cable(*cable.a, *cable.b, cable.rate_bps, given.links.delay)
-    config.set_forwarding(np.ascontiguousarray(system.routes.ports, np.uint16))
+    delays_s = repeat(given.links.delay, len(system.fabric.cables))
+    set_graph(config, system.fabric, delays_s, system.routes.ports)
     config.lanes = given.lanes.count
     config.service_lanes = list(given.lanes.service_levels)
     config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
