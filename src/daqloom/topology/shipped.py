@@ -17,5 +17,9 @@ def find_fabric(name: str) -> Path:
     if "\0" not in name and Path(name).exists():
         return Path(name)
     close = difflib.get_close_matches(name, shipped, n=1)
-    hint = f'did you mean "{close[0]}"?' if close else "expected dumps of a fabric"
+    hint = (
+        f'did you mean "{close[0]}"?'
+        if close
+        else "expected dumps, LLDP tables or a list of cables"
+    )
     raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")
