@@ -13,6 +13,9 @@ using network::NodeIndex;
 using network::SwitchIndex;
 using LinkIndex = base::Index<struct LinkTag>;
 using EndpointIndex = base::Index<struct EndpointTag>;
+/// Of a frame, 0 … 7: what ports that tell classes apart go by; 7 has the highest priority.
+using TrafficClass = network::Lane;
+inline constexpr std::uint8_t kTrafficClasses = 8;
 
 /// Endpoints come in pairs: 2c and 2c + 1 are the two ends of connection c.
 constexpr std::uint32_t connection(EndpointIndex endpoint) { return endpoint.value() >> 1; }
@@ -37,7 +40,7 @@ inline constexpr std::uint8_t kEcnCapable = 1;             ///< ECT: a switch ma
 inline constexpr std::uint8_t kCongestionExperienced = 2;  ///< CE: a switch has marked it
 inline constexpr std::uint8_t kEcnEcho = 4;                ///< ECE: the receiver saw a mark
 inline constexpr std::uint8_t kDuplicate = 8;  ///< D-SACK: its first SACK block came a second time
-inline constexpr std::uint8_t kRetransmission = 16;
+inline constexpr std::uint8_t kRetransmission = 16;  // 32, 64 and 128 are the class
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
@@ -52,12 +55,16 @@ struct Frame {
     std::uint32_t sack;     ///< slot of its SACK blocks, or kNoSack
     std::uint16_t payload;  ///< TCP payload, bytes
     std::uint16_t bytes;    ///< frame as buffered: headers, payload and FCS
-    std::uint32_t address;  ///< host to which it goes, 24 bits, and its marks
+    std::uint32_t address;  ///< host to which it goes, 24 bits, its marks, 5 bits, and its class
 
+    [[nodiscard]] TrafficClass traffic_class() const { return TrafficClass(address >> 29); }
     [[nodiscard]] NodeIndex destination() const { return NodeIndex(address & 0xffffff); }
     [[nodiscard]] bool has(unsigned marks) const { return (address >> 24 & marks) != 0; }
     void mark(unsigned marks) { address |= marks << 24; }
-    void send_to(NodeIndex host, unsigned marks) { address = host.value() | marks << 24; }
+    void send_to(NodeIndex host, unsigned marks, TrafficClass traffic_class = {}) {
+        address =
+            host.value() | marks << 24 | static_cast<std::uint32_t>(traffic_class.value()) << 29;
+    }
 };
 static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves
 

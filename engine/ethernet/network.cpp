@@ -14,13 +14,14 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
         return fine;
     }
     const network::Graph& graph = config;
+    quantum_ = frame + kWireOverhead;
     for (std::size_t i = 0; i < config.switches.size(); ++i) {
         add_switch(config.switches[i], graph.switch_ports[i]);
     }
     host_links_.assign(graph.hosts, LinkIndex::none());
     for (const network::Cable& cable : graph.cables) {
         for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
-            const std::size_t link = links_.size();
+            const std::size_t link = ports_.size();
             const base::BitRate limit =
                 config.rate_limits.empty() ? base::BitRate{0} : config.rate_limits[link];
             Wiring wiring;
@@ -83,7 +84,7 @@ Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
     Time sum{};
     LinkIndex at = host_links_[from];
     for (std::size_t hops = 0; at != LinkIndex::none() && hops <= switches_.size(); ++hops) {
-        const Link& link = links_[at];
+        const FifoPort& link = ports_[at];
         sum += link.delay() + base::WireClock(link.rate())(bytes + kWireOverhead);
         if (link.wiring().to_host()) {
             return sum;
@@ -98,24 +99,34 @@ Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
 }
 
 SwitchIndex Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
-    const SwitchIndex index = switches_.push_back(SwitchNode(config, ports));
-    if (config.model == BufferModel::voq) {
-        switches_[index].outputs.resize(ports);
-        for (VirtualOutputQueues& output : switches_[index].outputs) {
-            output.by_input.resize(ports);
-            output.held.resize(ports);
+    return switches_.push_back(SwitchNode(config, ports));
+}
+
+LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
+    const LinkIndex index = ports_.push_back(FifoPort(config, wiring));
+    names_.push_back(std::move(name));
+    ScheduledPortConfig scheduled{
+        .schedule = config.schedule, .pace = config.rate_limit, .quantum = quantum_};
+    if (!wiring.from_host()) {
+        SwitchNode& node = switches_[wiring.from_switch];
+        node.port_links[wiring.from_port] = index;
+        scheduled.schedule = node.buffer.config().schedule;
+        if (node.buffer.config().model == BufferModel::voq) {
+            scheduled.inputs = static_cast<std::uint32_t>(node.port_links.size());
+            scheduled.queue_limit = node.buffer.config().port_limit;
         }
+    }
+    if (scheduled.needed()) {
+        schedule(index, scheduled);
     }
     return index;
 }
 
-LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
-    const LinkIndex index = links_.push_back(Link(config, wiring));
-    names_.push_back(std::move(name));
-    if (!wiring.from_host()) {
-        switches_[wiring.from_switch].port_links[wiring.from_port] = index;
-    }
-    return index;
+/// From now on a ScheduledPort decides when frames leave.
+void Network::schedule(LinkIndex link, const ScheduledPortConfig& config) {
+    schedulers_.resize(ports_.size());
+    schedulers_[link] = std::make_unique<ScheduledPort>(config);
+    ports_[link].set_scheduled();
 }
 
 void Network::route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links) {
@@ -140,10 +151,10 @@ Report Network::totals() const {
     Report all;
     all.injected_losses = lost_frames_;
     all.marks = marks_;
-    for (const LinkIndex i : links_.indices()) {
-        const LinkCounters& counted = links_[i].counters();
+    for (const LinkIndex i : ports_.indices()) {
+        const LinkCounters& counted = ports_[i].counters();
         all.links.push_back({counted.frames, counted.ack_frames, counted.wire_bytes(),
-                             links_[i].rate(), link_drops(i)});
+                             ports_[i].rate(), link_drops(i)});
         all.drops += all.links.back().drops;
     }
     return all;
@@ -174,7 +185,7 @@ Report Network::report(Time now) {
 
 std::uint64_t Network::packet_hops() const {
     std::uint64_t hops = 0;
-    for (const Link& link : links_) {
+    for (const FifoPort& link : ports_) {
         hops += link.counters().frames;
     }
     return hops;
@@ -182,7 +193,7 @@ std::uint64_t Network::packet_hops() const {
 
 std::uint64_t Network::ack_hops() const {
     std::uint64_t hops = 0;
-    for (const Link& link : links_) {
+    for (const FifoPort& link : ports_) {
         hops += link.counters().ack_frames;
     }
     return hops;
@@ -226,7 +237,7 @@ Bytes Network::settled_occupancy(SwitchIndex index, Time now) {
 }
 
 std::uint64_t Network::link_drops(LinkIndex index) const {
-    const Wiring wiring = links_[index].wiring();
+    const Wiring wiring = ports_[index].wiring();
     return wiring.from_host() ? 0
                               : switches_[wiring.from_switch].buffer.port(wiring.from_port).drops;
 }
@@ -265,6 +276,9 @@ LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame
 void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
                    Time now) {
     node.buffer.count_drop(port, frame.bytes);
+    if (ports_[out].is_scheduled()) {
+        schedulers_[out]->count_drop(frame.traffic_class());
+    }
     if (observer_ != nullptr) {
         observer_->on_drop(out, frame, now);
     }
@@ -273,37 +287,43 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
     }
 }
 
-/// The admitted frame takes its place in its virtual output queue.
-void Network::queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input,
-                             LinkIndex out, const Frame& frame, Time now) {
-    VirtualOutputQueues& output = node.outputs[port];
-    if (output.waiting == 0 && links_[out].free_at() <= now) {
-        send(links_[out], out, frame, now);
-        return;
+Frame& Network::append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, Bytes bytes,
+                                 Time now) {
+    ScheduledPort& port = *schedulers_[link];
+    if (port.is_free(now)) {
+        return begin_scheduled(link, of, bytes, now);
     }
-    output.by_input[input].push(frame);
-    output.held[input] += frame.bytes;
-    if (++output.waiting == 1) {
-        events_.push({links_[out].free_at(), kPortFree, out.value()});
+    Frame& frame = port.append(of, input, bytes);
+    frame.at = Time::never();
+    wake(link, now);
+    return frame;
+}
+
+void Network::send_scheduled(LinkIndex link, std::uint16_t input, const Frame& frame, Time now) {
+    fill(append_scheduled(link, frame.traffic_class(), input, frame.bytes, now), frame);
+}
+
+Frame& Network::begin_scheduled(LinkIndex link, TrafficClass of, Bytes bytes, Time now) {
+    Frame& frame = append(ports_[link], link, bytes, now);
+    schedulers_[link]->begin(of, bytes, now, ports_[link].free_at());
+    return frame;
+}
+
+void Network::wake(LinkIndex link, Time now) {
+    if (const std::optional<Time> at = schedulers_[link]->wake(now)) {
+        events_.push({*at, kPortFree, link.value()});
     }
 }
 
-void Network::on_port_free(LinkIndex index, Time now) {
-    const Wiring wiring = links_[index].wiring();
-    VirtualOutputQueues& output = switches_[wiring.from_switch].outputs[wiring.from_port];
-    const auto inputs = static_cast<std::uint32_t>(output.by_input.size());
-    std::uint32_t input = output.next;
-    while (output.by_input[input].empty()) {
-        input = input + 1 == inputs ? 0 : input + 1;
+const Frame* Network::on_port_free(LinkIndex link, Time now) {
+    const std::optional<Frame> next = schedulers_[link]->next();
+    if (!next) {
+        return nullptr;
     }
-    const Frame frame = output.by_input[input].front();
-    output.by_input[input].pop();
-    output.held[input] -= frame.bytes;
-    output.next = input + 1 == inputs ? 0 : input + 1;
-    send(links_[index], index, frame, now);
-    if (--output.waiting > 0) {
-        events_.push({links_[index].free_at(), kPortFree, index.value()});
-    }
+    Frame& begun = begin_scheduled(link, next->traffic_class(), next->bytes, now);
+    fill(begun, *next);
+    wake(link, now);
+    return &begun;
 }
 
 /// The arrived frame meets the observer and injected loss. False if it was lost.
@@ -317,7 +337,7 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
             lost_frames_ += 1;
             lost_bytes_ += frame.bytes;
             // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += links_[index].wiring().to_host() ? frame.bytes : 0;
+            lost_at_hosts_ += ports_[index].wiring().to_host() ? frame.bytes : 0;
             if (frame.sack != kNoSack) {
                 sacks_.release(frame.sack);
             }
@@ -336,9 +356,12 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
 base::expected<void> Network::check_conservation() const {
     std::int64_t delivered = 0;
     std::int64_t inside = 0;
-    for (const Link& link : links_) {
+    for (const FifoPort& link : ports_) {
         delivered += link.wiring().to_host() ? link.counters().frame_bytes : 0;
         inside += link.bytes_inside();
+    }
+    for (const std::unique_ptr<ScheduledPort>& port : schedulers_) {
+        inside += port != nullptr ? port->bytes_waiting() : 0;
     }
     std::int64_t dropped = 0;
     for (const SwitchNode& node : switches_) {
@@ -348,13 +371,6 @@ base::expected<void> Network::check_conservation() const {
             dropped += port.dropped_bytes;
             held += port.held;
             cells += port.cells;
-        }
-        for (const VirtualOutputQueues& output : node.outputs) {
-            for (const base::Ring<Frame>& queue : output.by_input) {
-                for (std::uint32_t place = 0; place < queue.size(); ++place) {
-                    inside += queue[place].bytes;
-                }
-            }
         }
         if (held != node.buffer.held()) {
             return base::defect(fmt::format("a switch holds {} B, its ports {} B together",

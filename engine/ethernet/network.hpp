@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,13 +12,14 @@
 #include "base/index.hpp"
 #include "base/pool.hpp"
 #include "base/random.hpp"
-#include "base/ring.hpp"
 #include "base/units.hpp"
+#include "ethernet/fifo_port.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/link.hpp"
 #include "ethernet/network_config.hpp"
 #include "ethernet/report.hpp"
 #include "ethernet/sack_blocks.hpp"
+#include "ethernet/scheduled_port.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
 #include "sim/event_queue.hpp"
@@ -28,7 +30,7 @@ namespace daqloom::ethernet {
 /// Kinds of event that a network schedules; the driver returns them when they are due.
 enum NetworkEvent : std::uint32_t {
     kDelivery = 0,  ///< index: link
-    kPortFree = 1,  ///< index: link whose transmitter has become free (voq only)
+    kPortFree = 1,  ///< index: link whose ScheduledPort may send the next frame
     kFirstHostEvent = 2,
 };
 
@@ -80,17 +82,20 @@ class Network {
     void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
 
-    /// A host puts a frame of `bytes` on its link and gets it back with only `at` filled in.
-    Frame& append(LinkIndex link, base::Bytes bytes, base::Time now) {
+    /// A host puts a frame of `bytes` on its link and gets it back with only `at` filled in, which
+    /// is Time::never() of a frame that waits in a ScheduledPort.
+    Frame& append(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now) {
         sent_bytes_ += bytes;
-        return append(links_[link], link, bytes, now);
+        FifoPort& port = ports_[link];
+        return port.is_scheduled() ? append_scheduled(link, of, 0, bytes, now)
+                                   : append(port, link, bytes, now);
     }
 
     /// The head of a link has arrived: it goes on, or to `hosts.receive(frame)` if this is its
     /// host. `hosts.expect(frame)` announces one that will be received soon.
     template <class Hosts>
     void on_delivery(LinkIndex index, base::Time now, Hosts&& hosts) {
-        Link& link = links_[index];
+        FifoPort& link = ports_[index];
         Frame frame = link.head();
         const bool held = link.deliver();
         if (!link.empty()) {
@@ -109,7 +114,7 @@ class Network {
             }
             hosts.receive(frame);
         } else {
-            const Link* const out = forward(wiring.to_switch, wiring.to_port, frame, now);
+            const FifoPort* const out = forward(wiring.to_switch, wiring.to_port, frame, now);
             if (out != nullptr && out->wiring().to_host() && out->size() == 1) {
                 hosts.expect(frame);
             }
@@ -118,16 +123,21 @@ class Network {
 
     /// The next delivery is by this link: a hundred links do not stay in the first-level cache from
     /// one frame to the next.
-    void prefetch(LinkIndex index) const { __builtin_prefetch(&links_[index]); }
+    void prefetch(LinkIndex index) const { __builtin_prefetch(&ports_[index]); }
 
-    void on_port_free(LinkIndex index, base::Time now);
+    /// Returns the frame that has begun to leave, if one has; valid until something else happens.
+    const Frame* on_port_free(LinkIndex index, base::Time now);
 
     [[nodiscard]] SackPool& sacks() { return sacks_; }
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
-    [[nodiscard]] const Link& link(LinkIndex index) const { return links_[index]; }
+    [[nodiscard]] const FifoPort& port(LinkIndex link) const { return ports_[link]; }
+    /// What decides when its frames leave; null: they leave as they come.
+    [[nodiscard]] const ScheduledPort* scheduler(LinkIndex link) const {
+        return ports_[link].is_scheduled() ? schedulers_[link].get() : nullptr;
+    }
     [[nodiscard]] const std::string& link_name(LinkIndex index) const { return names_[index]; }
     [[nodiscard]] base::IndexRange<SwitchIndex> switches() const { return switches_.indices(); }
-    [[nodiscard]] base::IndexRange<LinkIndex> links() const { return links_.indices(); }
+    [[nodiscard]] base::IndexRange<LinkIndex> links() const { return ports_.indices(); }
     [[nodiscard]] const SwitchBuffer& buffer(SwitchIndex index) const {
         return switches_[index].buffer;
     }
@@ -157,14 +167,6 @@ class Network {
     /// number, so that the way of most frames takes one look-up.
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
 
-    /// Virtual output queues of one output: one per input, served in turn.
-    struct VirtualOutputQueues {
-        std::vector<base::Ring<Frame>> by_input;
-        std::vector<base::Bytes> held;
-        std::uint32_t next = 0;
-        std::uint32_t waiting = 0;  ///< frames in all of them
-    };
-
     struct SwitchNode {
         SwitchNode(const SwitchConfig& config, std::uint32_t ports)
             : buffer(config, ports),
@@ -177,7 +179,6 @@ class Network {
         std::vector<LinkIndex> port_links;
         base::Table<NodeIndex, std::uint32_t> routes;  ///< by destination host
         std::vector<std::vector<LinkIndex>> groups;    ///< the first is empty: no route
-        std::vector<VirtualOutputQueues> outputs;      ///< voq only
         std::optional<sim::TimeSeries> occupancy;
         std::optional<sim::TimeSeries> least_buffer;  ///< shared memory only
     };
@@ -185,8 +186,8 @@ class Network {
     /// Returns the link that the frame took, or would have taken if it had not been dropped; null
     /// without a route.
     /// Inlined wherever it is called from: most of the time of a simulation is spent here.
-    [[gnu::always_inline]] const Link* forward(SwitchIndex at, std::uint16_t input, Frame& frame,
-                                               base::Time now) {
+    [[gnu::always_inline]] const FifoPort* forward(SwitchIndex at, std::uint16_t input,
+                                                   Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
         const std::uint32_t route = node.routes[frame.destination()];
         const LinkIndex out =
@@ -194,14 +195,14 @@ class Network {
         if (out == LinkIndex::none()) [[unlikely]] {
             return nullptr;
         }
-        Link& link = links_[out];
+        FifoPort& link = ports_[out];
         const std::uint16_t port = link.wiring().from_port;
         if (!node.takes_all && !admit(node, port, input, out, frame, now)) {
             return &link;
         }
         node.buffer.charge(port, frame.bytes);
-        if (node.buffer.config().model == BufferModel::voq) {
-            queue_by_input(node, port, input, out, frame, now);
+        if (link.is_scheduled()) {
+            send_scheduled(out, input, frame, now);
         } else {
             send(link, out, frame, now);
         }
@@ -231,8 +232,8 @@ class Network {
                 return false;
             }
         }
-        if (node.buffer.config().model == BufferModel::voq &&
-            !fits_by_input(node, port, input, frame.bytes)) [[unlikely]] {
+        if (ports_[out].is_scheduled() &&
+            !schedulers_[out]->accepts(frame.traffic_class(), input, frame.bytes)) {
             drop(node, port, out, frame, now);
             return false;
         }
@@ -268,21 +269,31 @@ class Network {
         }
     }
 
-    Frame& append(Link& link, LinkIndex index, base::Bytes bytes, base::Time now) {
-        Frame& frame = link.append(bytes, now);
-        if (link.size() == 1) {
+    Frame& append(FifoPort& port, LinkIndex index, base::Bytes bytes, base::Time now) {
+        Frame& frame = port.append(bytes, now);
+        if (port.size() == 1) {
             events_.push({frame.at, kDelivery, index.value()});
         }
         return frame;
     }
 
     /// Sends an admitted frame on.
-    void send(Link& link, LinkIndex index, const Frame& frame, base::Time now) {
-        Frame& sent = append(link, index, frame.bytes, now);
-        const base::Time at = sent.at;
-        sent = frame;
-        sent.at = at;
+    void send(FifoPort& port, LinkIndex index, const Frame& frame, base::Time now) {
+        fill(append(port, index, frame.bytes, now), frame);
     }
+    static void fill(Frame& place, const Frame& frame) {
+        const base::Time at = place.at;
+        place = frame;
+        place.at = at;
+    }
+
+    // ---- links with a ScheduledPort; out of line, so that the way of other frames stays short
+    void schedule(LinkIndex link, const ScheduledPortConfig& config);
+    Frame& append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, base::Bytes bytes,
+                            base::Time now);
+    void send_scheduled(LinkIndex link, std::uint16_t input, const Frame& frame, base::Time now);
+    Frame& begin_scheduled(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now);
+    void wake(LinkIndex link, base::Time now);
 
     static std::uint32_t hash(std::uint32_t value) {
         value *= 0x9e3779b1U;  // Fibonacci hashing: golden ratio × 2^32
@@ -293,20 +304,13 @@ class Network {
         if (node.port_links[port] == LinkIndex::none()) {
             return;
         }
-        links_[node.port_links[port]].release_departed(
+        ports_[node.port_links[port]].release_departed(
             now, [&](const Frame& frame) { node.buffer.release(port, frame.bytes); });
     }
     void settle(SwitchNode& node, base::Time now);
     void mark(SwitchNode& node, std::uint32_t port, Frame& frame, base::Time now);
     void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
               base::Time now);
-    [[nodiscard]] static bool fits_by_input(const SwitchNode& node, std::uint16_t port,
-                                            std::uint16_t input, base::Bytes frame) {
-        const base::Bytes limit = node.buffer.config().port_limit;
-        return limit == 0 || node.outputs[port].held[input] + frame <= limit;
-    }
-    void queue_by_input(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
-                        const Frame& frame, base::Time now);
     bool watch(LinkIndex index, const Frame& frame, base::Time now);
 
     struct InjectedLoss {
@@ -316,7 +320,9 @@ class Network {
     };
 
     sim::EventQueue& events_;
-    base::Table<LinkIndex, Link> links_;
+    base::Table<LinkIndex, FifoPort> ports_;
+    base::Table<LinkIndex, std::unique_ptr<ScheduledPort>> schedulers_;  ///< of links with one
+    base::Bytes quantum_ = ScheduledPortConfig{}.quantum;
     base::Table<SwitchIndex, SwitchNode> switches_;
     bool watched_ = false;  ///< an observer or injected loss wants to see every frame
     Observer* observer_ = nullptr;

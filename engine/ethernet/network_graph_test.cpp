@@ -70,7 +70,8 @@ class Driven {
     }
 
     void send(std::uint32_t from, std::uint32_t to, std::uint32_t endpoint) {
-        Frame& frame = network.append(network.host_link(NodeIndex(from)), 1000, now);
+        Frame& frame =
+            network.append(network.host_link(NodeIndex(from)), TrafficClass(0), 1000, now);
         frame.seq = frame.ack = 0;
         frame.to = EndpointIndex(endpoint);
         frame.sack = kNoSack;
@@ -125,7 +126,7 @@ TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
     tree_run.run();
     for (std::uint32_t spine = 0; spine < spines; ++spine) {
         const LinkIndex up(2 * (8 + spine));  // cables: 8 hosts, then the first leaf's ways up
-        EXPECT_NEAR(static_cast<double>(tree_run.network.link(up).counters().frames),
+        EXPECT_NEAR(static_cast<double>(tree_run.network.port(up).counters().frames),
                     connections / spines, 5 * 64);
     }
 }
@@ -141,7 +142,7 @@ TEST(NetworkOfAGraph, SwitchesInARowDoNotPickAlike) {
         for (std::uint32_t i = 0; i < 512; ++i) {
             tree_run.send(0, 1, 2 * i);
             tree_run.run();
-            taken.push_back(tree_run.network.link(LinkIndex(2)).counters().frames);
+            taken.push_back(tree_run.network.port(LinkIndex(2)).counters().frames);
         }
         std::vector<bool> first;
         for (std::size_t i = 0; i < taken.size(); ++i) {

@@ -13,135 +13,10 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "ethernet/star_test.hpp"
 
 namespace daqloom::ethernet {
 namespace {
-
-using base::Bytes;
-using base::gigabits_per_second;
-using base::microseconds;
-using base::Time;
-
-/// Payload that makes a frame of 1000 B, which takes 816 ns at 10 Gb/s.
-constexpr Bytes kFrame = 1000;
-constexpr Time kFrameTime{816'000};
-/// The first switch, and often the only one.
-constexpr SwitchIndex kSwitch{0};
-
-struct Sent {
-    NodeIndex destination = {};
-    EndpointIndex to = {};
-    Bytes bytes = kFrame;
-    std::uint8_t flags = 0;
-    std::uint32_t sack = kNoSack;
-    std::uint32_t seq = 0;
-};
-
-/// A network driven to its end; hosts only note what arrives.
-class Driver {
-  public:
-    struct Arrival {
-        Time at;
-        LinkIndex link;
-        Frame frame;
-    };
-
-    void send(LinkIndex link, const Sent& sent, Time at) {
-        Frame& frame = network.append(link, sent.bytes, at);
-        frame.seq = sent.seq;
-        frame.ack = 0;
-        frame.to = sent.to;
-        frame.sack = sent.sack;
-        frame.payload = static_cast<std::uint16_t>(sent.bytes - 70);
-        frame.bytes = static_cast<std::uint16_t>(sent.bytes);
-        frame.send_to(sent.destination, sent.flags);
-    }
-    void send_later(LinkIndex link, const Sent& sent, Time at) {
-        planned_.push_back({link, sent});
-        events.push({at, kPlanned, static_cast<std::uint32_t>(planned_.size() - 1)});
-    }
-
-    void run(Time until = Time::never()) {
-        while (!events.empty() && events.next_time() <= until) {
-            step();
-        }
-    }
-    void step() {
-        const sim::Event event = events.pop();
-        now = event.at;
-        if (event.kind == kDelivery) {
-            const LinkIndex link(event.index);
-            network.on_delivery(link, now, Hosts{*this, link});
-        } else if (event.kind == kPortFree) {
-            network.on_port_free(LinkIndex(event.index), now);
-        } else {
-            send(planned_[event.index].first, planned_[event.index].second, now);
-        }
-    }
-
-    sim::EventQueue events;
-    Network network{events};
-    Time now;
-    std::vector<Arrival> arrivals;
-
-  private:
-    struct Hosts {
-        Driver& driver;
-        LinkIndex link;
-
-        void receive(const Frame& frame) const {
-            driver.arrivals.push_back({driver.now, link, frame});
-            if (frame.sack != kNoSack) {
-                driver.network.sacks().release(frame.sack);
-            }
-        }
-        void expect(const Frame& /*frame*/) const {}
-    };
-
-    static constexpr std::uint32_t kPlanned = kFirstHostEvent;
-    std::vector<std::pair<LinkIndex, Sent>> planned_;
-};
-
-/// Hosts around one switch: host h sends on link 2h and receives on link 2h + 1.
-class Star : public Driver {
-  public:
-    Star(std::uint16_t hosts, const SwitchConfig& config,
-         const LinkConfig& up = {gigabits_per_second(10), Time::zero()},
-         const LinkConfig& down = {gigabits_per_second(10), Time::zero()}) {
-        network.add_switch(config, hosts);
-        for (std::uint16_t host = 0; host < hosts; ++host) {
-            network.add_link(up, {.to_switch = kSwitch, .to_port = host}, "up");
-            const LinkIndex link =
-                network.add_link(down, {.from_switch = kSwitch, .from_port = host}, "down");
-            network.route(kSwitch, NodeIndex(host), std::span(&link, 1));
-        }
-    }
-    ~Star() {
-        const auto conserved = network.check_conservation();
-        EXPECT_TRUE(conserved) << conserved.error().message;
-        EXPECT_EQ(network.sacks().in_use(), 0U);
-    }
-    Star(const Star&) = delete;
-    Star& operator=(const Star&) = delete;
-
-    [[nodiscard]] static LinkIndex up(std::uint32_t host) { return LinkIndex(2 * host); }
-    [[nodiscard]] static LinkIndex down(std::uint32_t host) { return LinkIndex(2 * host + 1); }
-};
-
-SwitchConfig voq(Bytes buffer, Bytes queue_limit = 0) {
-    SwitchConfig config;
-    config.model = BufferModel::voq;
-    config.buffer = buffer;
-    config.port_limit = queue_limit;
-    return config;
-}
-
-SwitchConfig drop_tail(std::uint32_t packets) {
-    SwitchConfig config;
-    config.model = BufferModel::drop_tail;
-    config.queue_packets = packets;
-    return config;
-}
 
 // --- indices -------------------------------------------------------------------------------------
 
@@ -230,7 +105,7 @@ TEST(Network, AllFramesOfAConnectionTakeTheSameUplinkInBothOfItsEndpoints) {
         ASSERT_EQ(bundle.arrivals.size(), 20U);
         int used = 0;
         for (std::uint32_t link = 0; link < 4; ++link) {
-            const auto frames = bundle.network.link(Bundle::kFirstUplink + link).counters().frames;
+            const auto frames = bundle.network.port(Bundle::kFirstUplink + link).counters().frames;
             EXPECT_TRUE(frames == 0 || frames == 20);
             used += frames == 20 ? 1 : 0;
         }
@@ -253,7 +128,7 @@ TEST(Network, ConnectionsSpreadOverTheUplinks) {
         const double share = double{connections} / uplinks;
         for (std::uint32_t link = 0; link < static_cast<std::uint32_t>(uplinks); ++link) {
             const auto frames = static_cast<double>(
-                bundle.network.link(Bundle::kFirstUplink + link).counters().frames);
+                bundle.network.port(Bundle::kFirstUplink + link).counters().frames);
             EXPECT_NEAR(frames, share, 5 * std::sqrt(share * (1 - 1.0 / uplinks)));
         }
     }
@@ -319,97 +194,6 @@ TEST(Network, NeverMarksFramesThatAreNotEcnCapable) {
     EXPECT_EQ(star.network.marks(), 0U);
 }
 
-// --- virtual output queues -----------------------------------------------------------------------
-
-TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
-    Star star(4, voq(1 << 20), {gigabits_per_second(100), Time::zero()});
-    for (int i = 0; i < 90; ++i) {
-        star.send(Star::up(1), {.destination = NodeIndex(0), .to = EndpointIndex(1)}, Time::zero());
-    }
-    for (int i = 0; i < 30; ++i) {
-        star.send(Star::up(2), {.destination = NodeIndex(0), .to = EndpointIndex(2)}, Time::zero());
-        star.send(Star::up(3), {.destination = NodeIndex(0), .to = EndpointIndex(3)}, Time::zero());
-    }
-    star.run();
-    ASSERT_EQ(star.arrivals.size(), 150U);
-    // Turns begin once all inputs have something queued, after at most one frame of each.
-    std::map<EndpointIndex, int> sent;
-    for (std::size_t i = 0; i < 90; ++i) {
-        ++sent[star.arrivals[i].frame.to];
-    }
-    EXPECT_NEAR(sent[EndpointIndex(1)], 30, 1);
-    EXPECT_NEAR(sent[EndpointIndex(2)], 30, 1);
-    EXPECT_NEAR(sent[EndpointIndex(3)], 30, 1);
-}
-
-TEST(Voq, KeepsTheFramesOfAnInputInOrderAndTheOutputBusy) {
-    Star star(4, voq(1 << 20), {gigabits_per_second(100), Time::zero()});
-    std::map<EndpointIndex, std::uint32_t> next;
-    for (std::uint32_t i = 0; i < 300; ++i) {
-        const EndpointIndex input(1 + i % 3);
-        star.send(Star::up(input.value()),
-                  {.destination = NodeIndex(0), .to = input, .seq = next[input]++}, Time::zero());
-    }
-    star.run();
-    std::map<EndpointIndex, std::uint32_t> expected;
-    for (std::size_t i = 0; i < 300; ++i) {
-        const Frame& frame = star.arrivals.at(i).frame;
-        EXPECT_EQ(frame.seq, expected[frame.to]++);
-        // 81.6 ns on the way in, then one frame time after the other without a pause.
-        EXPECT_EQ(star.arrivals[i].at, Time{81'600} + kFrameTime * static_cast<int>(i + 1));
-    }
-}
-
-/// The output takes 8.16 us for a frame. Within 4.08 us input 1 brings 50 frames: the first is
-/// sent, ten fill its queue, 39 are dropped. Input 2 has a queue of its own.
-TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
-    Star star(3, voq(1 << 20, 10 * kFrame), {gigabits_per_second(100), Time::zero()},
-              {gigabits_per_second(1), Time::zero()});
-    for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(1), {.destination = NodeIndex(0), .to = EndpointIndex(1)}, Time::zero());
-    }
-    for (int i = 0; i < 9; ++i) {
-        star.send_later(Star::up(2), {.destination = NodeIndex(0), .to = EndpointIndex(2)},
-                        microseconds(2));
-    }
-    star.run();
-    std::map<EndpointIndex, int> came;
-    for (const auto& arrival : star.arrivals) {
-        ++came[arrival.frame.to];
-    }
-    EXPECT_EQ(came[EndpointIndex(1)], 11);
-    EXPECT_EQ(came[EndpointIndex(2)], 9);
-    EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
-}
-
-/// As before, with a threshold that the fourth of the eleven admitted frames is the first to
-/// exceed.
-TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
-    SwitchConfig config = voq(1 << 20, 10 * kFrame);
-    config.ecn_threshold = 2 * kFrame;
-    Star star(2, config, {gigabits_per_second(100), Time::zero()},
-              {gigabits_per_second(1), Time::zero()});
-    for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(1), {.destination = NodeIndex(0), .flags = kEcnCapable}, Time::zero());
-    }
-    star.run();
-    ASSERT_EQ(star.arrivals.size(), 11U);
-    for (std::size_t i = 0; i < 11; ++i) {
-        const bool marked = star.arrivals[i].frame.has(kCongestionExperienced);
-        EXPECT_EQ(marked, i >= 3) << i;
-    }
-    EXPECT_EQ(star.network.marks(), 8U);
-}
-
-TEST(Voq, IsFullWhenAllQueuesTogetherFillTheBuffer) {
-    Star star(11, voq(4 * kFrame));
-    for (std::uint32_t host = 1; host <= 10; ++host) {
-        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
-    }
-    star.run();
-    EXPECT_EQ(star.network.link_drops(Star::down(0)), 6U);
-}
-
 // --- occupancy and conservation under random traffic ---------------------------------------------
 
 SwitchConfig any_switch(std::uint64_t which) {
@@ -432,6 +216,11 @@ SwitchConfig any_switch(std::uint64_t which) {
             break;
     }
     config.ecn_threshold = 5'000;
+    if (which / 4 % 3 == 1) {
+        config.schedule = {Scheduling::strict, {}};
+    } else if (which / 4 % 3 == 2) {
+        config.schedule = {Scheduling::weighted, {1, 2, 5, 10, 3, 1}};
+    }
     return config;
 }
 
@@ -445,7 +234,8 @@ void send_bursts(Star& star, std::uint32_t hosts, base::RandomStream& random) {
             Sent sent{.destination = destination,
                       .to = EndpointIndex(random.uniform_int(64)),
                       .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
-                      .flags = random.uniform() < 0.5 ? kEcnCapable : std::uint8_t{0}};
+                      .flags = random.uniform() < 0.5 ? kEcnCapable : std::uint8_t{0},
+                      .traffic_class = TrafficClass(random.uniform_int(kTrafficClasses))};
             if (random.uniform() < 0.2) {
                 sent.sack = star.network.sacks().put({});
             }

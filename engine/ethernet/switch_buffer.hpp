@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "ethernet/schedule.hpp"
 
 namespace daqloom::ethernet {
 
@@ -31,6 +32,7 @@ struct SwitchConfig {
     base::Bytes cell_metadata = 0;    ///< taken from the first cell of a packet
     std::uint32_t queue_packets = 0;  ///< drop_tail, for one output; 0: none
     base::Bytes ecn_threshold = 0;    ///< mark what finds more than this queued; 0: never
+    Schedule schedule;                ///< of its outputs
     std::uint32_t hash_seed = 0;      ///< of the choice among links that lead to the same host
 };
 

@@ -153,7 +153,7 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
     if (captures_[link]) {
         capture(*captures_[link], frame, now);
     }
-    if (stack_.network().link(link).wiring().to_host()) {
+    if (stack_.network().port(link).wiring().to_host()) {
         heard_.resize(stack_.endpoints().size());
         heard_[frame.to] = milliseconds(now);
     }

@@ -133,7 +133,7 @@ TEST_F(RecorderTest, CapturesEveryFrameThatALinkDelivers) {
                                            rack.readout_up(3)};
     for (std::size_t i = 0; i < links.size(); ++i) {
         ASSERT_EQ(rack.network().link_name(indices[i]), links[i]);
-        const ethernet::LinkCounters& counters = rack.network().link(indices[i]).counters();
+        const ethernet::LinkCounters& counters = rack.network().port(indices[i]).counters();
         std::uint64_t acks = 0;
         std::int64_t bytes = 0;
         const auto rows = frames(file(links[i]), "frame.len tcp.len");

@@ -50,9 +50,9 @@ class RoceNetwork {
     /// A host has a packet to send, one of data at a time.
     void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
         const ethernet::LinkIndex link = network_.host_link(host);
-        const base::Time start = std::max(now, network_.link(link).free_at());
+        const base::Time start = std::max(now, network_.port(link).free_at());
         const bool response = is_response(packet.tag);
-        ethernet::Frame& frame = network_.append(link, packet.bytes, now);
+        ethernet::Frame& frame = network_.append(link, packet.lane, packet.bytes, now);
         frame.seq = packet.psn;
         frame.ack = packet.tag & ~kQueuePair;
         // Both directions of a queue pair take the same ways, as by its UDP source port.

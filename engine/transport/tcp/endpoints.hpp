@@ -32,6 +32,7 @@ using ethernet::kNoSack;
 using ethernet::kRetransmission;
 using ethernet::LinkIndex;
 using ethernet::peer;
+using ethernet::TrafficClass;
 using network::NodeIndex;
 
 /// A message of an application, complete in the stream when the byte before `end` has arrived.
@@ -273,7 +274,7 @@ class TcpEndpoints {
         const base::Bytes bytes = std::max(
             segment.payload + segment.options + config_.header_bytes() + ethernet::kFrameOverhead,
             ethernet::kMinimumFrame);
-        Frame& frame = network_.append(endpoint.nic, bytes, now);
+        Frame& frame = network_.append(endpoint.nic, TrafficClass(0), bytes, now);
         frame.seq = static_cast<std::uint32_t>(segment.seq);
         frame.ack = static_cast<std::uint32_t>(segment.ack);
         frame.to = peer(from);

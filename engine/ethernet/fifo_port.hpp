@@ -1,0 +1,118 @@
+// A port that sends its frames in the order in which they come: a queue, and the wire behind it.
+//
+//    append ──> [ waiting ... ][ in transmission ][ propagating ... ] ──> deliver
+//               ^ still in the sender's buffer    ^ departed
+//
+// A frame's departure is known the moment it is queued, because the queue is first-in first-out and
+// the rate does not change; so a hop costs one event, the delivery at the far end, and only the
+// head of a link is ever in the event queue. Buffer space is freed by a call of `release_departed`,
+// or at the latest on delivery.
+//
+// Where a ScheduledPort decides when a frame leaves, it hands over one frame at a time, as it
+// begins to leave: this is then the transmitter and the wire alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/link.hpp"
+
+namespace daqloom::ethernet {
+
+class alignas(64) FifoPort {
+  public:
+    explicit FifoPort(const LinkConfig& config, const Wiring& wiring = {})
+        : from_port_(wiring.from_port),
+          to_port_(wiring.to_port),
+          from_switch_(wiring.from_switch),
+          to_switch_(wiring.to_switch),
+          delay_(config.delay),
+          wire_(config.rate),
+          rate_(config.rate) {}
+
+    /// Queues a frame of `bytes` and returns it with only `at` set; the caller fills in the other
+    /// fields. (A frame that is assembled elsewhere and copied would be read back before its narrow
+    /// stores have reached the cache, a stall in every hop.)
+    Frame& append(base::Bytes bytes, base::Time now) {
+        free_at_ = std::max(now, free_at_) + wire_(bytes + kWireOverhead);
+        Frame& frame = frames_.append();
+        frame.at = free_at_ + delay_;
+        return frame;
+    }
+
+    [[nodiscard]] std::uint32_t size() const { return frames_.size(); }
+    [[nodiscard]] bool empty() const { return frames_.empty(); }
+    [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
+    [[nodiscard]] const Frame& head() const { return frames_.front(); }
+    /// When the last queued frame has left and the next could start.
+    [[nodiscard]] base::Time free_at() const { return free_at_; }
+
+    /// Takes the head off. True when it still counted as buffered at the near end.
+    bool deliver() {
+        const Frame& frame = frames_.front();
+        counters_.frames += 1;
+        counters_.ack_frames += frame.payload == 0 ? 1 : 0;
+        counters_.frame_bytes += frame.bytes;
+        frames_.pop();
+        frames_.prefetch();
+        if (departed_ == 0) {
+            return true;
+        }
+        --departed_;
+        return false;
+    }
+
+    /// Calls `release(frame)` for every frame that has left the near end's buffer by `now` and was
+    /// not reported before.
+    template <class Release>
+    void release_departed(base::Time now, Release&& release) {
+        const base::Time latest = now + delay_;
+        while (departed_ < frames_.size() && frames_[departed_].at <= latest) {
+            release(frames_[departed_]);
+            ++departed_;
+        }
+    }
+
+    /// Of frames queued from now on; one on the wire ends at the rate at which it has begun.
+    void set_rate(base::BitRate rate) {
+        rate_ = rate;
+        wire_ = base::WireClock(rate);
+    }
+    /// Whether a ScheduledPort hands over the frames.
+    [[nodiscard]] bool is_scheduled() const { return scheduled_; }
+    void set_scheduled() { scheduled_ = true; }
+
+    [[nodiscard]] Wiring wiring() const { return {from_switch_, from_port_, to_switch_, to_port_}; }
+    [[nodiscard]] const LinkCounters& counters() const { return counters_; }
+    [[nodiscard]] base::BitRate rate() const { return rate_; }
+    [[nodiscard]] base::Time delay() const { return delay_; }
+
+    /// Bytes queued or on the wire, counted frame by frame: an independent check of the counters.
+    [[nodiscard]] std::int64_t bytes_inside() const {
+        std::int64_t sum = 0;
+        for (std::uint32_t i = 0; i < frames_.size(); ++i) {
+            sum += frames_[i].bytes;
+        }
+        return sum;
+    }
+
+  private:
+    // ---- one cache line for what a delivery needs, the next for what else an append needs
+    base::Ring<Frame> frames_;
+    std::uint32_t departed_ = 0;  ///< frames at the head that are on the wire and released
+    std::uint16_t from_port_;     ///< the wiring, in less room than its own type takes
+    std::uint16_t to_port_;
+    SwitchIndex from_switch_;
+    SwitchIndex to_switch_;
+    LinkCounters counters_;
+    base::Time free_at_;
+    base::Time delay_;
+    base::WireClock wire_;
+    base::BitRate rate_;
+    bool scheduled_ = false;
+};
+
+}  // namespace daqloom::ethernet

@@ -1,0 +1,129 @@
+// A port that decides which frame leaves next whenever its wire becomes free.
+//
+//             ┌ class 7 [ input 0 ][ input 1 ] ... ┐
+//    append ──┤   ...                              ├── next ──> FifoPort: transmitter and wire
+//             └ class 0 [ input 0 ][ input 1 ] ... ┘
+//
+// Of the classes that have frames and are not held, one of strict priority goes first, the highest
+// of them; the others share by deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair
+// Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3), 1996), in bytes of
+// wire. Within a class there is one queue, or one for each input (virtual output queues), served in
+// turn, frame by frame. A frame that has begun to leave is never interrupted.
+//
+// A frame that has to wait costs an event of its own, at which the port is asked for the next one;
+// `wake` says when. Without I/O: whoever owns the port schedules that event.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ring.hpp"
+#include "base/units.hpp"
+#include "ethernet/frame.hpp"
+#include "ethernet/schedule.hpp"
+
+namespace daqloom::ethernet {
+
+struct ScheduledPortConfig {
+    Schedule schedule;
+    std::uint32_t inputs = 1;     ///< queues of a class; 1: one for all inputs
+    base::Bytes queue_limit = 0;  ///< of one queue; 0: none
+    base::BitRate pace{0};        ///< in wire bits, below the rate of the link; 0: none
+    /// What the class of least weight may send in a round of wire bytes: a full frame, so that
+    /// every round sends something of each class.
+    base::Bytes quantum = 1518 + kWireOverhead;
+
+    /// Whether a FifoPort would not do the same.
+    [[nodiscard]] bool needed() const {
+        return schedule.scheduling != Scheduling::fifo || inputs > 1 || queue_limit > 0 ||
+               pace.bps > 0;
+    }
+};
+
+/// Of the frames of a class.
+struct ClassCounters {
+    std::uint64_t frames = 0;  ///< that have begun to leave
+    base::Bytes wire_bytes = 0;
+    std::uint64_t drops = 0;  ///< in front of the port
+};
+
+class ScheduledPort {
+  public:
+    explicit ScheduledPort(const ScheduledPortConfig& config);
+
+    /// Whether the queue of a frame has room for it.
+    [[nodiscard]] bool accepts(TrafficClass of, std::uint32_t input, base::Bytes bytes) const {
+        const Class& its = class_of(of);
+        const base::Bytes held = its.queues.empty() ? 0 : its.queues[queue_of(input)].held;
+        return queue_limit_ == 0 || held + bytes <= queue_limit_;
+    }
+    void count_drop(TrafficClass of) { class_of(of).counters.drops += 1; }
+
+    /// Whether a frame that comes now leaves at once.
+    [[nodiscard]] bool is_free(base::Time now) const { return !asked_ && free_at_ <= now; }
+    /// Queues a frame of `bytes` and returns it; the caller fills it in.
+    Frame& append(TrafficClass of, std::uint32_t input, base::Bytes bytes);
+    /// The frame that leaves now, if one may: to be called at the time that `wake` has returned.
+    std::optional<Frame> next();
+    /// A frame begins to leave; its last byte will have left at `sent`.
+    void begin(TrafficClass of, base::Bytes bytes, base::Time now, base::Time sent) {
+        const base::Bytes on_wire = bytes + kWireOverhead;
+        free_at_ = paced_ ? std::max(sent, now + pace_(on_wire)) : sent;
+        ClassCounters& counters = class_of(of).counters;
+        counters.frames += 1;
+        counters.wire_bytes += on_wire;
+    }
+    /// When `next` is to be called, if something waits and no call is due already.
+    [[nodiscard]] std::optional<base::Time> wake(base::Time now);
+
+    /// Whether classes make a difference.
+    [[nodiscard]] bool tells_classes_apart() const { return classes_.size() > 1; }
+    [[nodiscard]] const ClassCounters& counters(TrafficClass of) const {
+        return class_of(of).counters;
+    }
+    /// Bytes waiting, counted frame by frame.
+    [[nodiscard]] base::Bytes bytes_waiting() const;
+
+  private:
+    struct Queue {
+        base::Ring<Frame> frames;
+        base::Bytes held = 0;
+    };
+
+    struct Class {
+        std::vector<Queue> queues;  ///< empty before the first frame
+        std::uint32_t turn = 0;     ///< the queue whose turn is next
+        std::uint32_t waiting = 0;  ///< frames in all of them
+        base::Bytes quantum = 0;    ///< of wire bytes in a round; 0: strict priority
+        base::Bytes deficit = 0;    ///< what it may still send in this round
+        ClassCounters counters;
+
+        /// The queue with the next frame; there must be one.
+        [[nodiscard]] std::uint32_t next_queue() const;
+    };
+
+    [[nodiscard]] std::size_t place_of(TrafficClass of) const {
+        return tells_classes_apart() ? of.value() : 0;
+    }
+    [[nodiscard]] Class& class_of(TrafficClass of) { return classes_[place_of(of)]; }
+    [[nodiscard]] const Class& class_of(TrafficClass of) const { return classes_[place_of(of)]; }
+    [[nodiscard]] std::uint32_t queue_of(std::uint32_t input) const {
+        return inputs_ == 1 ? 0 : input;
+    }
+    [[nodiscard]] static bool may_send(const Class& of) { return of.waiting > 0; }
+    [[nodiscard]] Class* choose();
+    [[nodiscard]] Class& choose_by_deficit();
+
+    std::vector<Class> classes_;  ///< one if they make no difference
+    std::uint32_t inputs_;
+    base::Bytes queue_limit_;
+    base::WireClock pace_;
+    bool paced_;
+    bool asked_ = false;          ///< a call of `next` is due
+    base::Time free_at_;          ///< when the next frame may begin
+    std::size_t round_turn_ = 0;  ///< the class whose turn it is in the round
+};
+
+}  // namespace daqloom::ethernet
