@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -104,6 +105,7 @@ class Table {
     Table() = default;
     explicit Table(std::size_t size) : values_(size) {}
     Table(std::size_t size, const T& value) : values_(size, value) {}
+    Table(std::initializer_list<T> values) : values_(values) {}
 
     [[nodiscard]] decltype(auto) operator[](Index index) { return values_[index.value()]; }
     [[nodiscard]] decltype(auto) operator[](Index index) const { return values_[index.value()]; }
@@ -135,6 +137,8 @@ class Table {
     [[nodiscard]] decltype(auto) front() const { return values_.front(); }
     [[nodiscard]] decltype(auto) back() { return values_.back(); }
     [[nodiscard]] decltype(auto) back() const { return values_.back(); }
+
+    friend bool operator==(const Table&, const Table&) = default;
 
   private:
     std::vector<T, Allocator> values_;

@@ -85,6 +85,14 @@ TEST(Table, ReturnsTheIndexOfWhatIsAppended) {
     EXPECT_EQ(ports.indices().size(), 2U);
 }
 
+TEST(Table, IsListedAndCompared) {
+    const Table<PortIndex, int> lengths{3, 1};
+    EXPECT_EQ(lengths[PortIndex(0)], 3);
+    EXPECT_EQ(lengths.size(), 2U);
+    EXPECT_EQ(lengths, (Table<PortIndex, int>{3, 1}));
+    EXPECT_NE(lengths, (Table<PortIndex, int>{3, 2}));
+}
+
 TEST(Table, HoldsFlagsAsAVectorDoes) {
     Table<NodeIndex, bool> taken(3);
     taken[NodeIndex(1)] = true;

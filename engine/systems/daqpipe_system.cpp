@@ -42,7 +42,7 @@ struct DaqpipeSystem::ManagerOut {
 
     void assign(EventId event, BuilderIndex builder) {
         system.assigned_.emplace(static_cast<std::uint64_t>(event), Assigned{event, builder, now});
-        system.send(system.readout_node_[0], system.builder_node_[builder],
+        system.send(system.readout_node_[ReadoutIndex()], system.builder_node_[builder],
                     {.what = Say::assign, .builder = builder, .event = event},
                     system.config_.control_bytes, now);
     }
@@ -73,7 +73,7 @@ struct DaqpipeSystem::BuilderOut {
             {now + system.config_.processing.draw(system.processing_), kProcessed, place});
     }
     void done(EventId event) {
-        system.send(system.builder_node_[self], system.readout_node_[0],
+        system.send(system.builder_node_[self], system.readout_node_[ReadoutIndex()],
                     {.what = Say::done, .builder = self, .event = event},
                     system.config_.control_bytes, now);
     }
@@ -159,7 +159,7 @@ base::expected<void> DaqpipeSystem::make_units() {
     const auto kind = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     const Bytes largest =
         protocol::largest_mfp(kind, *std::ranges::max_element(config_.fragment_bytes));
-    for (BuilderIndex self = 0; self < builders; ++self) {
+    for (const BuilderIndex self : builder_node_.indices()) {
         auto builder =
             DaqpipeBuilder::make({.self = self,
                                   .readouts = readouts,
@@ -172,7 +172,7 @@ base::expected<void> DaqpipeSystem::make_units() {
         }
         builders_.push_back(std::move(*builder));
     }
-    for (ReadoutIndex self = 0; self < readouts; ++self) {
+    for (const ReadoutIndex self : readout_node_.indices()) {
         auto readout = DaqpipeReadout::make(
             {.self = self,
              .builders = builders,
@@ -185,8 +185,9 @@ base::expected<void> DaqpipeSystem::make_units() {
             return tl::unexpected(readout.error());
         }
         readouts_.push_back(std::move(*readout));
-        sizes_.emplace_back(kind, config_.fragment_bytes[self],
-                            base::RandomStream(config_.seed, fmt::format("fragment {}", self)));
+        sizes_.push_back(
+            {kind, config_.fragment_bytes[self.value()],
+             base::RandomStream(config_.seed, fmt::format("fragment {}", self.value()))});
     }
     return {};
 }
@@ -296,11 +297,11 @@ void DaqpipeSystem::await_slot(std::uint32_t unit, Time now) {
 void DaqpipeSystem::begin_slot(std::uint32_t unit, Time now) {
     const std::uint64_t slot = next_slot_[unit]++;
     if (config_.is_push) {
-        ReadoutOut out{*this, unit, now};
-        readouts_[unit].on_slot(slot, out);
+        ReadoutOut out{*this, ReadoutIndex(unit), now};
+        readouts_[out.self].on_slot(slot, out);
     } else {
-        BuilderOut out{*this, unit, now};
-        builders_[unit].on_slot(slot, out);
+        BuilderOut out{*this, BuilderIndex(unit), now};
+        builders_[out.self].on_slot(slot, out);
     }
     await_slot(unit, now);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -83,8 +84,8 @@ enum class DaqpipeSay : std::uint8_t {
 
 struct DaqpipeNote {
     DaqpipeSay what = DaqpipeSay::assign;
-    protocol::BuilderIndex builder = 0;
-    protocol::ReadoutIndex source = 0;
+    protocol::BuilderIndex builder{};
+    protocol::ReadoutIndex source{};
     protocol::EventId event{};
     base::Bytes place = 0;
 };
@@ -94,7 +95,7 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
     /// An event given to a builder and not yet built.
     struct Assigned {
         protocol::EventId event{};
-        protocol::BuilderIndex builder = 0;
+        protocol::BuilderIndex builder{};
         base::Time at;
         base::Bytes collected = 0;  ///< of its fragments, so far
 
@@ -110,7 +111,7 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
     /// An event built, for timelines.
     struct Built {
         protocol::EventId event{};
-        protocol::BuilderIndex builder = 0;
+        protocol::BuilderIndex builder{};
         base::Time assigned;
         base::Time built;
 
@@ -152,7 +153,7 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
         kWarm,
     };
     struct InProcess {
-        protocol::BuilderIndex builder = 0;
+        protocol::BuilderIndex builder{};
         protocol::EventId event{};
     };
     struct ManagerOut;
@@ -173,19 +174,19 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
     void await_slot(std::uint32_t unit, base::Time now);
     void begin_slot(std::uint32_t unit, base::Time now);
     [[nodiscard]] bool is_timed() const { return config_.slot > base::Time::zero(); }
-    [[nodiscard]] const std::vector<std::uint32_t>& nodes_that_keep_slots() const {
-        return config_.is_push ? readout_node_ : builder_node_;
+    [[nodiscard]] std::span<const std::uint32_t> nodes_that_keep_slots() const {
+        return config_.is_push ? std::span(readout_node_) : std::span(builder_node_);
     }
     [[nodiscard]] DaqpipeReport sums() const;
 
     DaqpipeSystemConfig config_;
-    std::vector<std::uint32_t> readout_node_;
-    std::vector<std::uint32_t> builder_node_;
+    base::Table<protocol::ReadoutIndex, std::uint32_t> readout_node_;
+    base::Table<protocol::BuilderIndex, std::uint32_t> builder_node_;
     std::optional<protocol::EventManager> manager_;
-    std::vector<protocol::DaqpipeBuilder> builders_;
-    std::vector<protocol::DaqpipeReadout> readouts_;
-    std::vector<protocol::MfpSizes> sizes_;  ///< by readout unit
-    std::vector<std::uint64_t> next_slot_;   ///< by unit that keeps to them
+    base::Table<protocol::BuilderIndex, protocol::DaqpipeBuilder> builders_;
+    base::Table<protocol::ReadoutIndex, protocol::DaqpipeReadout> readouts_;
+    base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;
+    std::vector<std::uint64_t> next_slot_;  ///< by unit that keeps to them
     std::uint64_t events_ = 0;
     bool event_waits_ = false;                              ///< until the manager's backlog is gone
     std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event not yet built

@@ -22,6 +22,7 @@ namespace {
 
 using base::Bytes;
 using base::Time;
+using protocol::BuilderIndex;
 
 constexpr Bytes kPackets = 16;  ///< of a fragment
 constexpr Bytes kFragment = kPackets * 4096;
@@ -81,7 +82,7 @@ Time fragment(const DaqpipeSystemConfig& config) {
 }
 
 /// The time between two events of a builder, the last of which the run has seen.
-Time period(const DaqpipeSystem& system, protocol::BuilderIndex builder) {
+Time period(const DaqpipeSystem& system, BuilderIndex builder) {
     std::vector<Time> built;
     for (const auto& each : system.events_built()) {
         if (each.builder == builder) {
@@ -98,7 +99,7 @@ TEST(DaqpipeSystem, OneCreditAndOneSendTakeAllMessagesOneAfterTheOther) {
     // Given the event, the builder asks and gets one fragment after the other, and reports.
     const Time paper =
         control(config) + (request(config) + fragment(config)) * sources + control(config);
-    EXPECT_EQ(period(*system, 0).ps, paper.ps);
+    EXPECT_EQ(period(*system, BuilderIndex()).ps, paper.ps);
     // From the assignment to the last fragment: all but the report.
     EXPECT_EQ(system->latency().count(), system->report().events_built);
     EXPECT_EQ(system->latency().max().ps, (paper - control(config)).ps);
@@ -112,9 +113,9 @@ TEST(DaqpipeSystem, PushSavesTheRequestsWay) {
     const auto system = play(config, base::milliseconds(1));
     const Time wire{sources * (kFragment + kPackets * 26 + 16 + 4) * kByte};
     const Time ways = control(config) * 2 + request(config) + fragment(config) - wire / sources;
-    EXPECT_GE(period(*system, 0).ps, (wire + ways).ps);
+    EXPECT_GE(period(*system, BuilderIndex()).ps, (wire + ways).ps);
     // Requests, updates and acknowledges share the wires.
-    EXPECT_LE(period(*system, 0).ps, (wire + ways + base::nanoseconds(200)).ps);
+    EXPECT_LE(period(*system, BuilderIndex()).ps, (wire + ways + base::nanoseconds(200)).ps);
 }
 
 TEST(DaqpipeSystem, MessagesCostTheProcessorTheirTime) {
@@ -158,7 +159,7 @@ TEST(DaqpipeSystem, WhatStaysOnANodeTakesNoMessages) {
     config.message_cost = base::nanoseconds(100);
     config.local_rate = base::gigabits_per_second(100);
     const auto system = play(config, base::microseconds(100));
-    EXPECT_EQ(period(*system, 0).ps, kFragment * kByte);
+    EXPECT_EQ(period(*system, BuilderIndex()).ps, kFragment * kByte);
     EXPECT_EQ(system->report().control_messages, 0U);
     EXPECT_EQ(network_under(*system).injected(), 0U);
     EXPECT_EQ(system->report().processor, Time::zero());
@@ -182,7 +183,7 @@ TEST(DaqpipeSystem, ABuilderKeepsItsCredits) {
     config.processing.mean = base::microseconds(50);
     const auto system = play(config, base::milliseconds(2));
     ASSERT_GT(system->events_built().size(), 100U);
-    for (protocol::BuilderIndex builder = 0; builder < 4; ++builder) {
+    for (const BuilderIndex builder : base::IndexRange<BuilderIndex>(4)) {
         std::vector<std::pair<Time, int>> changes;  // of the events that it holds
         for (const auto& each : system->events_built()) {
             if (each.builder == builder) {
@@ -211,7 +212,7 @@ TEST(DaqpipeSystem, TimedTakesASlotForEachSource) {
         config.is_push = is_push;
         config.slot = base::microseconds(30);
         const auto system = play(config, config.slot * 100);
-        for (protocol::BuilderIndex builder = 0; builder < nodes; ++builder) {
+        for (const BuilderIndex builder : base::IndexRange<BuilderIndex>(nodes)) {
             const double slots = static_cast<double>(period(*system, builder).ps) /
                                  static_cast<double>(config.slot.ps);
             EXPECT_NEAR(slots, nodes - 1, 0.3);

@@ -9,24 +9,25 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "network/graph.hpp"
+#include "protocol/data/identifiers.hpp"
 
 namespace daqloom::systems {
 
 struct Placement {
     std::vector<network::NodeIndex> hosts;  ///< of each node
-    std::vector<std::uint32_t> readout_node;
-    std::vector<std::uint32_t> builder_node;
+    base::Table<protocol::ReadoutIndex, std::uint32_t> readout_node;
+    base::Table<protocol::BuilderIndex, std::uint32_t> builder_node;
 
     /// Fails where a host has two units of one kind.
     static base::expected<Placement> make(const std::vector<network::NodeIndex>& readouts,
                                           const std::vector<network::NodeIndex>& builders) {
         Placement placed;
         std::unordered_map<network::NodeIndex, std::uint32_t> node_at;
-        for (const auto& [units, nodes] : {std::pair(&readouts, &placed.readout_node),
-                                           std::pair(&builders, &placed.builder_node)}) {
+        const auto place = [&](const auto& units, auto& nodes) -> base::expected<void> {
             std::vector<bool> taken;
-            for (const network::NodeIndex host : *units) {
+            for (const network::NodeIndex host : units) {
                 const auto [found, is_new] =
                     node_at.emplace(host, static_cast<std::uint32_t>(placed.hosts.size()));
                 if (is_new) {
@@ -41,10 +42,13 @@ struct Placement {
                                     host.value()));
                 }
                 taken[node] = true;
-                nodes->push_back(node);
+                nodes.push_back(node);
             }
-        }
-        return placed;
+            return {};
+        };
+        return place(readouts, placed.readout_node)
+            .and_then([&] { return place(builders, placed.builder_node); })
+            .map([&] { return std::move(placed); });
     }
 };
 

@@ -19,38 +19,50 @@ std::uint64_t number_of(EventId event) { return static_cast<std::uint64_t>(event
 
 }  // namespace
 
-/// What the state machines of protocol/ ask for.
-struct PullSystem::Out {
+struct PullSystem::ManagerOut {
     PullSystem& system;
-    std::uint32_t unit;  ///< builder or readout that asks
     Time now;
 
     void assign(EventId event, BuilderIndex builder) const {
         system.begin(number_of(event), builder, now);
     }
+};
+
+struct PullSystem::BuilderOut {
+    PullSystem& system;
+    BuilderIndex self;
+    Time now;
+
     void request(EventId event, ReadoutIndex readout) const {
-        const std::size_t soon =
-            std::min<std::size_t>(readout + 4, system.placement_.readout_node.size() - 1);
-        system.nodes().expect(system.placement_.builder_node[unit],
+        const ReadoutIndex last(system.placement_.readout_node.size() - 1);
+        const ReadoutIndex soon = std::min(readout + 4, last);
+        system.nodes().expect(system.placement_.builder_node[self],
                               system.placement_.readout_node[soon]);
-        system.nodes().send({.from = system.placement_.builder_node[unit],
+        system.nodes().send({.from = system.placement_.builder_node[self],
                              .to = system.placement_.readout_node[readout],
                              .bytes = system.config_.request_size,
-                             .content = {number_of(event), readout, unit}},
+                             .content = {number_of(event), readout, self}},
                             now);
     }
-    void built(EventId event) const { system.finish(number_of(event), unit, now); }
-    void done(EventId /*event*/) const { system.done_builders_.push_back(unit); }
+    void built(EventId event) const { system.finish(number_of(event), self, now); }
+    void done(EventId /*event*/) const { system.done_builders_.push_back(self); }
+};
+
+struct PullSystem::ReadoutOut {
+    PullSystem& system;
+    ReadoutIndex self;
+    Time now;
+
     void respond_after(Time delay, EventId event, BuilderIndex builder, Bytes bytes) const {
-        const std::uint32_t slot = system.pending_.put({{number_of(event), unit, builder}, bytes});
+        const std::uint32_t slot = system.pending_.put({{number_of(event), self, builder}, bytes});
         system.nodes().events().push({now + delay, kResponse, slot});
     }
     void send_fragment(EventId event, BuilderIndex builder, Bytes bytes) const {
-        system.nodes().send({.from = system.placement_.readout_node[unit],
+        system.nodes().send({.from = system.placement_.readout_node[self],
                              .to = system.placement_.builder_node[builder],
                              .bytes = bytes,
                              .is_data = true,
-                             .content = {number_of(event), unit, builder}},
+                             .content = {number_of(event), self, builder}},
                             now);
     }
 };
@@ -76,7 +88,7 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     if (!manager) {
         return tl::unexpected(manager.error());
     }
-    std::vector<protocol::PullBuilder> builders;
+    base::Table<BuilderIndex, protocol::PullBuilder> builders;
     for (std::uint32_t i = 0; i < units; ++i) {
         auto builder =
             protocol::PullBuilder::make({static_cast<std::uint32_t>(config.readouts.size()),
@@ -109,7 +121,7 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
 
 PullSystem::PullSystem(const PullSystemConfig& config, protocol::Arrivals arrivals,
                        protocol::EventSizes sizes, protocol::EventManager manager,
-                       std::vector<protocol::PullBuilder> builders)
+                       base::Table<BuilderIndex, protocol::PullBuilder> builders)
     : config_(config),
       arrivals_(std::move(arrivals)),
       sizes_(std::move(sizes)),
@@ -117,10 +129,10 @@ PullSystem::PullSystem(const PullSystemConfig& config, protocol::Arrivals arriva
       builders_(std::move(builders)),
       processing_random_(config.seed, "processing"),
       shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {
-    for (std::uint32_t readout = 0; readout < config_.readouts.size(); ++readout) {
-        readouts_.emplace_back(
-            config_.response,
-            base::RandomStream(config_.seed, fmt::format("response.{}", readout)));
+    for (std::size_t readout = 0; readout < config_.readouts.size(); ++readout) {
+        readouts_.push_back(
+            {config_.response,
+             base::RandomStream(config_.seed, fmt::format("response.{}", readout))});
     }
 }
 
@@ -149,25 +161,25 @@ void PullSystem::on_arrival(Time now) {
     const std::uint64_t event = first_record_ + records_.size();
     records_.push({sizes_.next(), Time::zero(), false});
     ++arrived_;
-    Out out{*this, 0, now};
+    ManagerOut out{*this, now};
     manager_.on_event(id_of(event), out);
     schedule_arrival(now);
 }
 
-void PullSystem::begin(std::uint64_t event, std::uint32_t builder, Time now) {
+void PullSystem::begin(std::uint64_t event, BuilderIndex builder, Time now) {
     record(event).assigned = now;
     ++begun_;
-    Out out{*this, builder, now};
+    BuilderOut out{*this, builder, now};
     builders_[builder].on_assigned(id_of(event), out);
 }
 
 void PullSystem::on_letter(const Letter& letter, Time now) {
     const PullNote& note = letter.content;
     if (letter.is_data) {
-        Out out{*this, note.builder, now};
+        BuilderOut out{*this, note.builder, now};
         builders_[note.builder].on_fragment(id_of(note.event), note.readout, letter.bytes, out);
     } else {
-        Out out{*this, note.readout, now};
+        ReadoutOut out{*this, note.readout, now};
         readouts_[note.readout].on_request(id_of(note.event), note.builder,
                                            shares_.fragment(record(note.event).size, note.readout),
                                            out);
@@ -176,13 +188,13 @@ void PullSystem::on_letter(const Letter& letter, Time now) {
 
 void PullSystem::on_response(std::uint32_t slot, Time now) {
     const Pending pending = take_pending(slot);
-    Out out{*this, pending.note.readout, now};
+    ReadoutOut out{*this, pending.note.readout, now};
     readouts_[pending.note.readout].on_response_due(id_of(pending.note.event), pending.note.builder,
                                                     pending.bytes, out);
 }
 
 /// All fragments are there: the event is built, its processing begins.
-void PullSystem::finish(std::uint64_t event, std::uint32_t builder, Time now) {
+void PullSystem::finish(std::uint64_t event, BuilderIndex builder, Time now) {
     const EventRecord& built = record(event);
     ++built_;
     if (warm_) {
@@ -202,22 +214,23 @@ void PullSystem::finish(std::uint64_t event, std::uint32_t builder, Time now) {
     for (const base::DelayDistribution& stage : config_.processing) {
         delay += stage.draw(processing_random_);
     }
-    nodes().events().push({now + delay, kProcessed, pending_.put({{event, 0, builder}, 0})});
+    nodes().events().push({now + delay, kProcessed, pending_.put({{event, {}, builder}, 0})});
 }
 
 void PullSystem::on_processed(std::uint32_t slot, Time now) {
     const PullNote note = take_pending(slot).note;
-    Out out{*this, note.builder, now};
+    BuilderOut out{*this, note.builder, now};
     builders_[note.builder].on_processed(id_of(note.event), out);
     record(note.event).finished = true;
     while (!records_.empty() && records_.front().finished) {
         records_.pop();
         ++first_record_;
     }
+    ManagerOut manager_out{*this, now};
     while (!done_builders_.empty()) {
-        const std::uint32_t builder = done_builders_.back();
+        const BuilderIndex builder = done_builders_.back();
         done_builders_.pop_back();
-        manager_.on_builder_done(builder, out);
+        manager_.on_builder_done(builder, manager_out);
     }
 }
 

@@ -67,8 +67,8 @@ struct BuiltBin {
 /// A request for a fragment, or the fragment.
 struct PullNote {
     std::uint64_t event = 0;
-    std::uint32_t readout = 0;
-    std::uint32_t builder = 0;
+    protocol::ReadoutIndex readout{};
+    protocol::BuilderIndex builder{};
 };
 
 class PullSystem final : public SystemOf<PullNote> {
@@ -109,11 +109,13 @@ class PullSystem final : public SystemOf<PullNote> {
         base::Bytes bytes;
     };
 
-    struct Out;
+    struct BuilderOut;
+    struct ManagerOut;
+    struct ReadoutOut;
 
     PullSystem(const PullSystemConfig& config, protocol::Arrivals arrivals,
                protocol::EventSizes sizes, protocol::EventManager manager,
-               std::vector<protocol::PullBuilder> builders);
+               base::Table<protocol::BuilderIndex, protocol::PullBuilder> builders);
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
@@ -123,8 +125,8 @@ class PullSystem final : public SystemOf<PullNote> {
     void on_response(std::uint32_t slot, base::Time now);
     void on_processed(std::uint32_t slot, base::Time now);
     void on_warm(base::Time now);
-    void begin(std::uint64_t event, std::uint32_t builder, base::Time now);
-    void finish(std::uint64_t event, std::uint32_t builder, base::Time now);
+    void begin(std::uint64_t event, protocol::BuilderIndex builder, base::Time now);
+    void finish(std::uint64_t event, protocol::BuilderIndex builder, base::Time now);
     void schedule_arrival(base::Time now);
     Pending take_pending(std::uint32_t slot) {
         pending_.release(slot);
@@ -139,15 +141,16 @@ class PullSystem final : public SystemOf<PullNote> {
     protocol::Arrivals arrivals_;
     protocol::EventSizes sizes_;
     protocol::EventManager manager_;
-    std::vector<protocol::PullBuilder> builders_;
-    std::vector<protocol::PullReadout> readouts_;
+    base::Table<protocol::BuilderIndex, protocol::PullBuilder> builders_;
+    base::Table<protocol::ReadoutIndex, protocol::PullReadout> readouts_;
     base::RandomStream processing_random_;
     protocol::FragmentShares shares_;
 
     base::Ring<EventRecord> records_;
     std::uint64_t first_record_ = 0;
     base::Pool<Pending> pending_;
-    std::vector<std::uint32_t> done_builders_;  ///< reported, the event manager not yet told
+    std::vector<protocol::BuilderIndex>
+        done_builders_;  ///< reported, the event manager not yet told
 
     bool warm_ = false;
     std::uint64_t begun_ = 0;

@@ -56,7 +56,7 @@ class Assignments : public EventObserver {
                   Time /*now*/) override {
         ++events[builder];
     }
-    std::vector<int> events;
+    base::Table<protocol::BuilderIndex, int> events;
 };
 
 using RackLatency = RackTest;

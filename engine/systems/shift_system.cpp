@@ -21,6 +21,7 @@ using protocol::Participant;
 using protocol::PushWrite;
 using protocol::ReadoutIndex;
 using protocol::ShiftStage;
+using protocol::SlotIndex;
 using protocol::StreamIndex;
 
 namespace {
@@ -40,78 +41,22 @@ base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeInde
 
 }  // namespace
 
-struct ShiftSystem::Out {
+struct ShiftSystem::CardsOut {
     ShiftSystem& system;
-    std::uint32_t unit;  ///< readout or builder, by who asks
-    Time now;
-
-    // ---- a readout unit's
-
-    void admitted(StreamIndex stream, MepId, base::Bytes) {
-        system.taken_from_card(unit * system.config_.streams + stream.value(), now);
-    }
-    void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
-        tell_sizes(readout_node(), builder_node(builder), Do::announce, mep, sizes);
-    }
-    void write(const PushWrite& write) {
-        send(readout_node(), builder_node(write.builder),
-             {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
-    }
-    void acknowledge(StreamIndex stream, MepId) {
-        const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
-        system.nodes().events().push(
-            {now + after, kFreed, unit * system.config_.streams + stream.value()});
-    }
-
-    // ---- the cards'
 
     void set_card_timer(std::uint32_t stream, Time at) {
         system.nodes().events().push({at, kCard, stream});
     }
+};
 
-    // ---- a readout unit's under linear shifting
+struct ShiftSystem::UnitOut {
+    ShiftSystem& system;
+    Time now;
 
-    void send_barrier(Participant participant, BarrierMessage message) {
-        send(readout_node(), system.readout_places_.node_of[participant],
-             {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
+    [[nodiscard]] std::uint32_t node_of(ReadoutIndex readout) const {
+        return system.readout_places_.node_of[readout];
     }
-    void enter_barrier(std::uint64_t generation) {
-        if (++system.gathering(generation).waiting == system.units_.size()) {
-            system.nodes().events().push({now, kReleased, static_cast<std::uint32_t>(generation)});
-        }
-    }
-    void phase_ready(std::uint64_t) {
-        const Time after = system.config_.phase_jitter.draw(system.jitter_);
-        system.nodes().events().push({now + after, kPhase, unit});
-    }
-    void idle_for(Time length) { system.nodes().events().push({now + length, kIdleOver, unit}); }
-    void set_timer(Time at) {
-        const Time after = system.config_.phase_jitter.draw(system.jitter_);
-        system.nodes().events().push(
-            {std::max(now, system.nodes().clock(readout_node()).global(at)) + after, kTimer, unit});
-    }
-    void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(unit, step, stage, now); }
-
-    // ---- a builder unit's
-
-    void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
-        tell_sizes(builder_node(unit), system.readout_places_.node_of[readout], Do::grant, mep,
-                   offsets);
-    }
-    void discard(ReadoutIndex readout, MepId mep) {
-        send(builder_node(unit), system.readout_places_.node_of[readout],
-             {.what = Do::discard, .mep = mep}, system.config_.control_bytes);
-    }
-    void built(MepId mep, base::Bytes, base::Bytes) {
-        const std::uint32_t place = system.built_.put({unit, mep});
-        const Time after = system.config_.processing.draw(system.processing_);
-        system.nodes().events().push({now + after, kProcessed, place});
-    }
-
-    [[nodiscard]] std::uint32_t readout_node() const {
-        return system.readout_places_.node_of[unit];
-    }
-    [[nodiscard]] std::uint32_t builder_node(BuilderIndex builder) const {
+    [[nodiscard]] std::uint32_t node_of(BuilderIndex builder) const {
         return system.builder_places_.node_of[builder];
     }
     void tell_sizes(std::uint32_t from, std::uint32_t to, Do what, MepId mep,
@@ -131,6 +76,68 @@ struct ShiftSystem::Out {
     }
 };
 
+struct ShiftSystem::ReadoutOut : UnitOut {
+    ReadoutIndex self;
+
+    void admitted(StreamIndex stream, MepId, base::Bytes) {
+        system.taken_from_card(self, stream, now);
+    }
+    void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
+        tell_sizes(node_of(self), node_of(builder), Do::announce, mep, sizes);
+    }
+    void write(const PushWrite& write) {
+        send(node_of(self), node_of(write.builder),
+             {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
+    }
+    void acknowledge(StreamIndex stream, MepId) {
+        const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
+        system.nodes().events().push({now + after, kFreed, system.number_of(self, stream)});
+    }
+
+    // ---- under linear shifting
+
+    void send_barrier(Participant participant, BarrierMessage message) {
+        send(node_of(self), node_of(ReadoutIndex(participant)),
+             {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
+    }
+    void enter_barrier(std::uint64_t generation) {
+        if (++system.gathering(generation).waiting == system.units_.size()) {
+            system.nodes().events().push({now, kReleased, static_cast<std::uint32_t>(generation)});
+        }
+    }
+    void phase_ready(std::uint64_t) {
+        const Time after = system.config_.phase_jitter.draw(system.jitter_);
+        system.nodes().events().push({now + after, kPhase, self.value()});
+    }
+    void idle_for(Time length) {
+        system.nodes().events().push({now + length, kIdleOver, self.value()});
+    }
+    void set_timer(Time at) {
+        const Time after = system.config_.phase_jitter.draw(system.jitter_);
+        system.nodes().events().push(
+            {std::max(now, system.nodes().clock(node_of(self)).global(at)) + after, kTimer,
+             self.value()});
+    }
+    void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(self, step, stage, now); }
+};
+
+struct ShiftSystem::BuilderOut : UnitOut {
+    BuilderIndex self;
+
+    void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
+        tell_sizes(node_of(self), node_of(readout), Do::grant, mep, offsets);
+    }
+    void discard(ReadoutIndex readout, MepId mep) {
+        send(node_of(self), node_of(readout), {.what = Do::discard, .mep = mep},
+             system.config_.control_bytes);
+    }
+    void built(MepId mep, base::Bytes, base::Bytes) {
+        const std::uint32_t place = system.built_.put({self, mep});
+        const Time after = system.config_.processing.draw(system.processing_);
+        system.nodes().events().push({now + after, kProcessed, place});
+    }
+};
+
 ShiftSystem::ShiftSystem(const ShiftSystemConfig& config)
     : config_(config),
       jitter_(config.seed, "phase jitter"),
@@ -145,12 +152,6 @@ base::expected<std::unique_ptr<ShiftSystem>> ShiftSystem::make(const ShiftSystem
     return system;
 }
 
-void ShiftSystem::Places::add(std::uint32_t node) {
-    unit_on.resize(node + std::size_t{1}, LinearShift::nobody);
-    unit_on[node] = static_cast<std::uint32_t>(node_of.size());
-    node_of.push_back(node);
-}
-
 base::expected<void> ShiftSystem::build() {
     auto shift = place_units();
     if (!shift) {
@@ -163,9 +164,9 @@ base::expected<void> ShiftSystem::build() {
         return placed;
     }
     nodes().events().push({config_.warmup, kWarm, 0});
-    for (std::uint32_t i = 0; i < units_.size(); ++i) {
-        Out out{*this, i, Time::zero()};
-        units_[i].on_start(Time::zero(), out);
+    for (const ReadoutIndex unit : units_.indices()) {
+        ReadoutOut out{{*this, Time::zero()}, unit};
+        units_[unit].on_start(Time::zero(), out);
     }
     return {};
 }
@@ -179,25 +180,23 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             fmt::format("{} slots of readout and {} of builder units; give as many",
                         config_.slots.size(), builder_slots.size()));
     }
-    std::vector<ReadoutIndex> readout_in;
-    std::vector<BuilderIndex> builder_in;
+    base::Table<SlotIndex, ReadoutIndex> readout_in;
+    base::Table<SlotIndex, BuilderIndex> builder_in;
     std::vector<NodeIndex> hosts;
     for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
         const NodeIndex reads = config_.slots[slot];
         const NodeIndex builds = builder_slots[slot];
-        readout_in.push_back(LinearShift::nobody);
-        builder_in.push_back(LinearShift::nobody);
+        readout_in.push_back(ReadoutIndex::none());
+        builder_in.push_back(BuilderIndex::none());
         if (reads != NodeIndex::none()) {
-            readout_in.back() = static_cast<ReadoutIndex>(readout_places_.node_of.size());
             hosts.push_back(reads);
-            readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+            readout_in.back() = readout_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
         if (builds != NodeIndex::none()) {
-            builder_in.back() = static_cast<BuilderIndex>(builder_places_.node_of.size());
             if (builds != reads) {
                 hosts.push_back(builds);
             }
-            builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
+            builder_in.back() = builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
     }
     if (auto placed = place(config_, hosts); !placed) {
@@ -243,7 +242,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     builder.output_buffer = config_.output_buffer;
     builder.usual_mep =
         std::accumulate(config_.mfp_bytes.begin(), config_.mfp_bytes.end(), base::Bytes{0});
-    for (unit.self = 0; unit.self < units; ++unit.self) {
+    for (; unit.self.value() < units; ++unit.self) {
         auto made = protocol::ShiftUnit::make(unit, shift);
         if (!made) {
             return tl::unexpected(made.error());
@@ -256,7 +255,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
                 {{sizes, config_.mfp_bytes[index], std::move(random)}, Time::zero()});
         }
     }
-    for (builder.self = 0; builder.self < builder.builders; ++builder.self) {
+    for (; builder.self.value() < builder.builders; ++builder.self) {
         auto made = protocol::PushBuilder::make(builder);
         if (!made) {
             return tl::unexpected(made.error());
@@ -278,18 +277,18 @@ base::expected<void> ShiftSystem::place_cards() {
                            ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
                            : Time::never());
     }
-    for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
-        card_delays_.emplace_back(config_.seed, fmt::format("card acknowledge {}", unit));
+    for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+        card_delays_.push_back({config_.seed, fmt::format("card acknowledge {}", unit)});
     }
     cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
-    Out out{*this, 0, Time::zero()};
+    CardsOut out{*this};
     cards_.on_start(Time::zero(), out);
     return {};
 }
 
-void ShiftSystem::taken_from_card(std::uint32_t index, Time now) {
-    const std::uint32_t unit = index / config_.streams;
-    Out out{*this, unit, now};
+void ShiftSystem::taken_from_card(ReadoutIndex unit, StreamIndex stream, Time now) {
+    const std::uint32_t index = number_of(unit, stream);
+    CardsOut out{*this};
     cards_.on_taken(index, now, out);
     if (cards_.is_limited(index)) {
         Time& knows = streams_[index].card_knows;
@@ -300,36 +299,37 @@ void ShiftSystem::taken_from_card(std::uint32_t index, Time now) {
 
 void ShiftSystem::on_event(const sim::Event& event) {
     const Time now = event.at;
-    Out out{*this, event.index, now};
+    CardsOut cards{*this};
+    ReadoutOut out{{*this, now}, ReadoutIndex(event.index)};
     switch (event.kind) {
         case kPhase:
-            units_[event.index].on_phase(now, out);
+            units_[out.self].on_phase(now, out);
             break;
         case kIdleOver:
-            units_[event.index].on_idle_over(now, out);
+            units_[out.self].on_idle_over(now, out);
             break;
         case kTimer:
-            units_[event.index].on_timer(nodes().clock(out.readout_node()).local(now), out);
+            units_[out.self].on_timer(nodes().clock(out.node_of(out.self)).local(now), out);
             break;
         case kCard:
-            if (cards_.on_timer(event.index, now, out)) {
-                out.unit = event.index / config_.streams;
-                units_[out.unit].on_generated(StreamIndex(event.index % config_.streams),
+            if (cards_.on_timer(event.index, now, cards)) {
+                out.self = unit_of(event.index);
+                units_[out.self].on_generated(stream_of(event.index),
                                               streams_[event.index].sizes.next(), out);
             }
             break;
         case kCardKnows:
-            cards_.on_acknowledged(event.index, now, out);
+            cards_.on_acknowledged(event.index, now, cards);
             break;
         case kFreed:
-            out.unit = event.index / config_.streams;
-            units_[out.unit].on_acknowledged(StreamIndex(event.index % config_.streams), out);
+            out.self = unit_of(event.index);
+            units_[out.self].on_acknowledged(stream_of(event.index), out);
             break;
         case kProcessed: {
             const Built built = built_[event.index];
             built_.release(event.index);
-            out.unit = built.unit;
-            builders_[built.unit].on_processed(built.mep, out);
+            BuilderOut builder{{*this, now}, built.builder};
+            builders_[built.builder].on_processed(built.mep, builder);
             break;
         }
         case kReleased:
@@ -350,34 +350,34 @@ void ShiftSystem::on_letter(const Letter& letter, Time now) {
     const Note& note = letter.content;
     const std::span<const base::Bytes> sizes(note.sizes.data(), config_.streams);
     if (note.what == Do::announce || note.what == Do::write) {  // to a builder unit
-        Out out{*this, builder_places_.unit_on[letter.to], now};
+        BuilderOut out{{*this, now}, builder_places_.unit_on[letter.to]};
         const ReadoutIndex from = readout_places_.unit_on[letter.from];
         if (note.what == Do::announce) {
-            builders_[out.unit].on_sizes(from, note.mep, sizes, out);
+            builders_[out.self].on_sizes(from, note.mep, sizes, out);
         } else {
-            builders_[out.unit].on_written(from, note.write.stream, note.mep, out);
+            builders_[out.self].on_written(from, note.write.stream, note.mep, out);
         }
         return;
     }
-    Out out{*this, readout_places_.unit_on[letter.to], now};
+    ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.to]};
     if (note.what == Do::grant) {
-        units_[out.unit].on_grant(note.mep, sizes, now, out);
+        units_[out.self].on_grant(note.mep, sizes, now, out);
     } else if (note.what == Do::discard) {
-        units_[out.unit].on_discard(note.mep, now, out);
+        units_[out.self].on_discard(note.mep, now, out);
     } else {
-        units_[out.unit].on_barrier_message(readout_places_.unit_on[letter.from], note.barrier,
-                                            out);
+        const Participant from = readout_places_.unit_on[letter.from].value();
+        units_[out.self].on_barrier_message(from, note.barrier, out);
     }
 }
 
 void ShiftSystem::on_written(const Letter& letter, Time now) {
     ++counted_.mfps_written;
     counted_.bytes_written += letter.bytes;
-    Out out{*this, readout_places_.unit_on[letter.from], now};
-    units_[out.unit].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
+    ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.from]};
+    units_[out.self].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
 }
 
-void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage stage, Time now) {
+void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {
     leave_stage(unit, step, now);
     doing_[unit] = {stage, now};
     if (stage == ShiftStage::in_barrier) {
@@ -390,7 +390,7 @@ void ShiftSystem::enter_stage(std::uint32_t unit, std::uint64_t step, ShiftStage
     }
 }
 
-void ShiftSystem::leave_stage(std::uint32_t unit, std::uint64_t step, Time now) {
+void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
     const Time spent = now - doing_[unit].since;
     switch (doing_[unit].stage) {
         case ShiftStage::entering:
@@ -427,8 +427,8 @@ ShiftSystem::Gathering& ShiftSystem::gathering(std::uint64_t generation) {
 
 void ShiftSystem::release_all(std::uint64_t generation, Time now) {
     gathering(generation).waiting = 0;
-    for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
-        Out out{*this, unit, now};
+    for (const ReadoutIndex unit : units_.indices()) {
+        ReadoutOut out{{*this, now}, unit};
         units_[unit].on_released(generation, out);
     }
 }

@@ -151,7 +151,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     struct UnitStage {
         base::Time begin;
         std::uint64_t step = 0;
-        std::uint32_t unit = 0;
+        protocol::ReadoutIndex unit{};
         protocol::ShiftStage stage = protocol::ShiftStage::entering;
 
         /// Calls see(name, member, meaning) for each field.
@@ -197,7 +197,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         kWarm,
     };
     struct Built {
-        std::uint32_t unit = 0;  ///< builder
+        protocol::BuilderIndex builder{};
         protocol::MepId mep{};
     };
     /// What a unit is at.
@@ -220,16 +220,23 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     };
 
     /// Units of one kind and their nodes, each by the other's number.
+    template <class Unit>
     struct Places {
-        std::vector<std::uint32_t> node_of;
-        std::vector<std::uint32_t> unit_on;
+        base::Table<Unit, std::uint32_t> node_of;
+        std::vector<Unit> unit_on;
 
-        void add(std::uint32_t node);
+        /// Of another unit.
+        Unit add(std::uint32_t node) {
+            unit_on.resize(node + std::size_t{1}, Unit::none());
+            return unit_on[node] = node_of.push_back(node);
+        }
     };
 
-    /// What units ask for.
-    struct Out;
-    friend struct Out;
+    /// What units and cards ask for.
+    struct CardsOut;
+    struct UnitOut;
+    struct ReadoutOut;
+    struct BuilderOut;
 
     explicit ShiftSystem(const ShiftSystemConfig& config);
     base::expected<void> build();
@@ -240,24 +247,35 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
     base::expected<void> place_cards();
-    void taken_from_card(std::uint32_t stream, base::Time now);
-    void enter_stage(std::uint32_t unit, std::uint64_t step, protocol::ShiftStage stage,
+    void taken_from_card(protocol::ReadoutIndex unit, protocol::StreamIndex stream, base::Time now);
+    void enter_stage(protocol::ReadoutIndex unit, std::uint64_t step, protocol::ShiftStage stage,
                      base::Time now);
-    void leave_stage(std::uint32_t unit, std::uint64_t step, base::Time now);
+    void leave_stage(protocol::ReadoutIndex unit, std::uint64_t step, base::Time now);
+    /// A stream's number, as the cards and events have it, of those of all readout units.
+    [[nodiscard]] std::uint32_t number_of(protocol::ReadoutIndex unit,
+                                          protocol::StreamIndex stream) const {
+        return unit.value() * config_.streams + stream.value();
+    }
+    [[nodiscard]] protocol::ReadoutIndex unit_of(std::uint32_t number) const {
+        return protocol::ReadoutIndex(number / config_.streams);
+    }
+    [[nodiscard]] protocol::StreamIndex stream_of(std::uint32_t number) const {
+        return protocol::StreamIndex(number % config_.streams);
+    }
     void release_all(std::uint64_t generation, base::Time now);
     [[nodiscard]] Gathering& gathering(std::uint64_t generation);
     [[nodiscard]] ShiftReport sums() const;
 
     ShiftSystemConfig config_;
-    Places readout_places_;
-    Places builder_places_;
+    Places<protocol::ReadoutIndex> readout_places_;
+    Places<protocol::BuilderIndex> builder_places_;
     base::BitRate slowest_rate_;
-    std::vector<protocol::ShiftUnit> units_;
-    std::vector<protocol::PushBuilder> builders_;
-    std::vector<Doing> doing_;  ///< by readout unit
-    std::vector<Stream> streams_;
+    base::Table<protocol::ReadoutIndex, protocol::ShiftUnit> units_;
+    base::Table<protocol::BuilderIndex, protocol::PushBuilder> builders_;
+    base::Table<protocol::ReadoutIndex, Doing> doing_;
+    std::vector<Stream> streams_;  ///< of all readout units
     protocol::ReadoutCards cards_;
-    std::vector<base::RandomStream> card_delays_;  ///< by readout unit
+    base::Table<protocol::ReadoutIndex, base::RandomStream> card_delays_;
     base::Pool<Built> built_;
     std::array<Gathering, 4> gatherings_{};
     base::RandomStream jitter_;

@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::int64_t kSamples = 10'000;
 
-std::string builder_name(std::uint32_t builder) { return fmt::format("builder {}", builder); }
+std::string builder_name(protocol::BuilderIndex builder) {
+    return fmt::format("builder {}", builder.value());
+}
 
 }  // namespace
 
@@ -52,12 +54,12 @@ void Timeline::on_timeout(ethernet::EndpointIndex endpoint, Time now) {
     // A builder unit opens the connection with its first request.
     const ethernet::EndpointIndex opener = ethernet::opener(endpoint);
     const auto unit_on = [](const std::vector<network::NodeIndex>& hosts, network::NodeIndex host) {
-        return static_cast<std::uint32_t>(std::ranges::find(hosts, host) - hosts.begin());
+        return std::ranges::find(hosts, host) - hosts.begin();
     };
     const transport::TcpEndpoints& endpoints = stack_->endpoints();
-    const std::uint32_t builder =
-        unit_on(system_->config().builders, endpoints.peer_host(peer(opener)));
-    const std::uint32_t readout = unit_on(system_->config().readouts, endpoints.peer_host(opener));
+    const protocol::BuilderIndex builder(
+        unit_on(system_->config().builders, endpoints.peer_host(peer(opener))));
+    const auto readout = unit_on(system_->config().readouts, endpoints.peer_host(opener));
     const auto row = writer_.track(builder_name(builder), "timeouts");
     writer_.instant(row, endpoint == opener ? "timeout of a request" : "timeout of a fragment", now,
                     {{"readout", readout}});
@@ -70,7 +72,7 @@ base::expected<void> Timeline::close() {
 
 /// Of the rows that are free from then on, the one that was used last: taken in the order in which
 /// events end, this needs no more rows than events overlap.
-Timeline::Row& Timeline::free_row(std::uint32_t builder, Time from) {
+Timeline::Row& Timeline::free_row(protocol::BuilderIndex builder, Time from) {
     Row* best = nullptr;
     for (Row& row : rows_[builder]) {
         if (row.free_from <= from && (best == nullptr || row.free_from > best->free_from)) {

@@ -48,7 +48,7 @@ class Timeline {
     Timeline(const PullSystem& system, const transport::TcpOverEthernet& stack,
              sim::TraceWriter writer);
 
-    Row& free_row(std::uint32_t builder, base::Time from);
+    Row& free_row(protocol::BuilderIndex builder, base::Time from);
     void sample(base::Bytes held, base::Time now);
 
     const PullSystem* system_;
@@ -60,7 +60,7 @@ class Timeline {
     base::Time sample_every_;
     base::Time next_sample_;
     base::Bytes last_held_ = 0;
-    std::vector<std::vector<Row>> rows_;  ///< by builder
+    base::Table<protocol::BuilderIndex, std::vector<Row>> rows_;
 };
 
 }  // namespace daqloom::systems

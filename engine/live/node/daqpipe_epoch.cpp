@@ -94,7 +94,9 @@ class DaqpipeEpoch final : public UnitEpoch {
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     [[nodiscard]] bool is_timed() const { return config().slot > Time::zero(); }
-    [[nodiscard]] bool is_manager(UnitIndex unit) const { return unit == members_.readouts[0]; }
+    [[nodiscard]] bool is_manager(UnitIndex unit) const {
+        return unit == members_.readouts.front();
+    }
 
     DaqpipeMemory memory_;  ///< of every builder unit
     std::optional<EventManager> manager_;
@@ -139,7 +141,7 @@ struct DaqpipeEpoch::BuilderOut {
     void built(EventId event) { epoch.deliver(event); }
     void incomplete(EventId event) { epoch.deliver(event); }
     void done(EventId event) {
-        epoch.send(epoch.members_.readouts[0], {Kind::done, 0, number(event), {}});
+        epoch.send(epoch.members_.readouts.front(), {Kind::done, 0, number(event), {}});
     }
     void last_request(ReadoutIndex readout, std::uint64_t requests) {
         send(readout, {Kind::last_answer, 0, requests, {}});
@@ -157,7 +159,7 @@ struct DaqpipeEpoch::ReadoutOut {
     void write(const DaqpipeWrite& write) {
         const Immediate immediate{.epoch = epoch.parts_.epoch,
                                   .slot = epoch.memory_.slot_at(write.place) % Immediate::slots,
-                                  .stream = epoch.self_readout()};
+                                  .stream = epoch.self_readout().value()};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.mfp(number(write.event)),
                            .offset = write.place,
@@ -177,17 +179,17 @@ base::expected<void> DaqpipeEpoch::make_units() {
     if (is_timed()) {
         clock_ = SlotClock::of_this_machine(config().slot);
     }
-    if (self_readout() == 0) {
+    if (self_readout() == ReadoutIndex()) {
         if (auto made = make_manager(); !made) {
             return made;
         }
     }
-    if (self_readout() != nobody) {
+    if (self_readout() != ReadoutIndex::none()) {
         if (auto made = make_readout(); !made) {
             return made;
         }
     }
-    return self_builder() == nobody ? base::expected<void>{} : make_builder();
+    return self_builder() == BuilderIndex::none() ? base::expected<void>{} : make_builder();
 }
 
 base::expected<void> DaqpipeEpoch::make_manager() {
@@ -373,12 +375,12 @@ void DaqpipeEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) 
     } else if (message->kind == Kind::last_assignment && builder_ && is_manager(from)) {
         BuilderOut out{*this};
         builder_->on_last_assignment(message->number, out);
-    } else if (message->kind == Kind::done && manager_ && builder != nobody) {
+    } else if (message->kind == Kind::done && manager_ && builder != BuilderIndex::none()) {
         ManagerOut out{*this};
         manager_->on_builder_done(builder, out);
-    } else if (message->kind == Kind::last_answer && readout_ && builder != nobody) {
+    } else if (message->kind == Kind::last_answer && readout_ && builder != BuilderIndex::none()) {
         readout_->on_last_request(builder, message->number);
-    } else if (message->kind != Kind::request || !readout_ || builder == nobody ||
+    } else if (message->kind != Kind::request || !readout_ || builder == BuilderIndex::none() ||
                !on_request(builder, *message)) {
         refuse_message();
     }
@@ -410,10 +412,10 @@ void DaqpipeEpoch::on_written(UnitIndex from, std::uint32_t bits) {
         return;
     }
     counters_.mfps_received.add(1);
-    const Bytes bytes = size_in_place(immediate->slot, immediate->stream);
+    const ReadoutIndex readout(immediate->stream);
+    const Bytes bytes = size_in_place(immediate->slot, readout);
     BuilderOut out{*this};
-    builder_->on_fragment(*event_in_[immediate->slot], immediate->stream, std::max<Bytes>(bytes, 0),
-                          out);
+    builder_->on_fragment(*event_in_[immediate->slot], readout, std::max<Bytes>(bytes, 0), out);
 }
 
 void DaqpipeEpoch::on_write_done(std::uint64_t context) {
@@ -438,7 +440,7 @@ void DaqpipeEpoch::clear_place(std::uint32_t slot, ReadoutIndex readout) {
 Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, ReadoutIndex readout) {
     const auto front = place(slot, readout);
     const auto mark = front.first(kMark);
-    Bytes& size = sizes_[std::size_t{slot} * memory_.readouts + readout];
+    Bytes& size = sizes_[std::size_t{slot} * memory_.readouts + readout.value()];
     if (std::ranges::all_of(mark, [](std::byte byte) { return byte == std::byte{0}; })) {
         size = 0;
         return size;
@@ -454,10 +456,10 @@ Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, ReadoutIndex readout) {
 }
 
 void DaqpipeEpoch::deliver(EventId event) {
-    const std::uint32_t slot = memory_.slot_of_place(builder_->place_of(event, 0));
+    const std::uint32_t slot = memory_.slot_of_place(builder_->place_of(event, ReadoutIndex()));
     clear_table();
-    for (ReadoutIndex readout = 0; readout < memory_.readouts; ++readout) {
-        const Bytes size = sizes_[std::size_t{slot} * memory_.readouts + readout];
+    for (const ReadoutIndex readout : members_.readouts.indices()) {
+        const Bytes size = sizes_[std::size_t{slot} * memory_.readouts + readout.value()];
         if (builder_->is_here(event, readout) && size != kUnusable) {
             put_in_table(readout, 0, memory_.mfp_at(slot, readout) - memory_.event_at(slot), size);
         }

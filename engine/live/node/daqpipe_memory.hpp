@@ -9,6 +9,7 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/node/node_config.hpp"
+#include "protocol/data/identifiers.hpp"
 
 namespace daqloom::live {
 
@@ -32,8 +33,8 @@ struct DaqpipeMemory {
     [[nodiscard]] base::Bytes bytes() const { return event_bytes() * credits; }
 
     [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return event_bytes() * slot; }
-    [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, std::uint32_t readout) const {
-        return event_at(slot) + header + place * readout;
+    [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, protocol::ReadoutIndex readout) const {
+        return event_at(slot) + header + place * readout.value();
     }
     /// Of any byte of an event.
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {

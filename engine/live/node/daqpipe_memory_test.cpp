@@ -9,8 +9,9 @@ TEST(DaqpipeMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
     const DaqpipeMemory memory{.header = 128, .place = 1'024, .readouts = 3, .credits = 2};
     EXPECT_EQ(memory.event_bytes(), 128 + 3 * 1'024);
     EXPECT_EQ(memory.event_at(1), 3'200);
-    EXPECT_EQ(memory.mfp_at(1, 2), 3'200 + 128 + 2 * 1'024);
-    EXPECT_EQ(memory.slot_at(memory.mfp_at(1, 2)), 1);
+    const protocol::ReadoutIndex last(2);
+    EXPECT_EQ(memory.mfp_at(1, last), 3'200 + 128 + 2 * 1'024);
+    EXPECT_EQ(memory.slot_at(memory.mfp_at(1, last)), 1);
     EXPECT_EQ(memory.slot_at(memory.event_at(1) - 1), 0);
     EXPECT_EQ(memory.slot_of_place(1'024 * (1 * 3 + 2)), 1) << "the protocol's, without headers";
 }

@@ -13,10 +13,12 @@ namespace {
 
 using protocol::LinearShift;
 
+/// The readout units, or the builder units.
+template <class Role>
 struct Roles {
-    std::vector<UnitIndex> units;
-    std::vector<std::uint32_t> number_of;  ///< by unit
-    std::vector<std::uint32_t> in_run;
+    base::Table<Role, UnitIndex> units;
+    std::vector<Role> number_of;  ///< by unit
+    base::Table<Role, Role> in_run;
     std::uint32_t count_in_run = 0;
 };
 
@@ -24,17 +26,18 @@ bool takes_part(UnitIndex unit, std::span<const UnitIndex> members) {
     return unit != nobody && std::ranges::find(members, unit) != members.end();
 }
 
-Roles roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> members) {
-    Roles roles;
+template <class Role>
+Roles<Role> roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> members) {
+    Roles<Role> roles;
     for (const UnitIndex unit : slots) {
         if (unit == nobody) {
             continue;
         }
-        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit + 1), nobody);
+        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit + 1),
+                               Role::none());
         if (takes_part(unit, members)) {
-            roles.number_of[unit] = static_cast<std::uint32_t>(roles.units.size());
-            roles.units.push_back(unit);
-            roles.in_run.push_back(roles.count_in_run);
+            roles.number_of[unit] = roles.units.push_back(unit);
+            roles.in_run.push_back(Role(roles.count_in_run));
         }
         ++roles.count_in_run;
     }
@@ -65,15 +68,15 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
             fmt::format("{} slots of readout and {} of builder units; give as many",
                         config.readout_in_slot.size(), config.builder_in_slot.size()));
     }
-    Roles readouts = roles_of(config.readout_in_slot, members);
-    Roles builders = roles_of(config.builder_in_slot, members);
+    auto readouts = roles_of<protocol::ReadoutIndex>(config.readout_in_slot, members);
+    auto builders = roles_of<protocol::BuilderIndex>(config.builder_in_slot, members);
     if (readouts.units.empty() || builders.units.empty()) {
         return base::failure(
             "an epoch without readout or builder units; expected one member of each at least");
     }
     const std::size_t units = std::max(readouts.number_of.size(), builders.number_of.size());
-    readouts.number_of.resize(units, nobody);
-    builders.number_of.resize(units, nobody);
+    readouts.number_of.resize(units, protocol::ReadoutIndex::none());
+    builders.number_of.resize(units, protocol::BuilderIndex::none());
     auto shift = LinearShift::of_members(slots_of(config, members), true);
     if (!shift) {
         return tl::unexpected(shift.error());

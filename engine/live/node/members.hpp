@@ -15,13 +15,13 @@ namespace daqloom::live {
 /// Readout and builder units are numbered without gaps in the order of the slots: in an epoch those
 /// of its members, in the run all of them.
 struct Members {
-    std::vector<UnitIndex> readouts;  ///< unit of each readout unit of the epoch
-    std::vector<UnitIndex> builders;  ///< unit of each builder unit
-    /// By unit; `nobody`: it has none, or is no member.
+    base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< of the epoch
+    base::Table<protocol::BuilderIndex, UnitIndex> builders;
+    /// By unit; none: it has none, or is no member.
     std::vector<protocol::ReadoutIndex> readout_of;
     std::vector<protocol::BuilderIndex> builder_of;
     /// Of each readout unit of the epoch, its number in the run.
-    std::vector<protocol::ReadoutIndex> readout_in_run;
+    base::Table<protocol::ReadoutIndex, protocol::ReadoutIndex> readout_in_run;
     std::uint32_t readouts_in_run = 0;
     protocol::LinearShift shift;
 

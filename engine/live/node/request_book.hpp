@@ -15,7 +15,7 @@ namespace daqloom::live {
 class RequestBook {
   public:
     struct Request {
-        protocol::BuilderIndex builder = 0;
+        protocol::BuilderIndex builder{};
         base::Bytes offset = 0;  ///< in its memory
     };
     enum class Answer {

@@ -8,18 +8,19 @@
 namespace daqloom::live {
 namespace {
 
+using protocol::BuilderIndex;
 using Answer = RequestBook::Answer;
 
 TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
     RequestBook book(4, 2);
     EXPECT_FALSE(book.on_taken());
-    EXPECT_EQ(book.ask(0, {.builder = 3, .offset = 64}), Answer::now);
-    EXPECT_EQ(book.ask(2, {.builder = 1, .offset = 128}), Answer::later);
+    EXPECT_EQ(book.ask(0, {.builder = BuilderIndex(3), .offset = 64}), Answer::now);
+    EXPECT_EQ(book.ask(2, {.builder = BuilderIndex(1), .offset = 128}), Answer::later);
     EXPECT_EQ(book.waiting(), 1);
     EXPECT_FALSE(book.on_taken()) << "nobody has asked for number 1";
     const auto request = book.on_taken();
     ASSERT_TRUE(request);
-    EXPECT_EQ(request->builder, 1);
+    EXPECT_EQ(request->builder, BuilderIndex(1));
     EXPECT_EQ(request->offset, 128);
     EXPECT_EQ(book.waiting(), 0);
 }
@@ -52,12 +53,12 @@ TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
 TEST(RequestBook, ListsWhatIsWaitedFor) {
     RequestBook book(2, 4);
     book.on_taken();
-    ASSERT_EQ(book.ask(4, {.builder = 7}), Answer::later);
-    ASSERT_EQ(book.ask(2, {.builder = 5}), Answer::later);
-    ASSERT_EQ(book.ask(0, {.builder = 6}), Answer::now);
+    ASSERT_EQ(book.ask(4, {.builder = BuilderIndex(7)}), Answer::later);
+    ASSERT_EQ(book.ask(2, {.builder = BuilderIndex(5)}), Answer::later);
+    ASSERT_EQ(book.ask(0, {.builder = BuilderIndex(6)}), Answer::now);
     std::vector<std::uint64_t> asked;
     book.each_waiting([&](std::uint64_t mfp, const RequestBook::Request& request) {
-        EXPECT_EQ(request.builder, mfp == 2 ? 5 : 7);
+        EXPECT_EQ(request.builder, BuilderIndex(mfp == 2 ? 5 : 7));
         asked.push_back(mfp);
     });
     EXPECT_EQ(asked, (std::vector<std::uint64_t>{2, 4}));

@@ -107,7 +107,7 @@ struct ShiftEpoch::ReadoutOut {
         const Immediate immediate{
             .epoch = epoch.parts_.epoch,
             .slot = epoch.slot_of(write.mep),
-            .stream = epoch.self_readout() * config.streams + write.stream.value()};
+            .stream = epoch.self_readout().value() * config.streams + write.stream.value()};
         epoch.post_.write({.to = epoch.members_.builders[write.builder],
                            .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
                            .offset = write.to,
@@ -116,7 +116,7 @@ struct ShiftEpoch::ReadoutOut {
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
     void send_barrier(Participant to, BarrierMessage message) {
-        epoch.send(epoch.members_.readouts[to],
+        epoch.send(epoch.members_.readouts[ReadoutIndex(to)],
                    {Kind::barrier, message.round, message.generation, {}});
     }
     void last_announcement(BuilderIndex builder, std::uint64_t turn_end) {
@@ -160,7 +160,7 @@ base::expected<void> ShiftEpoch::make_units() {
     const NodeConfig& config = this->config();
     // MEPs of this round and of the next, as in the simulated event builder.
     const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
-    if (self_readout() != nobody) {
+    if (self_readout() != ReadoutIndex::none()) {
         protocol::ShiftUnitConfig unit{{config}, self_readout()};
         unit.readout.streams = config.streams;
         unit.readout.builders = builders();
@@ -180,7 +180,7 @@ base::expected<void> ShiftEpoch::make_units() {
         }
         acknowledged_.resize(config.streams);
     }
-    if (self_builder() != nobody) {
+    if (self_builder() != BuilderIndex::none()) {
         protocol::PushBuilderConfig builder;
         builder.self = self_builder();
         builder.builders = builders();
@@ -362,7 +362,7 @@ void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
 UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
     const auto phase = static_cast<std::uint32_t>(step % members_.shift.phases());
     const BuilderIndex builder = members_.shift.builder_for(self_readout(), phase);
-    return builder == protocol::LinearShift::nobody ? nobody : members_.builders[builder];
+    return builder == BuilderIndex::none() ? nobody : members_.builders[builder];
 }
 
 // ---- messages -----------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     }
     const bool is_for_builder =
         message->kind == Kind::announce || message->kind == Kind::last_announcement;
-    if (is_for_builder && builder_ && members_.readout_of[from] != nobody) {
+    if (is_for_builder && builder_ && members_.readout_of[from] != ReadoutIndex::none()) {
         for_builder_unit(from, *message);
     } else if (!is_for_builder && readout_) {
         for_readout_unit(from, *message);
@@ -399,17 +399,18 @@ void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
     const BuilderIndex builder = members_.builder_of[from];
     const ReadoutIndex readout = members_.readout_of[from];
     const MepId mep{message.number};
-    const bool is_its_own = builder != nobody && protocol::builder_of(mep, builders()) == builder;
+    const bool is_its_own =
+        builder != BuilderIndex::none() && protocol::builder_of(mep, builders()) == builder;
     if (message.kind == Kind::grant && is_its_own) {
         readout_->on_grant(mep, message.values, now(), out);
     } else if (message.kind == Kind::discard && is_its_own) {
         readout_->on_discard(mep, now(), out);
-    } else if (message.kind == Kind::closing && builder != nobody) {
+    } else if (message.kind == Kind::closing && builder != BuilderIndex::none()) {
         readout_->on_closing(builder, message.number, out);
-    } else if (message.kind == Kind::last_answer && builder != nobody) {
+    } else if (message.kind == Kind::last_answer && builder != BuilderIndex::none()) {
         readout_->on_last_answer(builder, message.number);
-    } else if (message.kind == Kind::barrier && readout != nobody) {
-        readout_->on_barrier_message(readout, {message.number, message.round}, out);
+    } else if (message.kind == Kind::barrier && readout != ReadoutIndex::none()) {
+        readout_->on_barrier_message(readout.value(), {message.number, message.round}, out);
     } else {
         refuse_message();
     }
@@ -424,7 +425,8 @@ void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
     const std::uint64_t turn = protocol::turn_in_slot(immediate->slot, builder_->oldest_turn());
     BuilderOut out{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(immediate->stream / streams, StreamIndex(immediate->stream % streams),
+    builder_->on_written(ReadoutIndex(immediate->stream / streams),
+                         StreamIndex(immediate->stream % streams),
                          protocol::mep_of(self_builder(), turn, builders()), out);
 }
 

@@ -50,8 +50,9 @@ std::optional<protocol::UnitMessage> UnitEpoch::message_of(UnitIndex from,
 
 std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t bits) {
     const Immediate immediate = Immediate::decode(bits);
-    const std::uint32_t readout = immediate.stream / streams_;
-    if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs || readout >= readouts() ||
+    const protocol::ReadoutIndex readout(immediate.stream / streams_);
+    if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
+        !members_.readouts.contains(readout) ||
         (from != unknown_unit && from != members_.readouts[readout])) {
         refuse_write();
         return std::nullopt;
@@ -71,10 +72,10 @@ UnitEpoch::Lost UnitEpoch::lose(std::span<const UnitIndex> units) {
         if (unit >= members_.readout_of.size()) {
             continue;
         }
-        if (members_.readout_of[unit] != nobody) {
+        if (members_.readout_of[unit] != protocol::ReadoutIndex::none()) {
             lost.readouts.push_back(members_.readout_of[unit]);
         }
-        if (members_.builder_of[unit] != nobody) {
+        if (members_.builder_of[unit] != protocol::BuilderIndex::none()) {
             lost.builders.push_back(members_.builder_of[unit]);
         }
     }
@@ -100,7 +101,8 @@ void UnitEpoch::clear_table() {
 
 void UnitEpoch::put_in_table(protocol::ReadoutIndex readout, std::uint32_t stream, Bytes offset,
                              Bytes bytes) {
-    protocol::MepEntry& entry = table_[members_.readout_in_run[readout] * streams_ + stream];
+    protocol::MepEntry& entry =
+        table_[members_.readout_in_run[readout].value() * streams_ + stream];
     entry.bytes = bytes;
     entry.offset = offset;
     entry.state = bytes == 0 ? MepState::empty : MepState::complete;

@@ -62,7 +62,7 @@ class EventSizes {
 /// be empty.
 constexpr base::Bytes fragment_size(base::Bytes event_size, ReadoutIndex readout,
                                     std::uint32_t readouts) {
-    return event_size / readouts + (readout < event_size % readouts ? 1 : 0);
+    return event_size / readouts + (readout.value() < event_size % readouts ? 1 : 0);
 }
 
 /// The size of each readout unit's fragment: its part of the event, by weight. The parts add up to
@@ -81,13 +81,13 @@ class FragmentShares {
 
   private:
     /// What the readout units before `readout` hold together.
-    [[nodiscard]] base::Bytes before(std::size_t readout, base::Bytes event_size) const {
+    [[nodiscard]] base::Bytes before(ReadoutIndex readout, base::Bytes event_size) const {
         return static_cast<base::Bytes>(cumulative_[readout] * static_cast<double>(event_size));
     }
 
     std::uint32_t readouts_;
-    std::vector<double>
-        cumulative_;  ///< from 0 to 1, one more than there are readout units; or empty
+    /// From 0 to 1, one more than there are readout units; or empty.
+    base::Table<ReadoutIndex, double> cumulative_;
 };
 
 }  // namespace daqloom::protocol

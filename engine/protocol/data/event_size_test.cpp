@@ -133,7 +133,7 @@ TEST(FragmentSize, AddsUpToTheEventAndDiffersByAtMostAByte) {
     for (const Bytes event : {Bytes{1}, Bytes{47}, Bytes{48}, Bytes{5'000'000}, Bytes{1} << 40}) {
         for (const std::uint32_t readouts : {1U, 2U, 48U, 600U}) {
             Bytes sum = 0;
-            for (ReadoutIndex readout = 0; readout < readouts; ++readout) {
+            for (const ReadoutIndex readout : base::IndexRange<ReadoutIndex>(readouts)) {
                 const Bytes fragment = fragment_size(event, readout, readouts);
                 EXPECT_LE(
                     std::abs(static_cast<double>(fragment) - static_cast<double>(event) / readouts),
@@ -151,10 +151,10 @@ TEST(FragmentShares, AreAsTheWeightsAndAddUpToTheEvent) {
     const double total = 3 + 0.1 + 7 + 1.0 / 3.0 + 2;
     for (const Bytes event : {Bytes{1'000}, Bytes{5'000'000}, Bytes{999'999'999'989}}) {
         Bytes sum = 0;
-        for (ReadoutIndex readout = 0; readout < 5; ++readout) {
+        for (const ReadoutIndex readout : base::IndexRange<ReadoutIndex>(5)) {
             const Bytes fragment = shares.fragment(event, readout);
             EXPECT_NEAR(static_cast<double>(fragment),
-                        static_cast<double>(event) * weights[readout] / total, 1.0);
+                        static_cast<double>(event) * weights[readout.value()] / total, 1.0);
             sum += fragment;
         }
         EXPECT_EQ(sum, event);
@@ -163,24 +163,24 @@ TEST(FragmentShares, AreAsTheWeightsAndAddUpToTheEvent) {
 
 TEST(FragmentShares, WithoutWeightsAreEqual) {
     const FragmentShares shares(48, {});
-    EXPECT_EQ(shares.fragment(5'000'000, 31), 104'167);
-    EXPECT_EQ(shares.fragment(5'000'000, 32), 104'166);
+    EXPECT_EQ(shares.fragment(5'000'000, ReadoutIndex(31)), 104'167);
+    EXPECT_EQ(shares.fragment(5'000'000, ReadoutIndex(32)), 104'166);
 }
 
 TEST(FragmentShares, LetAReadoutUnitWithoutAByteAnswerWithOne) {
     const FragmentShares equal(48, {});
-    EXPECT_EQ(equal.fragment(47, 46), 1);
-    EXPECT_EQ(equal.fragment(47, 47), 1);
+    EXPECT_EQ(equal.fragment(47, ReadoutIndex(46)), 1);
+    EXPECT_EQ(equal.fragment(47, ReadoutIndex(47)), 1);
     const FragmentShares weighted(2, {1, 1'000'000});
-    EXPECT_EQ(weighted.fragment(100, 0), 1);
-    EXPECT_EQ(weighted.fragment(100, 1), 100);
+    EXPECT_EQ(weighted.fragment(100, ReadoutIndex(0)), 1);
+    EXPECT_EQ(weighted.fragment(100, ReadoutIndex(1)), 100);
 }
 
 TEST(FragmentSize, OfTheReferenceEventIs104Kilobytes) {
     // 5 MB over 48 readout units: 104166 bytes and 32 left over.
-    EXPECT_EQ(fragment_size(5'000'000, 0, 48), 104'167);
-    EXPECT_EQ(fragment_size(5'000'000, 31, 48), 104'167);
-    EXPECT_EQ(fragment_size(5'000'000, 32, 48), 104'166);
+    EXPECT_EQ(fragment_size(5'000'000, ReadoutIndex(0), 48), 104'167);
+    EXPECT_EQ(fragment_size(5'000'000, ReadoutIndex(31), 48), 104'167);
+    EXPECT_EQ(fragment_size(5'000'000, ReadoutIndex(32), 48), 104'166);
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace daqloom::protocol {
 enum class EventId : std::uint64_t {};
 
 /// A builder unit, 0 … builders − 1.
-using BuilderIndex = std::uint32_t;
+using BuilderIndex = base::Index<struct BuilderTag>;
 
 /// A readout unit, 0 … readouts − 1. It sends the fragments of one or more streams.
-using ReadoutIndex = std::uint32_t;
+using ReadoutIndex = base::Index<struct ReadoutTag>;
 
 /// A stream of a readout unit. In a MEP, the streams of all readout units have numbers instead.
 using StreamIndex = base::Index<struct StreamTag>;

@@ -19,9 +19,9 @@ constexpr Bytes largest_fragment = Bytes{1} << 32;
 }  // namespace
 
 base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config) {
-    if (config.readouts < 1 || config.readouts > most_units || config.self >= most_units) {
+    if (config.readouts < 1 || config.readouts > most_units || config.self.value() >= most_units) {
         return base::failure(fmt::format("DAQPIPE builder {} with {} readout units; give 1 to {}",
-                                         config.self, config.readouts, most_units));
+                                         config.self.value(), config.readouts, most_units));
     }
     if (config.credits < 1 || config.credits > most_credits ||
         std::uint64_t{config.credits} * config.readouts > most_fragments_held) {
@@ -54,13 +54,13 @@ void DaqpipeBuilder::lose(ReadoutIndex readout) {
     lost_[readout] = true;
     for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
         Event& event = events_[in_turn_[place]];
-        Fragment& fragment = fragments_of(in_turn_[place])[readout];
-        if (fragment == Fragment::to_request) {
+        Fragment& wanted = fragment(in_turn_[place], readout);
+        if (wanted == Fragment::to_request) {
             ++event.requested;
-            fragment = Fragment::lost;
-        } else if (fragment == Fragment::in_flight) {
+            wanted = Fragment::lost;
+        } else if (wanted == Fragment::in_flight) {
             --event.in_flight;
-            fragment = Fragment::lost;
+            wanted = Fragment::lost;
         }
     }
 }
@@ -82,9 +82,9 @@ bool DaqpipeBuilder::is_drained() const {
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {
-    if (config.builders < 1 || config.builders > most_units || config.self >= most_units) {
+    if (config.builders < 1 || config.builders > most_units || config.self.value() >= most_units) {
         return base::failure(fmt::format("DAQPIPE readout {} with {} builders; give 1 to {}",
-                                         config.self, config.builders, most_units));
+                                         config.self.value(), config.builders, most_units));
     }
     if (config.credits < 1 || config.credits > most_credits) {
         return base::failure(
@@ -101,12 +101,12 @@ DaqpipeReadout::DaqpipeReadout(DaqpipeReadoutConfig config)
       in_turn_(before_self(0)) {}
 
 void DaqpipeReadout::ignore_request(BuilderIndex builder) {
-    const bool is_lost = builder < config_.builders && builders_[builder].is_lost;
+    const bool is_lost = builders_.contains(builder) && builders_[builder].is_lost;
     ++(is_lost ? counters_.from_lost : counters_.unexpected_requests);
 }
 
 void DaqpipeReadout::on_last_request(BuilderIndex index, std::uint64_t requests) {
-    if (index >= config_.builders || builders_[index].is_lost ||
+    if (!builders_.contains(index) || builders_[index].is_lost ||
         builders_[index].last_request != unknown || requests < builders_[index].requests) {
         ignore_request(index);
         return;

@@ -32,7 +32,7 @@
 namespace daqloom::protocol {
 
 struct DaqpipeBuilderConfig {
-    BuilderIndex self = 0;
+    BuilderIndex self{};
     std::uint32_t readouts = 1;        ///< readout units
     std::uint32_t credits = 1;         ///< events in parallel
     std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
@@ -113,11 +113,11 @@ class DaqpipeBuilder {
         slot_of_.insert(event, slot);
         next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
         events_[slot] = {.event = event};
-        std::fill_n(fragments_of(slot), config_.readouts, Fragment::to_request);
+        std::fill_n(&fragment(slot, ReadoutIndex()), config_.readouts, Fragment::to_request);
         in_turn_.push(slot);
-        for (ReadoutIndex readout = 0; readout < config_.readouts && is_closing_; ++readout) {
+        for (const ReadoutIndex readout : lost_.indices()) {
             if (lost_[readout]) {
-                fragments_of(slot)[readout] = Fragment::lost;
+                fragment(slot, readout) = Fragment::lost;
                 ++events_[slot].requested;
             }
         }
@@ -130,14 +130,13 @@ class DaqpipeBuilder {
     template <DaqpipeBuilderOut Out>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || readout >= config_.readouts || bytes < 0 ||
-            bytes > config_.largest_fragment ||
-            fragments_of(slot)[readout] != Fragment::in_flight) {
-            const bool is_lost = readout < config_.readouts && lost_[readout];
+        if (slot == SlotTable::none || !lost_.contains(readout) || bytes < 0 ||
+            bytes > config_.largest_fragment || fragment(slot, readout) != Fragment::in_flight) {
+            const bool is_lost = lost_.contains(readout) && lost_[readout];
             ++(is_lost ? counters_.from_lost : counters_.unexpected_fragments);
             return;
         }
-        fragments_of(slot)[readout] = Fragment::here;
+        fragment(slot, readout) = Fragment::here;
         ++counters_.fragments;
         counters_.fragment_bytes += bytes;
         --events_[slot].in_flight;
@@ -243,7 +242,7 @@ class DaqpipeBuilder {
 
     /// Of an event that is held: has the readout unit's fragment come, and where does it belong?
     [[nodiscard]] bool is_here(EventId event, ReadoutIndex readout) const {
-        return fragments_[first_of(slot_of_.find(event)) + readout] == Fragment::here;
+        return fragments_[place_in_table(slot_of_.find(event), readout)] == Fragment::here;
     }
     [[nodiscard]] base::Bytes place_of(EventId event, ReadoutIndex readout) const {
         return place_of(slot_of_.find(event), readout);
@@ -277,7 +276,7 @@ class DaqpipeBuilder {
             return;
         }
         has_said_the_last_ = true;
-        for (ReadoutIndex readout = 0; readout < config_.readouts; ++readout) {
+        for (const ReadoutIndex readout : lost_.indices()) {
             if (!lost_[readout]) {
                 out.last_request(readout, counters_.assigned);
             }
@@ -294,7 +293,7 @@ class DaqpipeBuilder {
             if (!readout) {
                 return;
             }
-            fragments_of(slot)[*readout] = Fragment::in_flight;
+            fragment(slot, *readout) = Fragment::in_flight;
             ++event.requested;
             ++event.in_flight;
             ++counters_.requests;
@@ -306,7 +305,7 @@ class DaqpipeBuilder {
     [[nodiscard]] std::optional<ReadoutIndex> next_readout(SlotTable::Slot slot) {
         if (!config_.is_timed) {
             std::uint32_t& next = events_[slot].next;
-            while (fragments_of(slot)[beyond_self(next)] != Fragment::to_request) {
+            while (fragment(slot, beyond_self(next)) != Fragment::to_request) {
                 ++next;
             }
             return beyond_self(next);
@@ -315,19 +314,21 @@ class DaqpipeBuilder {
             return std::nullopt;
         }
         const ReadoutIndex readout = beyond_self(*now_);
-        const bool is_to_request = fragments_[first_of(slot) + readout] == Fragment::to_request;
+        const bool is_to_request = fragment(slot, readout) == Fragment::to_request;
         return is_to_request ? std::optional(readout) : std::nullopt;
     }
 
     [[nodiscard]] ReadoutIndex beyond_self(std::uint64_t places) const {
-        return static_cast<ReadoutIndex>((config_.self + places % config_.readouts) %
-                                         config_.readouts);
+        return ReadoutIndex((config_.self.value() + places % config_.readouts) % config_.readouts);
     }
     [[nodiscard]] base::Bytes place_of(SlotTable::Slot slot, ReadoutIndex readout) const {
-        return config_.largest_fragment * static_cast<base::Bytes>(first_of(slot) + readout);
+        return config_.largest_fragment * static_cast<base::Bytes>(place_in_table(slot, readout));
     }
     [[nodiscard]] std::size_t first_of(SlotTable::Slot slot) const {
         return std::size_t{slot} * config_.readouts;
+    }
+    [[nodiscard]] std::size_t place_in_table(SlotTable::Slot slot, ReadoutIndex readout) const {
+        return first_of(slot) + readout.value();
     }
     /// Is any of its fragments here?
     [[nodiscard]] bool has_any(SlotTable::Slot slot) const {
@@ -335,8 +336,8 @@ class DaqpipeBuilder {
         const auto end = first + config_.readouts;
         return std::find(first, end, Fragment::here) != end;
     }
-    [[nodiscard]] Fragment* fragments_of(SlotTable::Slot slot) {
-        return fragments_.data() + first_of(slot);
+    [[nodiscard]] Fragment& fragment(SlotTable::Slot slot, ReadoutIndex readout) {
+        return fragments_[place_in_table(slot, readout)];
     }
 
     DaqpipeBuilderConfig config_;
@@ -347,7 +348,7 @@ class DaqpipeBuilder {
     SlotTable slot_of_;
     base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
     std::optional<std::uint64_t> now_;     ///< time slot
-    std::vector<bool> lost_;               ///< per readout unit
+    base::Table<ReadoutIndex, bool> lost_;
     bool is_closing_ = false;
     bool has_said_the_last_ = false;
     std::uint64_t last_assignment_ = unknown;
@@ -356,7 +357,7 @@ class DaqpipeBuilder {
 };
 
 struct DaqpipeReadoutConfig {
-    ReadoutIndex self = 0;
+    ReadoutIndex self{};
     std::uint32_t builders = 1;
     std::uint32_t credits = 1;  ///< of a builder: so many of its requests may wait
     /// Fragments in flight; 0: no limit (pull). For the load of a pull: its credits × parallel
@@ -367,7 +368,7 @@ struct DaqpipeReadoutConfig {
 
 struct DaqpipeWrite {
     EventId event;
-    BuilderIndex builder;
+    BuilderIndex builder{};
     base::Bytes place;  ///< offset in the builder's memory
     base::Bytes bytes;
 
@@ -409,7 +410,7 @@ class DaqpipeReadout {
     template <DaqpipeReadoutOut Out>
     void on_request(EventId event, BuilderIndex builder, base::Bytes place, base::Bytes bytes,
                     Out& out) {
-        if (builder >= config_.builders || builders_[builder].is_lost ||
+        if (!builders_.contains(builder) || builders_[builder].is_lost ||
             builders_[builder].waiting.size() == config_.credits || place < 0 || bytes < 0) {
             ignore_request(builder);
             return;
@@ -424,7 +425,7 @@ class DaqpipeReadout {
     /// A write to this builder.
     template <DaqpipeReadoutOut Out>
     void on_write_done(BuilderIndex builder, Out& out) {
-        if (builder >= config_.builders || builders_[builder].in_flight == 0) {
+        if (!builders_.contains(builder) || builders_[builder].in_flight == 0) {
             ++counters_.unexpected_completions;
             return;
         }
@@ -526,16 +527,17 @@ class DaqpipeReadout {
     }
 
     [[nodiscard]] BuilderIndex before_self(std::uint64_t places) const {
-        const auto back = static_cast<BuilderIndex>(places % config_.builders);
-        return (config_.self % config_.builders + config_.builders - back) % config_.builders;
+        const std::uint32_t builders = config_.builders;
+        return BuilderIndex((config_.self.value() % builders + builders - places % builders) %
+                            builders);
     }
     [[nodiscard]] BuilderIndex one_before(BuilderIndex builder) const {
-        return builder == 0 ? config_.builders - 1 : builder - 1;
+        return BuilderIndex((builder == BuilderIndex() ? config_.builders : builder.value()) - 1);
     }
 
     DaqpipeReadoutConfig config_;
     std::uint64_t limit_;  ///< on fragments in flight
-    std::vector<Builder> builders_;
+    base::Table<BuilderIndex, Builder> builders_;
     std::uint64_t requests_waiting_ = 0;
     std::uint64_t in_flight_ = 0;  ///< to builders that are not lost
     BuilderIndex in_turn_;

@@ -130,7 +130,7 @@ class DaqpipeCheck {
         when_incomplete_ = static_cast<WhenIncomplete>(choice >> 3 & 1);
         manager_ = *EventManager::make({.builders = builders, .concurrent_events = credits},
                                        base::RandomStream(1, "assignment"));
-        for (BuilderIndex b = 0; b < builders; ++b) {
+        for (const BuilderIndex b : base::IndexRange<BuilderIndex>(builders)) {
             builders_.push_back(*DaqpipeBuilder::make({.self = b,
                                                        .readouts = readouts,
                                                        .credits = credits,
@@ -139,7 +139,7 @@ class DaqpipeCheck {
                                                        .is_timed = is_timed_ && !is_push_,
                                                        .when_incomplete = when_incomplete_}));
         }
-        for (ReadoutIndex r = 0; r < readouts; ++r) {
+        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(readouts)) {
             readouts_.push_back(*DaqpipeReadout::make({.self = r,
                                                        .builders = builders,
                                                        .credits = credits,
@@ -147,8 +147,8 @@ class DaqpipeCheck {
                                                        .is_timed = is_timed_ && is_push_}));
         }
         sends_ = sends;
-        readout_fates_ = choose_fates(readouts, builders, input_);
-        builder_fates_ = choose_fates(builders, readouts, input_);
+        readout_fates_ = choose_fates<ReadoutIndex, BuilderIndex>(readouts, builders, input_);
+        builder_fates_ = choose_fates<BuilderIndex, ReadoutIndex>(builders, readouts, input_);
     }
 
     // ---- the run ------------------------------------------------------------------------------
@@ -177,15 +177,15 @@ class DaqpipeCheck {
     }
 
     void begin_slot(std::uint64_t slot) {
-        for (BuilderIndex b = 0; b < builders_.size() && !is_push_; ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             BuilderOut out{*this, b};
-            if (!builder_fates_[b].is_dead()) {
+            if (!is_push_ && !builder_fates_[b].is_dead()) {
                 builders_[b].on_slot(slot, out);
             }
         }
-        for (ReadoutIndex r = 0; r < readouts_.size() && is_push_; ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             ReadoutOut out{*this, r};
-            if (!readout_fates_[r].is_dead()) {
+            if (is_push_ && !readout_fates_[r].is_dead()) {
                 readouts_[r].on_slot(slot, out);
             }
         }
@@ -208,7 +208,7 @@ class DaqpipeCheck {
                 manager_.on_close(out);
             }
         });
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             message(builder_fates_[b],
                     [this, b, lost_readouts, is_manager_lost = is_manager_lost_] {
                         builder_fates_[b].learns(lost_readouts);
@@ -219,7 +219,7 @@ class DaqpipeCheck {
                         }
                     });
         }
-        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             message(readout_fates_[r], [this, r, lost_builders] {
                 readout_fates_[r].learns(lost_builders);
                 ReadoutOut out{*this, r};
@@ -229,12 +229,12 @@ class DaqpipeCheck {
     }
 
     [[nodiscard]] bool is_drained() const {
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             if (!builder_fates_[b].is_lost && !builders_[b].is_drained()) {
                 return false;
             }
         }
-        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             if (!readout_fates_[r].is_lost && !readouts_[r].is_drained()) {
                 return false;
             }
@@ -244,17 +244,17 @@ class DaqpipeCheck {
 
     void end() {
         std::uint64_t next = 0;
-        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             next = std::max(next, readout_fates_[r].is_lost ? 0 : readouts_[r].next_event());
             promise(readout_fates_[r].is_lost ||
                         (readouts_[r].in_flight() == 0 && readouts_[r].requests_waiting() == 0),
                     "nothing is left in a readout unit that has drained");
         }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             next = std::max(next, builder_fates_[b].is_lost ? 0 : builders_[b].next_event());
         }
         next_event_ = next;
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             if (!builder_fates_[b].is_lost) {
                 BuilderOut out{*this, b};
                 builders_[b].on_end(out);
@@ -265,7 +265,8 @@ class DaqpipeCheck {
 
     /// A message needs a live receiver, and the transport of
     /// the epoch; those that are lost may keep theirs.
-    void message(const Fate& to, std::function<void()> action) {
+    template <class Other>
+    void message(const Fate<Other>& to, std::function<void()> action) {
         later([this, &to, action = std::move(action)] {
             if (!to.is_dead() && (!next_event_ || to.is_lost)) {
                 action();
@@ -295,7 +296,7 @@ class DaqpipeCheck {
         }
         message(readout_fates_[readout], [this, b, id, readout, place] {
             ReadoutOut out{*this, readout};
-            readouts_[readout].on_request(id, b, place, readout, out);
+            readouts_[readout].on_request(id, b, place, readout.value(), out);
         });
     }
 
@@ -341,7 +342,7 @@ class DaqpipeCheck {
                 "what lacks fragments at the end is given out once");
         here.is_incomplete = true;
         ++summary_.incomplete;
-        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             promise(builders_[b].is_here(id, r) == here.here.contains(r),
                     "an event has what was written");
         }
@@ -369,15 +370,15 @@ class DaqpipeCheck {
             return;
         }
         const bool anybody_reads_out =
-            std::ranges::any_of(readout_fates_, [](const Fate& fate) { return !fate.is_lost; });
+            std::ranges::any_of(readout_fates_, [](const auto& fate) { return !fate.is_lost; });
         const bool all_build =
-            !is_manager_lost_ && std::ranges::none_of(builder_fates_, &Fate::is_lost);
+            !is_manager_lost_ && std::ranges::none_of(builder_fates_, &Fate<ReadoutIndex>::is_lost);
         for (std::uint64_t id = 0; id < events; ++id) {
             compare_event(EventId{id}, anybody_reads_out);
             promise(!all_build || event(EventId{id}).builder || id >= *next_event_,
                     "every event before the next epoch is taken");
         }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             const auto& c = builders_[b].counters();
             promise(builder_fates_[b].is_lost || builders_[b].events_held() == 0,
                     "nothing is left in the live builder units");
@@ -409,7 +410,7 @@ class DaqpipeCheck {
         promise(here.is_built || here.is_incomplete || here.here.empty() ||
                     when_incomplete_ == WhenIncomplete::drop,
                 "every event that was taken is built, given out incomplete, or dropped");
-        for (ReadoutIndex r = 0; r < readouts_.size(); ++r) {
+        for (const ReadoutIndex r : readouts_.indices()) {
             promise(readout_fates_[r].is_lost || here.here.contains(r),
                     "an event has the fragments of all live readout units");
         }
@@ -429,10 +430,10 @@ class DaqpipeCheck {
     std::uint32_t sends_ = 1;
     WhenIncomplete when_incomplete_ = WhenIncomplete::deliver;
     EventManager manager_ = *EventManager::make({}, base::RandomStream(1, "assignment"));
-    std::vector<DaqpipeBuilder> builders_;
-    std::vector<DaqpipeReadout> readouts_;
-    Fates readout_fates_;
-    Fates builder_fates_;
+    base::Table<BuilderIndex, DaqpipeBuilder> builders_;
+    base::Table<ReadoutIndex, DaqpipeReadout> readouts_;
+    Fates<ReadoutIndex, BuilderIndex> readout_fates_;
+    Fates<BuilderIndex, ReadoutIndex> builder_fates_;
 
     Time now_ = Time::zero();
     std::uint64_t next_step_ = 0;

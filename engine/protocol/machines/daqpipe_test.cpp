@@ -28,16 +28,16 @@ class BuilderScene {
     explicit BuilderScene(DaqpipeBuilderConfig config) : builder(*DaqpipeBuilder::make(config)) {}
 
     void request(EventId event, ReadoutIndex readout, Bytes place) {
-        outputs_.push_back(fmt::format("{} from {} to {}", number(event), readout, place));
+        outputs_.push_back(fmt::format("{} from {} to {}", number(event), readout.value(), place));
     }
     void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
     void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
     void last_request(ReadoutIndex readout, std::uint64_t requests) {
-        outputs_.push_back(fmt::format("last {} to {}", requests, readout));
+        outputs_.push_back(fmt::format("last {} to {}", requests, readout.value()));
     }
     void incomplete(EventId event) {
         std::string mask;
-        for (ReadoutIndex readout = 0; readout < 3; ++readout) {
+        for (const ReadoutIndex readout : base::IndexRange<ReadoutIndex>(3)) {
             mask += builder.is_here(event, readout) ? '1' : '0';
         }
         outputs_.push_back(fmt::format("incomplete {}: {}", number(event), mask));
@@ -47,8 +47,8 @@ class BuilderScene {
         builder.on_assigned(EventId{event}, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs fragment(std::uint64_t event, ReadoutIndex readout, Bytes bytes = 1) {
-        builder.on_fragment(EventId{event}, readout, bytes, *this);
+    Outputs fragment(std::uint64_t event, std::uint32_t readout, Bytes bytes = 1) {
+        builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this);
         return std::exchange(outputs_, {});
     }
     Outputs processed(std::uint64_t event) {
@@ -63,8 +63,8 @@ class BuilderScene {
         builder.on_last_assignment(events, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
-        builder.on_close(lost, *this);
+    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
+        builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this);
         return std::exchange(outputs_, {});
     }
     Outputs event_manager_lost() {
@@ -84,8 +84,11 @@ class BuilderScene {
 };
 
 TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
-    BuilderScene scene(
-        {.self = 2, .readouts = 4, .credits = 2, .parallel_sends = 2, .largest_fragment = 10});
+    BuilderScene scene({.self = BuilderIndex(2),
+                        .readouts = 4,
+                        .credits = 2,
+                        .parallel_sends = 2,
+                        .largest_fragment = 10});
     // The places of the event in slot s are those of fragments 4 s … 4 s + 3; slot 1 comes first.
     EXPECT_EQ(scene.assigned(7), (Outputs{"7 from 2 to 60", "7 from 3 to 70"}));
     EXPECT_EQ(scene.assigned(8), (Outputs{"8 from 2 to 20", "8 from 3 to 30"}));
@@ -99,12 +102,13 @@ TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
 }
 
 TEST(DaqpipeBuilder, PushesByAskingForAllAtOnce) {
-    BuilderScene scene({.self = 1, .readouts = 3, .parallel_sends = 0, .largest_fragment = 5});
+    BuilderScene scene(
+        {.self = BuilderIndex(1), .readouts = 3, .parallel_sends = 0, .largest_fragment = 5});
     EXPECT_EQ(scene.assigned(0), (Outputs{"0 from 1 to 5", "0 from 2 to 10", "0 from 0 to 0"}));
 }
 
 TEST(DaqpipeBuilder, TimedAsksEachReadoutUnitInItsSlot) {
-    BuilderScene scene({.self = 1,
+    BuilderScene scene({.self = BuilderIndex(1),
                         .readouts = 3,
                         .credits = 2,
                         .parallel_sends = 1,
@@ -181,7 +185,7 @@ TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
               (Outputs{"4 from 0 to 0", "4 from 2 to 18", "last 2 to 0", "last 2 to 2"}));
     EXPECT_EQ(scene.assigned(5), Outputs{});
     EXPECT_EQ(scene.builder.counters().late, 1U);
-    for (const ReadoutIndex readout : {0U, 2U}) {
+    for (const std::uint32_t readout : {0U, 2U}) {
         EXPECT_FALSE(scene.builder.is_drained());
         scene.fragment(3, readout);
         scene.fragment(4, readout);
@@ -240,23 +244,24 @@ class ReadoutScene {
     explicit ReadoutScene(DaqpipeReadoutConfig config) : readout(*DaqpipeReadout::make(config)) {}
 
     void write(const DaqpipeWrite& w) {
-        outputs_.push_back(fmt::format("{} to {}", static_cast<std::uint64_t>(w.event), w.builder));
+        outputs_.push_back(
+            fmt::format("{} to {}", static_cast<std::uint64_t>(w.event), w.builder.value()));
     }
 
-    Outputs request(std::uint64_t event, BuilderIndex builder) {
-        readout.on_request(EventId{event}, builder, 0, 1, *this);
+    Outputs request(std::uint64_t event, std::uint32_t builder) {
+        readout.on_request(EventId{event}, BuilderIndex(builder), 0, 1, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs write_done(BuilderIndex builder) {
-        readout.on_write_done(builder, *this);
+    Outputs write_done(std::uint32_t builder) {
+        readout.on_write_done(BuilderIndex(builder), *this);
         return std::exchange(outputs_, {});
     }
     Outputs slot(std::uint64_t slot) {
         readout.on_slot(slot, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
-        readout.on_close(lost, *this);
+    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
+        readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), *this);
         return std::exchange(outputs_, {});
     }
 
@@ -267,14 +272,14 @@ class ReadoutScene {
 };
 
 TEST(DaqpipeReadout, AnswersAPullAtOnce) {
-    ReadoutScene scene({.self = 1, .builders = 3});
+    ReadoutScene scene({.self = ReadoutIndex(1), .builders = 3});
     EXPECT_EQ(scene.request(0, 2), Outputs{"0 to 2"});
     EXPECT_EQ(scene.request(1, 0), Outputs{"1 to 0"});
     EXPECT_EQ(scene.readout.in_flight(), 2U);
 }
 
 TEST(DaqpipeReadout, PushesInBarrelOrderFromItsOwnNumberDownwards) {
-    ReadoutScene scene({.self = 1, .builders = 4, .credits = 2, .parallel_sends = 1});
+    ReadoutScene scene({.self = ReadoutIndex(1), .builders = 4, .credits = 2, .parallel_sends = 1});
     EXPECT_EQ(scene.request(0, 1), Outputs{"0 to 1"});
     EXPECT_EQ(scene.request(4, 1), Outputs{});
     EXPECT_EQ(scene.request(2, 2), Outputs{});
@@ -289,8 +294,7 @@ TEST(DaqpipeReadout, PushesInBarrelOrderFromItsOwnNumberDownwards) {
 }
 
 TEST(DaqpipeReadout, TimedServesTheBuilderWhoseSlotItIs) {
-    ReadoutScene scene(
-        {.self = 0, .builders = 3, .credits = 2, .parallel_sends = 1, .is_timed = true});
+    ReadoutScene scene({.builders = 3, .credits = 2, .parallel_sends = 1, .is_timed = true});
     EXPECT_EQ(scene.request(0, 2), Outputs{});
     EXPECT_EQ(scene.request(1, 2), Outputs{});
     EXPECT_EQ(scene.slot(0), Outputs{});          // builder 0
@@ -318,7 +322,7 @@ TEST(DaqpipeReadout, CountsAndIgnoresWhatDoesNotFit) {
 
 TEST(DaqpipeReadout, ServesLiveBuildersWhenTheEpochIsClosed) {
     ReadoutScene scene({.builders = 2, .credits = 3, .parallel_sends = 1});
-    scene.readout.on_last_request(1, 2);
+    scene.readout.on_last_request(BuilderIndex(1), 2);
     EXPECT_EQ(scene.request(0, 0), Outputs{"0 to 0"});
     EXPECT_EQ(scene.request(8, 0), Outputs{});
     EXPECT_EQ(scene.request(1, 1), Outputs{});
@@ -374,14 +378,14 @@ class SmallSystem {
                                   base::RandomStream(1, "assignment"))) {
         for (std::uint32_t self = 0; self < variant.nodes; ++self) {
             builders_.push_back(*DaqpipeBuilder::make(
-                {.self = self,
+                {.self = BuilderIndex(self),
                  .readouts = variant.nodes,
                  .credits = variant.credits,
                  .parallel_sends = variant.is_push ? 0 : variant.parallel_sends,
                  .largest_fragment = largest,
                  .is_timed = variant.is_timed && !variant.is_push}));
             readouts_.push_back(
-                *DaqpipeReadout::make({.self = self,
+                *DaqpipeReadout::make({.self = ReadoutIndex(self),
                                        .builders = variant.nodes,
                                        .credits = variant.credits,
                                        .parallel_sends = variant.is_push ? push_limit() : 0,
@@ -400,18 +404,20 @@ class SmallSystem {
         EXPECT_EQ(done_, events);
         EXPECT_EQ(written_.size(), events * variant_.nodes);
         EXPECT_EQ(received_bytes_, sent_bytes_);
-        for (std::uint32_t self = 0; self < variant_.nodes; ++self) {
-            const auto& builder = builders_[self].counters();
-            const auto& readout = readouts_[self].counters();
+        for (const DaqpipeBuilder& unit : builders_) {
+            const auto& builder = unit.counters();
             EXPECT_EQ(builder.unexpected_assignments + builder.unexpected_fragments +
                           builder.unexpected_processed + builder.unexpected_slots,
                       0U);
+            EXPECT_EQ(unit.events_held(), 0U);
+        }
+        for (const DaqpipeReadout& unit : readouts_) {
+            const auto& readout = unit.counters();
             EXPECT_EQ(readout.unexpected_requests + readout.unexpected_completions +
                           readout.unexpected_slots,
                       0U);
             EXPECT_EQ(readout.requests, events);
             EXPECT_EQ(readout.fragments, events);
-            EXPECT_EQ(builders_[self].events_held(), 0U);
         }
     }
 
@@ -429,7 +435,7 @@ class SmallSystem {
         void request(EventId event, ReadoutIndex readout, Bytes place) {
             SmallSystem& s = system;
             if (s.variant_.is_timed && !s.variant_.is_push) {
-                EXPECT_EQ(readout, (self + s.slot_) % s.variant_.nodes);
+                EXPECT_EQ(readout.value(), (self.value() + s.slot_) % s.variant_.nodes);
             }
             if (!s.variant_.is_push) {
                 EXPECT_LE(++s.in_flight_[event], s.variant_.parallel_sends);
@@ -442,7 +448,8 @@ class SmallSystem {
         void built(EventId event) {
             SmallSystem& s = system;
             s.after([&s, event, b = self] {
-                for (ReadoutIndex readout = 0; readout < s.variant_.nodes; ++readout) {
+                for (const ReadoutIndex readout :
+                     base::IndexRange<ReadoutIndex>(s.variant_.nodes)) {
                     s.taken_.erase({b, s.written_.at({event, readout})});
                 }
                 BuilderOut out{s, b};
@@ -468,7 +475,7 @@ class SmallSystem {
             if (s.variant_.is_push) {
                 EXPECT_LE(s.readouts_[self].in_flight(), s.push_limit());
                 if (s.variant_.is_timed) {
-                    EXPECT_EQ((w.builder + s.slot_) % s.variant_.nodes, self);
+                    EXPECT_EQ((w.builder.value() + s.slot_) % s.variant_.nodes, self.value());
                 }
             }
             s.sent_bytes_ += w.bytes;
@@ -485,11 +492,14 @@ class SmallSystem {
 
     void begin_slot(std::uint64_t slot) {
         slot_ = slot;
-        for (std::uint32_t self = 0; self < variant_.nodes; ++self) {
+        for (const ReadoutIndex self : readouts_.indices()) {
             if (variant_.is_push) {
                 ReadoutOut out{*this, self};
                 readouts_[self].on_slot(slot, out);
-            } else {
+            }
+        }
+        for (const BuilderIndex self : builders_.indices()) {
+            if (!variant_.is_push) {
                 BuilderOut out{*this, self};
                 builders_[self].on_slot(slot, out);
             }
@@ -501,7 +511,8 @@ class SmallSystem {
         return variant_.credits * variant_.parallel_sends;
     }
     static Bytes size_of(EventId event, ReadoutIndex readout) {
-        return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + readout * 31) % 101);
+        return static_cast<Bytes>((static_cast<std::uint64_t>(event) * 7 + readout.value() * 31) %
+                                  101);
     }
     void after(TimersByHand::Action action) {
         timers_.after(base::nanoseconds(static_cast<std::int64_t>(random_.uniform_int(5'000))),
@@ -511,8 +522,8 @@ class SmallSystem {
     Variant variant_;
     base::RandomStream random_;
     EventManager manager_;
-    std::vector<DaqpipeBuilder> builders_;
-    std::vector<DaqpipeReadout> readouts_;
+    base::Table<BuilderIndex, DaqpipeBuilder> builders_;
+    base::Table<ReadoutIndex, DaqpipeReadout> readouts_;
     TimersByHand timers_;
     std::uint64_t slot_ = 0;
     std::map<std::pair<EventId, ReadoutIndex>, Bytes> written_;  ///< to which place

@@ -37,9 +37,9 @@ class EventBuildingCheck {
 
     struct Event {
         Stage stage = Stage::waiting;
-        BuilderIndex builder = 0;
-        ReadoutIndex requested = 0;
-        ReadoutIndex received = 0;
+        BuilderIndex builder{};
+        ReadoutIndex requested{};    ///< those before this one
+        std::uint32_t received = 0;  ///< fragments
     };
 
     struct Request {
@@ -74,7 +74,7 @@ class EventBuildingCheck {
           manager_(
               *EventManager::make(manager_config_, base::RandomStream(input_.byte(), "check"))),
           last_assigned_(manager_config_.builders - 1) {
-        for (BuilderIndex b = 0; b < manager_config_.builders; ++b) {
+        for (std::uint32_t b = 0; b < manager_config_.builders; ++b) {
             builders_.push_back(*PullBuilder::make(builder_config_));
         }
     }
@@ -119,10 +119,10 @@ class EventBuildingCheck {
     void deliver(Request request) {
         requests_.erase(request);
         ++event(request.event).received;
-        bytes_ += static_cast<std::uint64_t>(request.readout);
+        bytes_ += request.readout.value();
         BuilderOut out{*this, request.builder};
-        builders_[request.builder].on_fragment(request.event, request.readout, request.readout,
-                                               out);
+        builders_[request.builder].on_fragment(request.event, request.readout,
+                                               request.readout.value(), out);
         promise(event(request.event).received < builder_config_.readouts ||
                     event(request.event).stage == Stage::built,
                 "an event with all its fragments is built");
@@ -145,10 +145,10 @@ class EventBuildingCheck {
 
     /// Inputs that a builder must ignore. Anything that happens to be legitimate is left out.
     void disturb_a_builder() {
-        const BuilderIndex b = input_.byte() % manager_config_.builders;
+        const BuilderIndex b(input_.byte() % manager_config_.builders);
         const EventId id{input_.byte() % 4 == 0 ? ~std::uint64_t{input_.byte()}
                                                 : input_.byte() % (events_.size() + 2)};
-        const ReadoutIndex readout = input_.byte() % (builder_config_.readouts + 2);
+        const ReadoutIndex readout(input_.byte() % (builder_config_.readouts + 2));
         PullBuilder& builder = builders_[b];
         const auto before = builder.counters();
         const std::size_t outputs = outputs_;
@@ -179,9 +179,9 @@ class EventBuildingCheck {
     }
 
     void disturb_the_manager() {
-        BuilderIndex b = input_.byte();
-        if (b < manager_config_.builders && in_flight(b) > 0) {
-            b += manager_config_.builders;
+        BuilderIndex b(input_.byte());
+        if (builders_.contains(b) && in_flight(b) > 0) {
+            b = b + builders_.size();
         }
         const auto before = manager_.counters();
         const std::size_t outputs = outputs_;
@@ -219,7 +219,7 @@ class EventBuildingCheck {
         ++outputs_;
         promise(static_cast<std::uint64_t>(id) == next_to_assign_++,
                 "events are assigned in the order they came, each once");
-        promise(builder < manager_config_.builders && has_room(builder),
+        promise(builders_.contains(builder) && has_room(builder),
                 "the assigned builder has a free slot");
         if (!problem_.empty()) {
             return;
@@ -228,7 +228,7 @@ class EventBuildingCheck {
             promise(builder == next_with_room(), "round robin takes the next builder with room");
         }
         if (manager_config_.assignment == Assignment::least_busy) {
-            for (BuilderIndex b = 0; b < manager_config_.builders; ++b) {
+            for (const BuilderIndex b : base::IndexRange<BuilderIndex>(manager_config_.builders)) {
                 promise(in_flight(builder) <= in_flight(b), "no other builder is less busy");
             }
         }
@@ -251,7 +251,7 @@ class EventBuildingCheck {
         }
         promise(request.readout == event(request.event).requested++,
                 "requests go out readout unit by readout unit, each once");
-        if (event(request.event).requested == builder_config_.readouts) {
+        if (event(request.event).requested.value() == builder_config_.readouts) {
             unrequested_.erase(oldest);
         }
         requests_.insert(request);
@@ -278,7 +278,7 @@ class EventBuildingCheck {
 
     void compare_state() {
         bool all_full = true;
-        for (BuilderIndex b = 0; b < manager_config_.builders; ++b) {
+        for (const BuilderIndex b : base::IndexRange<BuilderIndex>(manager_config_.builders)) {
             const PullBuilder& builder = builders_[b];
             const auto outstanding = static_cast<std::uint64_t>(
                 std::count_if(requests_.begin(), requests_.end(),
@@ -312,7 +312,7 @@ class EventBuildingCheck {
     [[nodiscard]] BuilderIndex next_with_room() const {
         BuilderIndex b = last_assigned_;
         do {
-            b = (b + 1) % manager_config_.builders;
+            b = builders_.contains(b + 1) ? b + 1 : BuilderIndex();
         } while (!has_room(b) && b != last_assigned_);
         return b;
     }
@@ -329,7 +329,7 @@ class EventBuildingCheck {
     EventManagerConfig manager_config_;
     PullBuilderConfig builder_config_;
     EventManager manager_;
-    std::vector<PullBuilder> builders_;
+    base::Table<BuilderIndex, PullBuilder> builders_;
 
     std::vector<Event> events_;
     std::uint64_t next_to_assign_ = 0;

@@ -35,14 +35,15 @@ class SmallSystem {
     static constexpr std::uint64_t events = 2'000;
 
     SmallSystem() {
-        for (BuilderIndex b = 0; b < builders; ++b) {
+        for (std::uint32_t b = 0; b < builders; ++b) {
             builders_.push_back(*PullBuilder::make(
                 {.readouts = readouts, .outstanding_fragments = 7, .concurrent_events = 2}));
         }
-        for (ReadoutIndex r = 0; r < readouts; ++r) {
+        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(readouts)) {
             const base::DelayDistribution response{base::DelayDistribution::Kind::exponential,
                                                    base::microseconds(30), Time::zero()};
-            readouts_.emplace_back(response, base::RandomStream(1, "readout " + std::to_string(r)));
+            readouts_.push_back(
+                {response, base::RandomStream(1, "readout " + std::to_string(r.value()))});
         }
     }
 
@@ -54,8 +55,8 @@ class SmallSystem {
     Bytes bytes_of_events = 0;
     std::vector<int> times_done = std::vector<int>(events, 0);
 
-    [[nodiscard]] const std::vector<PullBuilder>& builder_units() const { return builders_; }
-    [[nodiscard]] const std::vector<PullReadout>& readout_units() const { return readouts_; }
+    [[nodiscard]] const auto& builder_units() const { return builders_; }
+    [[nodiscard]] const auto& readout_units() const { return readouts_; }
     [[nodiscard]] const EventManager& event_manager() const { return manager_; }
 
   private:
@@ -124,8 +125,8 @@ class SmallSystem {
     std::vector<Bytes> sizes_;
     EventManager manager_ = *EventManager::make({.builders = builders, .concurrent_events = 2},
                                                 base::RandomStream(1, "assignment"));
-    std::vector<PullBuilder> builders_;
-    std::vector<PullReadout> readouts_;
+    base::Table<BuilderIndex, PullBuilder> builders_;
+    base::Table<ReadoutIndex, PullReadout> readouts_;
 };
 
 TEST(EventBuilding, OfASmallSystemBuildsEveryEventOnceAndConservesBytes) {

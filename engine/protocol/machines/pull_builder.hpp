@@ -73,12 +73,12 @@ class PullBuilder {
     template <PullBuilderOut Out>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || readout >= slots_[slot].requested || bytes < 0) {
+        if (slot == SlotTable::none || readout >= slots_[slot].next || bytes < 0) {
             ++counters_.unexpected_fragments;
             return;
         }
-        std::uint64_t& word = received_of(slot)[readout / 64];
-        const std::uint64_t bit = std::uint64_t{1} << (readout % 64);
+        std::uint64_t& word = received_of(slot)[readout.value() / 64];
+        const std::uint64_t bit = std::uint64_t{1} << (readout.value() % 64);
         if ((word & bit) != 0) {
             ++counters_.unexpected_fragments;
             return;
@@ -116,7 +116,7 @@ class PullBuilder {
   private:
     struct Slot {
         EventId event{};
-        std::uint32_t requested = 0;  ///< readout units 0 … requested − 1 were asked
+        ReadoutIndex next{};  ///< the readout units before this one were asked
         std::uint32_t received = 0;
     };
 
@@ -126,8 +126,8 @@ class PullBuilder {
     void request_what_the_limit_permits(Out& out) {
         while (outstanding_ < limit_ && !to_request_.empty()) {
             Slot& slot = slots_[to_request_.front()];
-            const ReadoutIndex readout = slot.requested++;
-            if (slot.requested == config_.readouts) {
+            const ReadoutIndex readout = slot.next++;
+            if (slot.next.value() == config_.readouts) {
                 to_request_.pop();
             }
             ++counters_.requests;

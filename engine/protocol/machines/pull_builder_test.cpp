@@ -19,7 +19,7 @@ class Scene {
     explicit Scene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
 
     void request(EventId event, ReadoutIndex readout) {
-        outputs_.push_back(fmt::format("request {} from {}", number(event), readout));
+        outputs_.push_back(fmt::format("request {} from {}", number(event), readout.value()));
     }
     void built(EventId event) { outputs_.push_back(fmt::format("built {}", number(event))); }
     void done(EventId event) { outputs_.push_back(fmt::format("done {}", number(event))); }
@@ -28,8 +28,8 @@ class Scene {
         builder.on_assigned(EventId{event}, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs fragment(std::uint64_t event, ReadoutIndex readout, base::Bytes bytes = 100) {
-        builder.on_fragment(EventId{event}, readout, bytes, *this);
+    Outputs fragment(std::uint64_t event, std::uint32_t readout, base::Bytes bytes = 100) {
+        builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this);
         return std::exchange(outputs_, {});
     }
     Outputs processed(std::uint64_t event) {
@@ -125,7 +125,7 @@ TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
     Scene scene({.readouts = 100, .concurrent_events = 1});
     for (std::uint64_t event = 0; event < 3; ++event) {
         scene.assigned(event);
-        for (ReadoutIndex readout = 0; readout < 99; ++readout) {
+        for (std::uint32_t readout = 0; readout < 99; ++readout) {
             EXPECT_EQ(scene.fragment(event, readout), Outputs{});
         }
         EXPECT_EQ(scene.fragment(event, 99).size(), 1U);

@@ -39,12 +39,14 @@ PullReadout readout(DelayDistribution response_time) {
 TEST(PullReadout, AnswersARequestAfterTheResponseTime) {
     PullReadout unit = readout({.mean = base::microseconds(8)});
     Outputs out;
-    unit.on_request(EventId{3}, 5, 104'167, out);
-    EXPECT_EQ(out.timers, (std::vector<Answer>{{base::microseconds(8), EventId{3}, 5, 104'167}}));
+    unit.on_request(EventId{3}, BuilderIndex(5), 104'167, out);
+    EXPECT_EQ(out.timers,
+              (std::vector<Answer>{{base::microseconds(8), EventId{3}, BuilderIndex(5), 104'167}}));
     EXPECT_TRUE(out.sent.empty());
     EXPECT_EQ(unit.pending(), 1U);
-    unit.on_response_due(EventId{3}, 5, 104'167, out);
-    EXPECT_EQ(out.sent, (std::vector<Answer>{{Time::zero(), EventId{3}, 5, 104'167}}));
+    unit.on_response_due(EventId{3}, BuilderIndex(5), 104'167, out);
+    EXPECT_EQ(out.sent,
+              (std::vector<Answer>{{Time::zero(), EventId{3}, BuilderIndex(5), 104'167}}));
     EXPECT_EQ(unit.pending(), 0U);
     EXPECT_EQ(unit.counters().fragment_bytes, 104'167U);
 }
@@ -56,7 +58,7 @@ TEST(PullReadout, DrawsResponseTimesFromItsOwnStream) {
     base::RandomStream same(1, "readout");
     Outputs out;
     for (std::uint64_t event = 0; event < 100; ++event) {
-        unit.on_request(EventId{event}, 0, 1, out);
+        unit.on_request(EventId{event}, BuilderIndex(), 1, out);
         ASSERT_EQ(out.timers.back().delay, response.draw(same));
     }
 }
@@ -64,8 +66,8 @@ TEST(PullReadout, DrawsResponseTimesFromItsOwnStream) {
 TEST(PullReadout, CountsAndIgnoresWhatDoesNotFit) {
     PullReadout unit = readout({});
     Outputs out;
-    unit.on_request(EventId{1}, 0, -1, out);
-    unit.on_response_due(EventId{1}, 0, 100, out);  // nothing was requested
+    unit.on_request(EventId{1}, BuilderIndex(), -1, out);
+    unit.on_response_due(EventId{1}, BuilderIndex(), 100, out);  // nothing was requested
     EXPECT_TRUE(out.timers.empty());
     EXPECT_TRUE(out.sent.empty());
     EXPECT_EQ(unit.counters().unexpected_requests, 1U);

@@ -22,16 +22,17 @@ constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_output = Bytes{1} << 50;
 
 std::optional<std::string> problem_of_units(const PushBuilderConfig& config) {
-    if (config.builders < 1 || config.builders > most_units || config.self >= config.builders) {
-        return fmt::format("builder unit {} of {}; give 1 to {} units, counted from 0", config.self,
-                           config.builders, most_units);
+    if (config.builders < 1 || config.builders > most_units ||
+        config.self.value() >= config.builders) {
+        return fmt::format("builder unit {} of {}; give 1 to {} units, counted from 0",
+                           config.self.value(), config.builders, most_units);
     }
     if (config.streams.empty() || config.streams.size() > most_units) {
         return fmt::format("{} readout units; give 1 to {}", config.streams.size(), most_units);
     }
-    for (std::size_t unit = 0; unit < config.streams.size(); ++unit) {
+    for (const ReadoutIndex unit : config.streams.indices()) {
         if (config.streams[unit] < 1 || config.streams[unit] > most_streams) {
-            return fmt::format("readout unit {} with {} streams; give 1 to {}", unit,
+            return fmt::format("readout unit {} with {} streams; give 1 to {}", unit.value(),
                                config.streams[unit], most_streams);
         }
     }
@@ -78,8 +79,9 @@ std::optional<std::string> problem_of(const PushBuilderConfig& config) {
 }
 
 /// 0, and the sums of the first, the first two, … numbers.
-std::vector<std::uint32_t> sums_of(const std::vector<std::uint32_t>& numbers) {
-    std::vector<std::uint32_t> sums = {0};
+base::Table<ReadoutIndex, std::uint32_t> sums_of(
+    const base::Table<ReadoutIndex, std::uint32_t>& numbers) {
+    base::Table<ReadoutIndex, std::uint32_t> sums = {0};
     for (const std::uint32_t number : numbers) {
         sums.push_back(sums.back() + number);
     }
@@ -118,7 +120,7 @@ PushBuilder::PushBuilder(PushBuilderConfig config)
       turn_ends_(config_.streams.size(), no_end) {}
 
 bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> sizes) const {
-    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+    if (!is_ours(mep) || !lost_.contains(readout) || lost_[readout] ||
         sizes.size() != config_.streams[readout]) {
         return false;
     }
@@ -126,7 +128,7 @@ bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> s
     // at most `concurrent_meps` beyond the oldest: the slot is free.
     const std::uint64_t turn = turn_of(mep, config_.builders);
     if (turn < next_to_answer_ || turn - next_to_answer_ >= config_.announced_meps ||
-        announced_[slot_of(turn) * readouts() + readout]) {
+        announced_[slot_of(turn) * readouts() + readout.value()]) {
         return false;
     }
     return std::ranges::all_of(sizes,
@@ -135,7 +137,7 @@ bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> s
 
 bool PushBuilder::is_awaited(ReadoutIndex readout, StreamIndex stream, MepId mep) const {
     const std::uint64_t turn = turn_of(mep, config_.builders);
-    if (!is_ours(mep) || readout >= readouts() || lost_[readout] ||
+    if (!is_ours(mep) || !lost_.contains(readout) || lost_[readout] ||
         stream.value() >= config_.streams[readout] || turn < oldest_ || turn >= next_to_answer_) {
         return false;
     }
@@ -147,7 +149,7 @@ std::uint64_t PushBuilder::count_awaited() const {
     std::uint64_t awaited = 0;
     for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
         const MepId mep = mep_of(config_.self, turn, config_.builders);
-        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+        for (const ReadoutIndex readout : lost_.indices()) {
             for (const StreamIndex stream :
                  base::IndexRange<StreamIndex>(config_.streams[readout])) {
                 awaited += is_awaited(readout, stream, mep) ? 1 : 0;
@@ -178,7 +180,7 @@ std::uint64_t PushBuilder::next_mep() const {
 
 PushBuilder::Stream PushBuilder::stream_of(std::uint32_t number) const {
     const auto next = std::ranges::upper_bound(first_stream_, number);
-    const auto readout = static_cast<ReadoutIndex>(next - first_stream_.begin() - 1);
+    const ReadoutIndex readout(next - first_stream_.begin() - 1);
     return {readout, StreamIndex(number - first_stream_[readout])};
 }
 

@@ -23,14 +23,14 @@ namespace daqloom::protocol {
 
 /// No central scheduler: the number of a MEP says who builds it.
 constexpr BuilderIndex builder_of(MepId mep, std::uint32_t builders) {
-    return static_cast<BuilderIndex>(static_cast<std::uint64_t>(mep) % builders);
+    return BuilderIndex(static_cast<std::uint64_t>(mep) % builders);
 }
 /// The how manyeth of its builder's MEPs, 0, 1, …
 constexpr std::uint64_t turn_of(MepId mep, std::uint32_t builders) {
     return static_cast<std::uint64_t>(mep) / builders;
 }
 constexpr MepId mep_of(BuilderIndex builder, std::uint64_t turn, std::uint32_t builders) {
-    return MepId{turn * builders + builder};
+    return MepId{turn * builders + builder.value()};
 }
 /// The first MEP number beyond the builder's turns before `turn`.
 constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
@@ -40,7 +40,7 @@ constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
 /// How many of the MEPs before number `end` are the builder's.
 constexpr std::uint64_t turns_before(BuilderIndex builder, std::uint64_t end,
                                      std::uint32_t builders) {
-    return end <= builder ? 0 : (end - builder - 1) / builders + 1;
+    return end <= builder.value() ? 0 : (end - builder.value() - 1) / builders + 1;
 }
 
 /// The handling of a MEP for which the output buffer has no space.
@@ -50,9 +50,9 @@ enum class WhenFull {
 };
 
 struct PushBuilderConfig {
-    BuilderIndex self = 0;
+    BuilderIndex self{};
     std::uint32_t builders = 1;
-    std::vector<std::uint32_t> streams = {1};  ///< of each readout unit
+    base::Table<ReadoutIndex, std::uint32_t> streams = {1};
     /// Answered at most so far beyond the oldest that is not built. At least as many as a readout
     /// unit sends per phase.
     std::uint32_t concurrent_meps = 2;
@@ -146,7 +146,7 @@ class PushBuilder {
         }
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
         ++counters_.announcements;
-        announced_[slot * readouts() + readout] = true;
+        announced_[slot * readouts() + readout.value()] = true;
         std::ranges::copy(sizes, sizes_.begin() + at(slot, first_stream_[readout]));
         ++meps_[slot].announced;
         go_on(out);
@@ -223,7 +223,7 @@ class PushBuilder {
     /// The readout unit announces all MEPs before this turn, and wants no others answered.
     template <PushBuilderClosingOut Out>
     void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
-        if (readout >= readouts() || !is_closing_ || lost_[readout] ||
+        if (!lost_.contains(readout) || !is_closing_ || lost_[readout] ||
             turn_ends_[readout] != no_end) {
             ++(is_lost(readout) ? counters_.from_lost : counters_.unexpected_sizes);
             return;
@@ -279,7 +279,7 @@ class PushBuilder {
     // ---- numbers ------------------------------------------------------------------------------
 
     struct Stream {
-        ReadoutIndex readout;
+        ReadoutIndex readout{};
         StreamIndex stream;
         friend constexpr bool operator==(Stream, Stream) = default;
     };
@@ -332,7 +332,7 @@ class PushBuilder {
     /// Is any of its MFPs there?
     [[nodiscard]] bool has_any(std::uint64_t turn) const;
     [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
-        return readout < readouts() && lost_[readout];
+        return lost_.contains(readout) && lost_[readout];
     }
 
     template <PushBuilderOut Out>
@@ -362,7 +362,7 @@ class PushBuilder {
     void answer_the_last(Out& out) {
         std::uint64_t first_end = no_end;
         std::uint64_t last_end = next_to_answer_;
-        for (ReadoutIndex readout = 0; readout < readouts(); ++readout) {
+        for (const ReadoutIndex readout : lost_.indices()) {
             if (!lost_[readout] && turn_ends_[readout] == no_end) {
                 return;
             }
@@ -434,7 +434,7 @@ class PushBuilder {
     template <class Action>
     void for_each_readout(Action action) const {
         for (std::uint32_t i = 0; i < readouts(); ++i) {
-            action((config_.self % readouts() + readouts() - i) % readouts());
+            action(ReadoutIndex((config_.self.value() % readouts() + readouts() - i) % readouts()));
         }
     }
 
@@ -464,19 +464,19 @@ class PushBuilder {
     }
 
     PushBuilderConfig config_;
-    std::vector<std::uint32_t> first_stream_;  ///< of each readout unit, and their number
-    std::vector<Mep> meps_;                    ///< per slot
-    std::vector<base::Bytes> sizes_;           ///< per slot and stream
-    std::vector<base::Bytes> offsets_;         ///< per stream, of the MEP being answered
-    std::vector<bool> announced_;              ///< per slot and readout unit
-    std::vector<bool> written_;                ///< per slot and stream
-    ByteRing output_;                          ///< MEPs granted and not yet processed, by turn
-    std::uint64_t oldest_ = 0;                 ///< turn of the first that is not done
-    std::uint64_t next_to_answer_ = 0;         ///< turn
-    std::uint64_t answer_until_ = no_end;      ///< turn, when the epoch ends
-    std::uint64_t leased_until_ = no_end;      ///< turn, see on_lease
-    std::vector<bool> lost_;                   ///< per readout unit
-    std::vector<std::uint64_t> turn_ends_;     ///< of on_last_announcement, per readout unit
+    base::Table<ReadoutIndex, std::uint32_t> first_stream_;  ///< and the number of all
+    std::vector<Mep> meps_;                                  ///< per slot
+    std::vector<base::Bytes> sizes_;                         ///< per slot and stream
+    std::vector<base::Bytes> offsets_;     ///< per stream, of the MEP being answered
+    std::vector<bool> announced_;          ///< per slot and readout unit
+    std::vector<bool> written_;            ///< per slot and stream
+    ByteRing output_;                      ///< MEPs granted and not yet processed, by turn
+    std::uint64_t oldest_ = 0;             ///< turn of the first that is not done
+    std::uint64_t next_to_answer_ = 0;     ///< turn
+    std::uint64_t answer_until_ = no_end;  ///< turn, when the epoch ends
+    std::uint64_t leased_until_ = no_end;  ///< turn, see on_lease
+    base::Table<ReadoutIndex, bool> lost_;
+    base::Table<ReadoutIndex, std::uint64_t> turn_ends_;  ///< of on_last_announcement
     bool is_closing_ = false;
     bool has_answered_last_ = false;
     std::uint64_t unanswered_ = 0;  ///< MEPs that a lost readout unit has not announced

@@ -25,19 +25,19 @@ class Scene {
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
         outputs_.push_back(
-            fmt::format("{} of {} to {}", number(mep), readout, fmt::join(offsets, " ")));
+            fmt::format("{} of {} to {}", number(mep), readout.value(), fmt::join(offsets, " ")));
     }
     void discard(ReadoutIndex readout, MepId mep) {
-        outputs_.push_back(fmt::format("discard {} of {}", number(mep), readout));
+        outputs_.push_back(fmt::format("discard {} of {}", number(mep), readout.value()));
     }
     void built(MepId mep, Bytes place, Bytes bytes) {
         outputs_.push_back(fmt::format("built {} at {}, {} B", number(mep), place, bytes));
     }
     void closing(ReadoutIndex readout, std::uint64_t turn) {
-        outputs_.push_back(fmt::format("closing at {} to {}", turn, readout));
+        outputs_.push_back(fmt::format("closing at {} to {}", turn, readout.value()));
     }
     void last_answer(ReadoutIndex readout, std::uint64_t turn) {
-        outputs_.push_back(fmt::format("last answer {} to {}", turn, readout));
+        outputs_.push_back(fmt::format("last answer {} to {}", turn, readout.value()));
     }
     void incomplete(MepId mep, Bytes place, Bytes bytes) {
         std::string mask;
@@ -48,28 +48,28 @@ class Scene {
                                        bytes, mask, fmt::join(builder.sizes_of(mep), " ")));
     }
 
-    Outputs sizes(ReadoutIndex readout, std::uint64_t mep, const Sizes& sizes) {
-        builder.on_sizes(readout, MepId{mep}, sizes, *this);
+    Outputs sizes(std::uint32_t readout, std::uint64_t mep, const Sizes& sizes) {
+        builder.on_sizes(ReadoutIndex(readout), MepId{mep}, sizes, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs written(ReadoutIndex readout, std::uint32_t stream, std::uint64_t mep) {
-        builder.on_written(readout, StreamIndex(stream), MepId{mep}, *this);
+    Outputs written(std::uint32_t readout, std::uint32_t stream, std::uint64_t mep) {
+        builder.on_written(ReadoutIndex(readout), StreamIndex(stream), MepId{mep}, *this);
         return std::exchange(outputs_, {});
     }
     Outputs processed(std::uint64_t mep) {
         builder.on_processed(MepId{mep}, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs last_announcement(ReadoutIndex readout, std::uint64_t turn_end) {
-        builder.on_last_announcement(readout, turn_end, *this);
+    Outputs last_announcement(std::uint32_t readout, std::uint64_t turn_end) {
+        builder.on_last_announcement(ReadoutIndex(readout), turn_end, *this);
         return std::exchange(outputs_, {});
     }
     Outputs lease(std::uint64_t turn_end) {
         builder.on_lease(turn_end, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs close(const std::vector<ReadoutIndex>& lost = {}) {
-        builder.on_close(lost, *this);
+    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
+        builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this);
         return std::exchange(outputs_, {});
     }
     Outputs end() {
@@ -85,7 +85,7 @@ class Scene {
 };
 
 TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {
-    Scene scene({.self = 1,
+    Scene scene({.self = BuilderIndex(1),
                  .builders = 2,
                  .streams = {2, 1},
                  .output_buffer = 1'000,
@@ -156,7 +156,7 @@ TEST(PushBuilder, KeepsMepsUnderConstructionWithinTheirLimit) {
 }
 
 TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    Scene scene({.self = 1, .builders = 2, .streams = {2, 1}, .output_buffer = 100});
+    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {2, 1}, .output_buffer = 100});
     EXPECT_EQ(scene.sizes(0, 0, {1, 1}), Outputs{});  // builder 0's
     EXPECT_EQ(scene.sizes(2, 1, {1}), Outputs{});     // no such unit
     EXPECT_EQ(scene.sizes(0, 1, {1}), Outputs{});     // has two streams
@@ -182,7 +182,7 @@ TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PushBuilder, DrainsWhenTheEpochIsClosed) {
-    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
     scene.sizes(0, 1, {10});
     scene.sizes(1, 1, {20});
     scene.sizes(0, 3, {5});
@@ -217,7 +217,7 @@ TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.sizes(0, 2, {1}), Outputs{});
     EXPECT_EQ(scene.sizes(0, 1, {2}), (Outputs{"1 of 0 to 30", "1 of 1 to 32", "last answer 2 to 0",
                                                "last answer 2 to 1"}));
-    for (const ReadoutIndex readout : {0U, 1U}) {
+    for (const std::uint32_t readout : {0U, 1U}) {
         EXPECT_FALSE(scene.builder.is_drained());
         scene.written(readout, 0, 0);
         scene.written(readout, 0, 1);
@@ -228,7 +228,7 @@ TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
 }
 
 TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
-    Scene scene({.self = 1, .builders = 2, .streams = {1, 1}, .output_buffer = 100});
+    Scene scene({.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
     scene.sizes(0, 1, {10});
     scene.close();
     EXPECT_EQ(scene.last_announcement(0, 3), Outputs{});
@@ -324,8 +324,8 @@ TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
         !std::is_convertible_v<StreamIndex, std::uint32_t>);  // in a MEP they have other numbers
     const Scene scene({.streams = {2, 1, 3}});
     EXPECT_EQ(scene.builder.streams(), 6U);
-    EXPECT_EQ(scene.builder.number_of({1, StreamIndex(0)}), 2U);
-    EXPECT_EQ(scene.builder.number_of({2, StreamIndex(2)}), 5U);
+    EXPECT_EQ(scene.builder.number_of({ReadoutIndex(1), StreamIndex(0)}), 2U);
+    EXPECT_EQ(scene.builder.number_of({ReadoutIndex(2), StreamIndex(2)}), 5U);
     for (std::uint32_t stream = 0; stream < 6; ++stream) {
         EXPECT_EQ(scene.builder.number_of(scene.builder.stream_of(stream)), stream);
     }
@@ -345,7 +345,7 @@ TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
     const auto message = [](PushBuilderConfig config) {
         return PushBuilder::make(std::move(config)).error().message;
     };
-    EXPECT_EQ(message({.self = 2, .builders = 2}),
+    EXPECT_EQ(message({.self = BuilderIndex(2), .builders = 2}),
               "push builder: builder unit 2 of 2; give 1 to 65536 units, counted from 0");
     EXPECT_EQ(message({.streams = {1, 0}}),
               "push builder: readout unit 1 with 0 streams; give 1 to 1024");
@@ -358,7 +358,8 @@ TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_TRUE(PushBuilder::make({.output_buffer = 100, .usual_mep = 100}));
     EXPECT_NE(message({.layout = {.alignment = 3}}).find("alignment of 3 bytes"),
               std::string::npos);
-    EXPECT_NE(message({.streams = std::vector<std::uint32_t>(65'536, 1'000)}).find("at a time"),
+    EXPECT_NE(message({.streams = base::Table<ReadoutIndex, std::uint32_t>(65'536, 1'000)})
+                  .find("at a time"),
               std::string::npos);
 }
 

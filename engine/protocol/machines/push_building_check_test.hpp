@@ -49,8 +49,9 @@ class PushBuildingCheck : private PushBuildingModel {
         void send_barrier(Participant to, BarrierMessage m) {
             ++check.outputs_;
             check.later([&c = check, me = self, to, m] {
-                c.input(c.units_[to], to, [&](ShiftUnit& unit, UnitOut& out) {
-                    unit.on_barrier_message(me, m, out);
+                const ReadoutIndex receiver(to);
+                c.input(c.units_[receiver], receiver, [&](ShiftUnit& unit, UnitOut& out) {
+                    unit.on_barrier_message(me.value(), m, out);
                 });
             });
         }
@@ -99,7 +100,7 @@ class PushBuildingCheck : private PushBuildingModel {
                 at(first + base::nanoseconds(4 * input_.byte()), [this] { close(2); });
             }
         }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             for (const StreamIndex s : model_[r].generated.indices()) {
                 generate(r, s);
             }
@@ -147,27 +148,27 @@ class PushBuildingCheck : private PushBuildingModel {
         });
     }
 
-    template <class Machine, class Action>
-    void input(Machine& machine, std::uint32_t self, Action action) {
+    template <class Machine, class Unit, class Action>
+    void input(Machine& machine, Unit self, Action action) {
         using Out = std::conditional_t<std::is_same_v<Machine, ShiftUnit>, UnitOut, BuilderOut>;
-        if (!fates<Machine>()[self].is_dead()) {
+        if (!fates<Unit>()[self].is_dead()) {
             Out out{*this, self};
             action(machine, out);
         }
     }
     /// A message that comes, and in some cases comes once more, which must have no effect. Unless
     /// it is local it needs the epoch's transport.
-    template <class Machine, class Action>
-    void message(Machine& machine, std::uint32_t self, Action action, bool is_local = false) {
+    template <class Machine, class Unit, class Action>
+    void message(Machine& machine, Unit self, Action action, bool is_local = false) {
         const bool twice = input_.byte() % 8 == 1;
         later([this, &machine, self, action, is_local, twice] {
-            if (next_mep_ && !is_local && !fates<Machine>()[self].is_lost) {
+            if (next_mep_ && !is_local && !fates<Unit>()[self].is_lost) {
                 return;
             }
             input(machine, self, action);
             if (twice) {
                 later([this, &machine, self, action] {
-                    if (fates<Machine>()[self].is_dead()) {
+                    if (fates<Unit>()[self].is_dead()) {
                         return;
                     }
                     const std::uint64_t before = unexpected();
@@ -219,7 +220,7 @@ class PushBuildingCheck : private PushBuildingModel {
         ++outputs_;
         Mep& here = mep(w.mep);
         Unit& unit = model_[r];
-        const Fate& fate = readout_fates_[r];
+        const Fate<BuilderIndex>& fate = readout_fates_[r];
         promise(here.place >= 0, "only a granted MFP is written");
         promise(!here.written[r][w.stream], "an MFP is written once");
         here.written[r][w.stream] = true;
@@ -317,7 +318,7 @@ class PushBuildingCheck : private PushBuildingModel {
     void entered(std::uint64_t generation) {
         ++outputs_;
         if (++entered_[generation] == units_.size()) {
-            for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+            for (const ReadoutIndex r : units_.indices()) {
                 message(units_[r], r,
                         [=](ShiftUnit& unit, UnitOut& out) { unit.on_released(generation, out); });
             }
@@ -345,7 +346,7 @@ class PushBuildingCheck : private PushBuildingModel {
         if (stage == ShiftStage::idle) {
             ++summary_.idle_steps;
             promise(shift_.builder_for(r, static_cast<std::uint32_t>(step % shift_.phases())) ==
-                        LinearShift::nobody,
+                        BuilderIndex::none(),
                     "only a dummy's phase is idle");
         }
         if (stage == ShiftStage::sending && !by_time() &&
@@ -444,11 +445,10 @@ class PushBuildingCheck : private PushBuildingModel {
         });
     }
 
-    template <class Machine, class Action>
-    void tell(std::vector<Machine>& machines, const std::vector<std::uint32_t>& lost,
-              Action action) {
-        for (std::uint32_t unit = 0; unit < machines.size(); ++unit) {
-            if (fates<Machine>()[unit].is_lost) {
+    template <class Unit, class Machine, class Other, class Action>
+    void tell(base::Table<Unit, Machine>& machines, const std::vector<Other>& lost, Action action) {
+        for (const Unit unit : machines.indices()) {
+            if (fates<Unit>()[unit].is_lost) {
                 continue;
             }
             at(now() + base::nanoseconds(8 * input_.byte()),
@@ -456,7 +456,7 @@ class PushBuildingCheck : private PushBuildingModel {
                    if (next_mep_) {
                        return;
                    }
-                   fates<Machine>()[unit].learns(lost);
+                   fates<Unit>()[unit].learns(lost);
                    input(machine, unit, [&](auto& m, auto& out) { action(m, lost, out); });
                });
         }
@@ -472,17 +472,17 @@ class PushBuildingCheck : private PushBuildingModel {
 
     void last_announcement(ReadoutIndex r, BuilderIndex b, std::uint64_t turn) {
         ++outputs_;
-        const Fate& fate = readout_fates_[r];
+        const Fate<BuilderIndex>& fate = readout_fates_[r];
         std::uint64_t end = 0;
-        for (BuilderIndex other = 0; other < builders_.size(); ++other) {
+        for (const BuilderIndex other : builders_.indices()) {
             if (!fate.sees_lost[other]) {
                 const std::uint64_t turns = answered_at_close_.at(other);
                 end = std::max(end, turns * shift_.builders() -
-                                        (turns == 0 ? 0 : shift_.builders() - 1 - other));
+                                        (turns == 0 ? 0 : shift_.builders() - 1 - other.value()));
             }
         }
         std::uint64_t before_it = 0;
-        for (std::uint64_t id = b; id < end; id += shift_.builders()) {
+        for (std::uint64_t id = b.value(); id < end; id += shift_.builders()) {
             ++before_it;
         }
         promise(!fate.sees_lost[b] && turn == before_it,
@@ -501,24 +501,24 @@ class PushBuildingCheck : private PushBuildingModel {
 
     void end() {
         std::uint64_t next = 0;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             next = std::max(next, readout_fates_[r].is_lost ? 0 : units_[r].readout().next_mep());
         }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             next = std::max(next, builder_fates_[b].is_lost ? 0 : builders_[b].next_mep());
         }
         next_mep_ = next;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             promise(readout_fates_[r].is_lost || has_written_everything(r),
                     "who has drained has written all that live builders have granted");
         }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             if (!builder_fates_[b].is_lost) {
                 input(builders_[b], b, [](PushBuilder& m, BuilderOut& out) { m.on_end(out); });
                 forget_what_was_dropped(b);
             }
         }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             if (!readout_fates_[r].is_lost) {
                 input(units_[r], r, [=](ShiftUnit& m, UnitOut& out) { m.on_end(next, out); });
             }

@@ -45,8 +45,8 @@ class PushBuildingModel : protected PushBuildingSystem {
     };
     /// A MEP as the model knows it.
     struct Mep {
-        std::vector<base::Table<StreamIndex, Bytes>> sizes;   ///< per readout unit and stream
-        std::vector<base::Table<StreamIndex, bool>> written;  ///< asked for
+        base::Table<ReadoutIndex, base::Table<StreamIndex, Bytes>> sizes;
+        base::Table<ReadoutIndex, base::Table<StreamIndex, bool>> written;  ///< asked for
         std::uint32_t announced = 0;
         std::uint32_t answered = 0;
         std::uint32_t landed = 0;  ///< MFPs reported to the builder
@@ -71,7 +71,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
         summary_.was_closed = closes_;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             const std::uint32_t streams = builder_config_.streams[r];
             model_[r].generated.resize(streams);
             model_[r].in_buffer.resize(streams);
@@ -79,8 +79,8 @@ class PushBuildingModel : protected PushBuildingSystem {
         }
         for (Mep& mep : meps_) {
             for (const std::uint32_t streams : builder_config_.streams) {
-                mep.sizes.emplace_back(streams, -1);
-                mep.written.emplace_back(streams, false);
+                mep.sizes.push_back(base::Table<StreamIndex, Bytes>(streams, -1));
+                mep.written.push_back(base::Table<StreamIndex, bool>(streams, false));
             }
         }
     }
@@ -98,7 +98,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     [[nodiscard]] Bytes offset(MepId id, ReadoutIndex r, StreamIndex s) {
         const auto [header, alignment] = builder_config_.layout;
         Bytes sum = rounded(header, alignment);
-        for (ReadoutIndex unit = 0; unit <= r; ++unit) {
+        for (const ReadoutIndex unit : base::IndexRange(ReadoutIndex(), r + 1)) {
             const auto& sizes = mep(id).sizes[unit];
             for (const StreamIndex i :
                  base::IndexRange(StreamIndex(), unit == r ? s : StreamIndex(sizes.size()))) {
@@ -108,7 +108,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         return sum;
     }
     [[nodiscard]] Bytes bytes_of(MepId id) {
-        const auto last = static_cast<ReadoutIndex>(units_.size() - 1);
+        const ReadoutIndex last(units_.size() - 1);
         const StreamIndex streams(mep(id).sizes[last].size());
         return std::max(offset(id, last, streams), builder_config_.layout.alignment);
     }
@@ -122,7 +122,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         const PushBuilder& builder = builders_[b];
         promise(builder.streams() == streams(), "it has the streams of all readout units");
         std::uint32_t number = 0;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             for (const StreamIndex s : mep(id).sizes[r].indices()) {
                 promise(builder.number_of({r, s}) == number &&
                             builder.stream_of(number) == PushBuilder::Stream{r, s},
@@ -140,11 +140,11 @@ class PushBuildingModel : protected PushBuildingSystem {
     /// Also when the epoch is closed: a MEP that every readout unit wants answered, as none is
     /// lost.
     [[nodiscard]] bool may_answer(BuilderIndex b, MepId id) const {
-        const Fate& fate = builder_fates_[b];
+        const Fate<ReadoutIndex>& fate = builder_fates_[b];
         if (!fate.is_closed) {
             return true;
         }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             const auto end = last_announced_.find({r, b});
             if (fate.sees_lost[r] || end == last_announced_.end() ||
                 turn_of(id, shift_.builders()) >= end->second) {
@@ -155,12 +155,12 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
 
     [[nodiscard]] bool is_drained() const {
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             if (!readout_fates_[r].is_lost && !units_[r].readout().is_drained()) {
                 return false;
             }
         }
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+        for (const BuilderIndex b : builders_.indices()) {
             if (!builder_fates_[b].is_lost && !builders_[b].is_drained()) {
                 return false;
             }
@@ -191,7 +191,7 @@ class PushBuildingModel : protected PushBuildingSystem {
 
     void forget_what_was_dropped(BuilderIndex b) {
         std::uint64_t dropped = 0;
-        for (auto mep_of_b = std::uint64_t{b}; mep_of_b < meps_.size();
+        for (auto mep_of_b = std::uint64_t{b.value()}; mep_of_b < meps_.size();
              mep_of_b += shift_.builders()) {
             const Mep& here = mep(MepId{mep_of_b});
             if (here.place >= 0 && !here.is_built && !here.is_incomplete) {
@@ -222,7 +222,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         Bytes written_bytes = 0;
         Bytes generated_bytes = 0;
         Bytes dropped_bytes = 0;
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             const auto& counters = units_[r].readout().counters();
             written_bytes += counters.written_bytes;
             generated_bytes += counters.mfp_bytes;
@@ -252,7 +252,7 @@ class PushBuildingModel : protected PushBuildingSystem {
             return;
         }
         const bool anybody_reads_out =
-            std::ranges::any_of(readout_fates_, [](const Fate& fate) { return !fate.is_lost; });
+            std::ranges::any_of(readout_fates_, [](const auto& fate) { return !fate.is_lost; });
         for (std::uint64_t id = 0; id < meps_.size(); ++id) {
             const Mep& here = mep(MepId{id});
             const BuilderIndex b = builder_of(MepId{id}, shift_.builders());
@@ -264,8 +264,8 @@ class PushBuildingModel : protected PushBuildingSystem {
                     "what was answered does not come again in the next epoch");
         }
         const bool all_build =
-            std::ranges::none_of(builder_fates_, [](const Fate& fate) { return fate.is_lost; });
-        for (BuilderIndex b = 0; b < builders_.size(); ++b) {
+            std::ranges::none_of(builder_fates_, [](const auto& fate) { return fate.is_lost; });
+        for (const BuilderIndex b : builders_.indices()) {
             promise(builder_fates_[b].is_lost ||
                         (builders_[b].under_construction() == 0 && builders_[b].output_held() == 0),
                     "nothing is left in the live builder units");
@@ -274,7 +274,7 @@ class PushBuildingModel : protected PushBuildingSystem {
                         c.granted + c.discarded == turns_before(b, *next_mep_, shift_.builders()),
                     "every MEP before the next epoch is granted or discarded");
         }
-        for (ReadoutIndex r = 0; r < units_.size(); ++r) {
+        for (const ReadoutIndex r : units_.indices()) {
             if (!readout_fates_[r].is_lost) {
                 compare_what_was_closed(r);
             }
@@ -329,7 +329,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
 
     std::vector<Mep> meps_;
-    std::vector<Unit> model_;
+    base::Table<ReadoutIndex, Unit> model_;
     std::map<BuilderIndex, std::map<MepId, Region>> output_;
     std::set<std::tuple<MepId, ReadoutIndex, StreamIndex>> landed_;
     std::map<std::pair<ReadoutIndex, BuilderIndex>, std::uint64_t> last_announced_;  ///< turns

@@ -30,7 +30,7 @@ class PushBuildingSystem {
         choose_units();
         unit_config_.rounds = 1 + input_.byte() % 4;
         builder_config_.builders = shift_.builders();
-        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
+        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
             builder_config_.streams[r] = 1U + input_.byte() % 3;
         }
         const std::uint32_t round = meps_per_phase() * shift_.builders();
@@ -40,19 +40,21 @@ class PushBuildingSystem {
         readout.write_rate = write_rate;
         readout.buffered_mfps = round + input_.byte() % 5;
         readout.stream_buffer = (round + 1) * largest_mfp + input_.byte();
-        for (ReadoutIndex r = 0; r < shift_.readouts(); ++r) {
+        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
             unit_config_.self = r;
             readout.streams = builder_config_.streams[r];
             units_.push_back(*ShiftUnit::make(unit_config_, shift_));
         }
-        for (BuilderIndex b = 0; b < shift_.builders(); ++b) {
+        for (const BuilderIndex b : base::IndexRange<BuilderIndex>(shift_.builders())) {
             builder_config_.self = b;
             builders_.push_back(*PushBuilder::make(builder_config_));
         }
         base::ByteSource nobody_is_lost({});
         base::ByteSource& choice = closes_ ? input_ : nobody_is_lost;
-        readout_fates_ = choose_fates(shift_.readouts(), shift_.builders(), choice);
-        builder_fates_ = choose_fates(shift_.builders(), shift_.readouts(), choice);
+        readout_fates_ =
+            choose_fates<ReadoutIndex, BuilderIndex>(shift_.readouts(), shift_.builders(), choice);
+        builder_fates_ =
+            choose_fates<BuilderIndex, ReadoutIndex>(shift_.builders(), shift_.readouts(), choice);
     }
 
     [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
@@ -74,9 +76,13 @@ class PushBuildingSystem {
         }
         return sum;
     }
-    template <class Machine>
-    Fates& fates() {
-        return std::is_same_v<Machine, ShiftUnit> ? readout_fates_ : builder_fates_;
+    template <class Unit>
+    auto& fates() {
+        if constexpr (std::is_same_v<Unit, ReadoutIndex>) {
+            return readout_fates_;
+        } else {
+            return builder_fates_;
+        }
     }
 
     base::ByteSource input_;
@@ -84,10 +90,10 @@ class PushBuildingSystem {
     ShiftUnitConfig unit_config_;
     PushBuilderConfig builder_config_;
     bool closes_ = false;  ///< the epoch ends before the run does
-    std::vector<ShiftUnit> units_;
-    std::vector<PushBuilder> builders_;
-    Fates readout_fates_;
-    Fates builder_fates_;
+    base::Table<ReadoutIndex, ShiftUnit> units_;
+    base::Table<BuilderIndex, PushBuilder> builders_;
+    Fates<ReadoutIndex, BuilderIndex> readout_fates_;
+    Fates<BuilderIndex, ReadoutIndex> builder_fates_;
 
   private:
     LinearShift choose_shift() {
@@ -97,9 +103,9 @@ class PushBuildingSystem {
             return *LinearShift::unfolded(slots, 1U + input_.byte() % 6);
         }
         std::vector<SlotIndex> dummies;
-        for (SlotIndex slot = 1; slot < slots; ++slot) {
+        for (std::uint32_t slot = 1; slot < slots; ++slot) {
             if (choice % 3 == 1 && (choice >> slot & 1) != 0) {
-                dummies.push_back(slot);
+                dummies.emplace_back(slot);
             }
         }
         return *LinearShift::folded(slots, dummies);

@@ -78,7 +78,7 @@ PushReadout::PushReadout(PushReadoutConfig config)
 }
 
 void PushReadout::on_last_answer(BuilderIndex index, std::uint64_t turn_end) {
-    if (index >= config_.builders) {
+    if (!builders_.contains(index)) {
         ++counters_.unexpected_answers;
         return;
     }
@@ -105,7 +105,7 @@ bool PushReadout::is_drained() const {
 
 std::uint64_t PushReadout::next_mep() const {
     std::uint64_t next = end_;
-    for (BuilderIndex index = 0; index < config_.builders; ++index) {
+    for (const BuilderIndex index : builders_.indices()) {
         const Builder& builder = builders_[index];
         const std::uint64_t begun =
             builder.written + (builder.next_stream == StreamIndex() ? 0 : 1);

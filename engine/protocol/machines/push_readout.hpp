@@ -36,7 +36,7 @@ struct PushReadoutConfig {
 struct PushWrite {
     MepId mep;
     StreamIndex stream;
-    BuilderIndex builder;
+    BuilderIndex builder{};
     base::Bytes from;  ///< offset in the stream's buffer
     base::Bytes to;    ///< offset in the builder's output buffer
     base::Bytes bytes;
@@ -216,7 +216,7 @@ class PushReadout {
     /// on_close.
     template <PushReadoutClosingOut Out>
     void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
-        if (builder >= config_.builders) {
+        if (!builders_.contains(builder)) {
             ++counters_.unexpected_answers;
             return;
         }
@@ -322,7 +322,7 @@ class PushReadout {
         bool is_lost = false;
     };
     struct Turn {
-        BuilderIndex builder = 0;
+        BuilderIndex builder{};
         std::uint64_t until = 0;
         std::uint64_t left_over = 0;
         base::Time deadline = base::Time::never();
@@ -386,13 +386,13 @@ class PushReadout {
             return;
         }
         has_end_ = true;
-        for (BuilderIndex index = 0; index < config_.builders; ++index) {
+        for (const BuilderIndex index : builders_.indices()) {
             if (const Builder& builder = builders_[index]; !builder.is_lost) {
                 end_ =
                     std::max(end_, meps_before(index, builder.answered_at_close, config_.builders));
             }
         }
-        for (BuilderIndex index = 0; index < config_.builders; ++index) {
+        for (const BuilderIndex index : builders_.indices()) {
             if (!builders_[index].is_lost) {
                 out.last_announcement(index, turns_before(index, end_, config_.builders));
                 announce_what_is_complete(index, out);
@@ -439,8 +439,7 @@ class PushReadout {
     template <PushReadoutOut Out>
     void write_what_is_granted(Out& out) {
         for (std::uint32_t i = 0; i < config_.builders; ++i) {
-            const auto index =
-                static_cast<BuilderIndex>((std::uint64_t{turn_.builder} + i) % config_.builders);
+            const BuilderIndex index((std::uint64_t{turn_.builder.value()} + i) % config_.builders);
             const Builder& builder = builders_[index];
             while (!builder.is_lost && builder.written < builder.answered &&
                    under_way_ < most_writes_) {
@@ -544,7 +543,7 @@ class PushReadout {
     std::uint64_t most_writes_;
     base::WireClock write_time_;
     base::Table<StreamIndex, Stream> streams_;
-    std::vector<Builder> builders_;
+    base::Table<BuilderIndex, Builder> builders_;
     std::vector<Mfp> mfps_;           ///< per MEP in the buffers and stream
     std::vector<Answer> answers_;     ///< per MEP in the buffers, from its announcement on
     std::vector<base::Bytes> sizes_;  ///< per stream, of the MEP being announced

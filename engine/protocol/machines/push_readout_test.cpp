@@ -29,18 +29,18 @@ class Scene {
         say("{}.{} at {}", number(mep), stream.value(), place);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
-        say("announce {} to {}: {}", number(mep), builder, fmt::join(sizes, " "));
+        say("announce {} to {}: {}", number(mep), builder.value(), fmt::join(sizes, " "));
     }
     void write(const PushWrite& w) {
         say("write {}.{} from {} to {}:{}, {} B", number(w.mep), w.stream.value(), w.from,
-            w.builder, w.to, w.bytes);
+            w.builder.value(), w.to, w.bytes);
     }
     void acknowledge(StreamIndex stream, MepId mep) {
         say("acknowledge {}.{}", number(mep), stream.value());
     }
     void turn_done() { say("turn done"); }
     void last_announcement(BuilderIndex builder, std::uint64_t turn) {
-        say("last announcement {} to {}", turn, builder);
+        say("last announcement {} to {}", turn, builder.value());
     }
 
     Outputs generated(std::uint32_t stream, Bytes bytes) {
@@ -59,21 +59,21 @@ class Scene {
         readout.on_discard(MepId{mep}, now, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs turn(BuilderIndex builder, std::uint64_t until, Time deadline = Time::never(),
+    Outputs turn(std::uint32_t builder, std::uint64_t until, Time deadline = Time::never(),
                  std::uint64_t left_over = 0) {
-        readout.on_turn(builder, until, left_over, deadline, now, *this);
+        readout.on_turn(BuilderIndex(builder), until, left_over, deadline, now, *this);
         return std::exchange(outputs_, {});
     }
     Outputs written(std::uint64_t mep, std::uint32_t stream) {
         readout.on_write_done(MepId{mep}, StreamIndex(stream), now, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs closing(BuilderIndex builder, std::uint64_t answered) {
-        readout.on_closing(builder, answered, *this);
+    Outputs closing(std::uint32_t builder, std::uint64_t answered) {
+        readout.on_closing(BuilderIndex(builder), answered, *this);
         return std::exchange(outputs_, {});
     }
-    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
-        readout.on_close(lost, now, *this);
+    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
+        readout.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
         return std::exchange(outputs_, {});
     }
     Outputs end(std::uint64_t next_mep) {
@@ -241,11 +241,11 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     scene.granted(2, {20});
     scene.granted(3, {30});
     scene.granted(1, {10});
-    scene.readout.on_last_answer(0, 2);
+    scene.readout.on_last_answer(BuilderIndex(0), 2);
     EXPECT_FALSE(scene.readout.is_drained());
     EXPECT_EQ(scene.close(),
               (Outputs{"write 1.0 from 10 to 1:10, 10 B", "write 3.0 from 30 to 1:30, 10 B"}));
-    scene.readout.on_last_answer(1, 2);
+    scene.readout.on_last_answer(BuilderIndex(1), 2);
     // The answer for MEP 0 comes last. MEP 4 is not announced any more.
     EXPECT_EQ(scene.granted(0, {0}),
               (Outputs{"write 0.0 from 0 to 0:0, 10 B", "write 2.0 from 20 to 0:20, 10 B"}));
@@ -275,7 +275,7 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
     EXPECT_EQ(scene.turn(0, 2), Outputs{});  // there are no turns any more
     EXPECT_EQ(scene.discarded(1), (Outputs{"acknowledge 1.0", "acknowledge 1.1"}));
-    scene.readout.on_last_answer(0, 2);
+    scene.readout.on_last_answer(BuilderIndex(0), 2);
     EXPECT_FALSE(scene.readout.is_drained());
     EXPECT_EQ(scene.written(0, 2), (Outputs{"acknowledge 0.2", "acknowledge 1.2"}));
     EXPECT_TRUE(scene.readout.is_drained());
@@ -299,9 +299,9 @@ TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
               (Outputs{"acknowledge 1.0", "acknowledge 2.0", "announce 4 to 1: 10"}));
     EXPECT_EQ(scene.discarded(3), Outputs{"acknowledge 3.0"});  // MEP 6 is the next epoch's
     EXPECT_EQ(scene.discarded(4), (Outputs{"acknowledge 4.0", "acknowledge 5.0"}));
-    for (const BuilderIndex builder : {0U, 1U, 2U}) {
+    for (const std::uint32_t builder : {0U, 1U, 2U}) {
         EXPECT_FALSE(scene.readout.is_drained());
-        scene.readout.on_last_answer(builder, 2);
+        scene.readout.on_last_answer(BuilderIndex(builder), 2);
     }
     EXPECT_TRUE(scene.readout.is_drained());
     EXPECT_EQ(scene.readout.next_mep(), 6U);
@@ -322,7 +322,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
     EXPECT_EQ(scene.close({1, 2}), Outputs{"last announcement 1 to 0"});
     EXPECT_EQ(scene.closing(1, 0), Outputs{});
     EXPECT_EQ(scene.readout.counters().from_lost, 1U);
-    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(BuilderIndex(0), 1);
     EXPECT_TRUE(scene.readout.is_drained());
     EXPECT_EQ(scene.readout.next_mep(), 3U);  // MEP 2 is not to come again
 }
@@ -337,9 +337,9 @@ TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
     scene.discarded(2);
     scene.discarded(5);
     EXPECT_EQ(scene.close(), Outputs{});
-    scene.readout.on_last_answer(0, 1);
-    scene.readout.on_last_answer(1, 0);
-    scene.readout.on_last_answer(2, 2);
+    scene.readout.on_last_answer(BuilderIndex(0), 1);
+    scene.readout.on_last_answer(BuilderIndex(1), 0);
+    scene.readout.on_last_answer(BuilderIndex(2), 2);
     ASSERT_TRUE(scene.readout.is_drained());
     EXPECT_EQ(scene.readout.acknowledged(StreamIndex(0)), 1U);
     EXPECT_EQ(scene.readout.next_mep(), 6U);
@@ -360,11 +360,11 @@ TEST(PushReadout, DoesNotWaitForALostBuilder) {
     scene.granted(1, {0});
     scene.granted(3, {10});
     EXPECT_EQ(scene.turn(1, 2), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
-    scene.readout.on_last_answer(0, 1);
+    scene.readout.on_last_answer(BuilderIndex(0), 1);
     EXPECT_EQ(scene.close({1}), Outputs{"write 0.0 from 0 to 0:0, 10 B"});
     EXPECT_EQ(scene.readout.writes_under_way(), 1U);
     EXPECT_EQ(scene.granted(5, {20}), Outputs{});
-    scene.readout.on_last_answer(1, 2);
+    scene.readout.on_last_answer(BuilderIndex(1), 2);
     EXPECT_EQ(scene.readout.counters().from_lost, 2U);
     EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
     // MFP 1 is still being read; builder 1 may even have built it. MEPs 3 and 5 come again.
@@ -381,7 +381,7 @@ TEST(PushReadout, StopsWaitingForABuilderThatIsLostWhileTheEpochIsBeingClosed) {
     scene.generated(0, 10);
     scene.granted(1, {0});
     EXPECT_EQ(scene.close(), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
-    scene.readout.on_last_answer(0, 0);
+    scene.readout.on_last_answer(BuilderIndex(0), 0);
     EXPECT_FALSE(scene.readout.is_drained());
     EXPECT_EQ(scene.close({1}), Outputs{});
     EXPECT_TRUE(scene.readout.is_drained());
@@ -403,12 +403,12 @@ TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
     scene.closing(0, 1);
     scene.closing(0, 1);  // twice
     EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U);
-    scene.readout.on_last_answer(2, 0);  // no such builder
-    scene.readout.on_last_answer(0, 0);  // has answered one
-    scene.readout.on_last_answer(0, 3);  // two have been announced
-    scene.readout.on_last_answer(0, 1);
-    scene.readout.on_last_answer(0, 1);        // twice
-    EXPECT_EQ(scene.discarded(2), Outputs{});  // beyond the last answer
+    scene.readout.on_last_answer(BuilderIndex(2), 0);  // no such builder
+    scene.readout.on_last_answer(BuilderIndex(0), 0);  // has answered one
+    scene.readout.on_last_answer(BuilderIndex(0), 3);  // two have been announced
+    scene.readout.on_last_answer(BuilderIndex(0), 1);
+    scene.readout.on_last_answer(BuilderIndex(0), 1);  // twice
+    EXPECT_EQ(scene.discarded(2), Outputs{});          // beyond the last answer
     EXPECT_EQ(scene.readout.counters().unexpected_answers, 3U + 5U);
 }
 

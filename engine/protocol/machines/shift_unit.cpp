@@ -53,8 +53,9 @@ std::optional<std::string> problem_of_time(const ShiftUnitConfig& config) {
 }
 
 std::optional<std::string> problem_of(const ShiftUnitConfig& config, const LinearShift& shift) {
-    if (config.self >= shift.readouts()) {
-        return fmt::format("readout unit {}; the schedule has {}", config.self, shift.readouts());
+    if (config.self.value() >= shift.readouts()) {
+        return fmt::format("readout unit {}; the schedule has {}", config.self.value(),
+                           shift.readouts());
     }
     if (config.readout.builders != shift.builders()) {
         return fmt::format("{} builder units; the schedule has {}", config.readout.builders,
@@ -93,8 +94,8 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
     }
     std::optional<Barrier> barrier;
     if (const auto kind = kind_of(config)) {
-        auto made =
-            Barrier::make({.kind = *kind, .participants = shift.readouts(), .self = config.self});
+        auto made = Barrier::make(
+            {.kind = *kind, .participants = shift.readouts(), .self = config.self.value()});
         if (!made) {
             return tl::unexpected(made.error());
         }

@@ -18,7 +18,7 @@
 namespace daqloom::protocol {
 
 struct ShiftUnitConfig : ShiftRules {
-    ReadoutIndex self = 0;
+    ReadoutIndex self{};
     std::uint64_t rounds = 0;  ///< by count: after so many it is finished; 0: goes on for ever
     PushReadoutConfig readout = {};
 };
@@ -109,7 +109,7 @@ class ShiftUnit {
             return;
         }
         now_ = began_ = now;
-        idle_ = shift_.builder_for(config_.self, phase()) == LinearShift::nobody;
+        idle_ = shift_.builder_for(config_.self, phase()) == BuilderIndex::none();
         counters_.idle_steps += idle_ ? 1 : 0;
         out.stage(step_, idle_ ? ShiftStage::idle : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
@@ -293,7 +293,8 @@ class ShiftUnit {
     template <ShiftUnitOut Out>
     void take_turn(Out& out) {
         stage_ = Stage::sending;
-        const BuilderIndex builder = idle_ ? 0 : shift_.builder_for(config_.self, phase());
+        const BuilderIndex builder =
+            idle_ ? BuilderIndex() : shift_.builder_for(config_.self, phase());
         const std::uint64_t until =
             idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
         Inside<Out> inside{*this, out};
@@ -346,7 +347,7 @@ class ShiftUnit {
     void open_window(base::Time now, Out& out) {
         const base::Time end = start_ + config_.window * static_cast<std::int64_t>(next_step_);
         const BuilderIndex builder = shift_.builder_for(config_.self, phase());
-        if (builder == LinearShift::nobody) {
+        if (builder == BuilderIndex::none()) {
             ++counters_.idle_steps;
             out.stage(step_, ShiftStage::idle);
             readout_.on_turn_over();

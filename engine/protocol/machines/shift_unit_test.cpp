@@ -27,13 +27,13 @@ class Scene {
     void announce(BuilderIndex, MepId, std::span<const Bytes>) {}
     void acknowledge(StreamIndex, MepId) {}
     void write(const PushWrite& w) {
-        say("write {} to {}", static_cast<std::uint64_t>(w.mep), w.builder);
+        say("write {} to {}", static_cast<std::uint64_t>(w.mep), w.builder.value());
     }
     void send_barrier(Participant to, BarrierMessage m) {
         say("barrier {}.{} to {}", m.generation, m.round, to);
     }
     void last_announcement(BuilderIndex builder, std::uint64_t turn) {
-        say("last announcement {} to {}", turn, builder);
+        say("last announcement {} to {}", turn, builder.value());
     }
     void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
     void phase_ready(std::uint64_t step) { say("ready {}", step); }
@@ -84,8 +84,8 @@ class Scene {
         return take();
     }
 
-    Outputs close(const std::vector<BuilderIndex>& lost = {}) {
-        unit.on_close(lost, now, *this);
+    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
+        unit.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
         return take();
     }
 
@@ -102,11 +102,17 @@ class Scene {
     Outputs outputs_;
 };
 
-ShiftUnitConfig by_count(ReadoutIndex self, std::uint32_t nodes, ShiftBarrier barrier) {
+ShiftUnitConfig by_count(std::uint32_t self, std::uint32_t nodes, ShiftBarrier barrier) {
     return {{.barrier = barrier},
-            self,
+            ReadoutIndex(self),
             0,
             {.builders = nodes, .buffered_mfps = 8, .announced_meps = 4}};
+}
+
+/// Slot 2 is a dummy.
+LinearShift two_of_three_slots() {
+    constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(2)};
+    return *LinearShift::folded(3, dummies);
 }
 
 TEST(ShiftUnit, GoesFromPhaseToPhaseBehindABarrier) {
@@ -157,8 +163,7 @@ TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
     config.phases_under_way = 3;
     config.phases_per_barrier = 3;
     // Slot 2 is a dummy: the last phase before the barrier is idle.
-    const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
-    Scene scene(config, *LinearShift::make(slots, slots));
+    Scene scene(config, two_of_three_slots());
     scene.granted(0, 2);
     scene.start();
     EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
@@ -172,8 +177,7 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
     for (const bool keeps : {true, false}) {
         auto config = by_count(0, 2, ShiftBarrier::none);
         config.keeps_dummies = keeps;
-        const std::vector<ReadoutIndex> slots = {0, 1, LinearShift::nobody};
-        Scene scene(config, *LinearShift::make(slots, slots));
+        Scene scene(config, two_of_three_slots());
         scene.granted(0, 4);
         scene.start();
         scene.phase();
@@ -237,7 +241,7 @@ TEST(ShiftUnit, SendsAFixedNumberOfMepsInEachPhase) {
 }
 
 TEST(ShiftUnit, SpendsADummysPhaseInTheBarrier) {
-    constexpr std::array<SlotIndex, 1> dummies = {1};
+    constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(1)};
     Scene scene(by_count(0, 2, ShiftBarrier::external), *LinearShift::folded(3, dummies));
     scene.granted(0, 2);
     scene.start();
@@ -256,7 +260,7 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     ShiftUnitConfig config{{.change = PhaseChange::by_time,
                             .window = base::nanoseconds(100),
                             .grace = base::nanoseconds(25)},
-                           0,
+                           {},
                            0,
                            {.builders = 2,
                             .buffered_mfps = 40,
@@ -292,8 +296,8 @@ TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.phase(), Outputs{});
     EXPECT_EQ(scene.unit.counters().late, 2U);
     EXPECT_EQ(scene.unit.counters().unexpected, 0U);
-    scene.unit.on_last_answer(0, 2);
-    scene.unit.on_last_answer(1, 2);
+    scene.unit.on_last_answer(BuilderIndex(0), 2);
+    scene.unit.on_last_answer(BuilderIndex(1), 2);
     scene.written(0);
     EXPECT_FALSE(scene.unit.readout().is_drained());
     EXPECT_EQ(scene.close({0}), Outputs{});
@@ -307,7 +311,7 @@ TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
 
 TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
     Scene scene({{.change = PhaseChange::by_time, .window = base::nanoseconds(100)},
-                 0,
+                 {},
                  0,
                  {.buffered_mfps = 4, .largest_mfp = 20}},
                 *LinearShift::folded(1));

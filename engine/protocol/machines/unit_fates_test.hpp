@@ -5,34 +5,39 @@
 #include <vector>
 
 #include "base/byte_source_test.hpp"
+#include "base/index.hpp"
 
 namespace daqloom::protocol {
 
 /// What becomes of a unit, and what it knows of the units of the other kind.
+template <class Other>
 struct Fate {
-    std::uint32_t wave = 0;       ///< of losses, in which it is, 1 or 2; 0: none
-    bool dies = false;            ///< else it goes on, and is not told
-    bool is_lost = false;         ///< by now
-    bool is_closed = false;       ///< has been told that the epoch is closed
-    bool is_hurried = false;      ///< has been told again
-    std::vector<bool> sees_lost;  ///< the units of the other kind
+    std::uint32_t wave = 0;              ///< of losses, in which it is, 1 or 2; 0: none
+    bool dies = false;                   ///< else it goes on, and is not told
+    bool is_lost = false;                ///< by now
+    bool is_closed = false;              ///< has been told that the epoch is closed
+    bool is_hurried = false;             ///< has been told again
+    base::Table<Other, bool> sees_lost;  ///< the units of the other kind
 
     [[nodiscard]] bool is_dead() const { return is_lost && dies; }
-    void learns(const std::vector<std::uint32_t>& lost) {
+    void learns(const std::vector<Other>& lost) {
         is_hurried = is_closed;
         is_closed = true;
-        for (const std::uint32_t other : lost) {
+        for (const Other other : lost) {
             sees_lost[other] = true;
         }
     }
 };
 
-using Fates = std::vector<Fate>;
+template <class Unit, class Other>
+using Fates = base::Table<Unit, Fate<Other>>;
 
 /// One in four is lost, sooner or later.
-inline Fates choose_fates(std::uint32_t units, std::uint32_t others, base::ByteSource& input) {
-    Fates fates(units, Fate{.sees_lost = std::vector<bool>(others)});
-    for (Fate& fate : fates) {
+template <class Unit, class Other>
+Fates<Unit, Other> choose_fates(std::uint32_t units, std::uint32_t others,
+                                base::ByteSource& input) {
+    Fates<Unit, Other> fates(units, {.sees_lost = base::Table<Other, bool>(others)});
+    for (Fate<Other>& fate : fates) {
         const std::uint8_t choice = input.byte();
         fate.wave = choice % 4 == 3 ? 1U + (choice >> 2) % 2 : 0U;
         fate.dies = (choice >> 3) % 2 == 1;
@@ -41,9 +46,10 @@ inline Fates choose_fates(std::uint32_t units, std::uint32_t others, base::ByteS
 }
 
 /// Those of this wave, which are lost from now on.
-inline std::vector<std::uint32_t> lose(Fates& fates, std::uint32_t wave) {
-    std::vector<std::uint32_t> lost;
-    for (std::uint32_t unit = 0; unit < fates.size(); ++unit) {
+template <class Unit, class Other>
+std::vector<Unit> lose(Fates<Unit, Other>& fates, std::uint32_t wave) {
+    std::vector<Unit> lost;
+    for (const Unit unit : fates.indices()) {
         if (fates[unit].wave == wave) {
             fates[unit].is_lost = true;
             lost.push_back(unit);

@@ -55,7 +55,7 @@ BuilderIndex EventManager::choose_random() {
     const auto has_room = [this](std::uint32_t n) { return n < config_.concurrent_events; };
     const auto candidates = std::count_if(in_flight_.begin(), in_flight_.end(), has_room);
     std::uint64_t skip = random_.uniform_int(static_cast<std::uint64_t>(candidates));
-    BuilderIndex builder = 0;
+    BuilderIndex builder;
     while (!has_room(in_flight_[builder]) || skip-- > 0) {
         ++builder;
     }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <utility>
 
 #include "base/expected.hpp"
 #include "base/random.hpp"
@@ -67,7 +67,7 @@ class EventManager {
 
     template <EventManagerOut Out>
     void on_builder_done(BuilderIndex builder, Out& out) {
-        if (builder >= config_.builders || in_flight_[builder] == 0) {
+        if (!in_flight_.contains(builder) || in_flight_[builder] == 0) {
             ++counters_.unexpected;
             return;
         }
@@ -92,10 +92,12 @@ class EventManager {
     /// The epoch is being closed: what has not been assigned stays in the backlog.
     template <EventManagerClosingOut Out>
     void on_close(Out& out) {
-        for (BuilderIndex builder = 0; builder < config_.builders && !is_closing_; ++builder) {
+        if (std::exchange(is_closing_, true)) {
+            return;
+        }
+        for (const BuilderIndex builder : assigned_.indices()) {
             out.last_assignment(builder, assigned_[builder]);
         }
-        is_closing_ = true;
     }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -156,15 +158,15 @@ class EventManager {
     BuilderIndex choose_random();
 
     [[nodiscard]] BuilderIndex after(BuilderIndex builder) const {
-        return builder + 1 == config_.builders ? 0 : builder + 1;
+        return in_flight_.contains(builder + 1) ? builder + 1 : BuilderIndex();
     }
 
     EventManagerConfig config_;
     base::RandomStream random_;
-    std::vector<std::uint32_t> in_flight_;  ///< per builder
-    std::vector<std::uint64_t> assigned_;   ///< per builder, ever
-    std::uint64_t free_slots_;              ///< over all builders
-    BuilderIndex next_in_turn_ = 0;
+    base::Table<BuilderIndex, std::uint32_t> in_flight_;
+    base::Table<BuilderIndex, std::uint64_t> assigned_;  ///< ever
+    std::uint64_t free_slots_;                           ///< over all builders
+    BuilderIndex next_in_turn_;
     base::Ring<EventId> backlog_;
     std::uint64_t leased_until_ = std::numeric_limits<std::uint64_t>::max();  ///< see on_lease
     bool is_closing_ = false;

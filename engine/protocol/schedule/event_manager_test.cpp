@@ -11,7 +11,8 @@
 namespace daqloom::protocol {
 namespace {
 
-using Assignments = std::vector<std::pair<std::uint64_t, BuilderIndex>>;
+/// Events and builders.
+using Assignments = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
 
 /// An event manager, the events it gets (0, 1, 2, …), and what it assigned since the last look.
 class Scene {
@@ -20,11 +21,11 @@ class Scene {
         : manager(*EventManager::make(config, base::RandomStream(1, "assignment"))) {}
 
     void assign(EventId event, BuilderIndex builder) {
-        assigned_.emplace_back(static_cast<std::uint64_t>(event), builder);
+        assigned_.emplace_back(static_cast<std::uint64_t>(event), builder.value());
     }
 
     void last_assignment(BuilderIndex builder, std::uint64_t events) {
-        assigned_.emplace_back(events, builder);
+        assigned_.emplace_back(events, builder.value());
     }
 
     Assignments events(int count) {
@@ -33,8 +34,8 @@ class Scene {
         }
         return std::exchange(assigned_, {});
     }
-    Assignments done(BuilderIndex builder) {
-        manager.on_builder_done(builder, *this);
+    Assignments done(std::uint32_t builder) {
+        manager.on_builder_done(BuilderIndex(builder), *this);
         return std::exchange(assigned_, {});
     }
 
@@ -73,7 +74,7 @@ TEST(EventManager, RoundRobinSkipsAFullBuilder) {
 TEST(EventManager, RoundRobinIsFair) {
     Scene scene({.builders = 7, .concurrent_events = 1'000});
     scene.events(7 * 123);
-    for (BuilderIndex b = 0; b < 7; ++b) {
+    for (const BuilderIndex b : base::IndexRange<BuilderIndex>(7)) {
         EXPECT_EQ(scene.manager.in_flight(b), 123U);
     }
 }
@@ -101,7 +102,7 @@ TEST(EventManager, RandomTakesEachBuilderWithRoomEquallyOften) {
     Scene scene({.builders = 4, .concurrent_events = 100'000, .assignment = Assignment::random});
     constexpr int n = 40'000;
     scene.events(n);
-    for (BuilderIndex b = 0; b < 4; ++b) {
+    for (const BuilderIndex b : base::IndexRange<BuilderIndex>(4)) {
         EXPECT_NEAR(scene.manager.in_flight(b), n / 4.0, 5 * std::sqrt(n * 0.25 * 0.75));
     }
 }
@@ -110,7 +111,7 @@ TEST(EventManager, RandomNeverTakesAFullBuilder) {
     Scene scene({.builders = 3, .concurrent_events = 1, .assignment = Assignment::random});
     scene.events(3);
     for (int i = 0; i < 100; ++i) {
-        const auto freed = static_cast<BuilderIndex>(i % 3);
+        const auto freed = static_cast<std::uint32_t>(i % 3);
         scene.done(freed);
         const Assignments assigned = scene.events(1);
         ASSERT_EQ(assigned.size(), 1U);

@@ -10,37 +10,37 @@ namespace daqloom::protocol {
 
 namespace {
 
-constexpr std::uint32_t nobody = LinearShift::nobody;
-
 /// Where each unit sits; the units must be 0 … n − 1, each once.
-base::expected<std::vector<SlotIndex>> slots_of(const std::vector<std::uint32_t>& unit_in_slot,
-                                                const char* kind) {
+template <class Unit>
+base::expected<base::Table<Unit, SlotIndex>> slots_of(
+    const base::Table<SlotIndex, Unit>& unit_in_slot, const char* kind) {
     const auto units = static_cast<std::size_t>(
-        std::ranges::count_if(unit_in_slot, [](std::uint32_t unit) { return unit != nobody; }));
+        std::ranges::count_if(unit_in_slot, [](Unit unit) { return unit != Unit::none(); }));
     if (units == 0) {
         return base::failure(fmt::format("linear shift: no {} unit; give at least one", kind));
     }
-    std::vector<SlotIndex> slot_of(units, nobody);
-    for (SlotIndex slot = 0; slot < unit_in_slot.size(); ++slot) {
-        const std::uint32_t unit = unit_in_slot[slot];
-        if (unit == nobody) {
+    base::Table<Unit, SlotIndex> slot_of(units, SlotIndex::none());
+    for (const SlotIndex slot : unit_in_slot.indices()) {
+        const Unit unit = unit_in_slot[slot];
+        if (unit == Unit::none()) {
             continue;
         }
-        if (unit >= units || slot_of[unit] != nobody) {
+        if (!slot_of.contains(unit) || slot_of[unit] != SlotIndex::none()) {
             return base::failure(
                 fmt::format("linear shift: {} unit {} in slot {}; number the {} units 0 to {}, "
                             "each in one slot",
-                            kind, unit, slot, units, units - 1));
+                            kind, unit.value(), slot.value(), units, units - 1));
         }
         slot_of[unit] = slot;
     }
     return slot_of;
 }
 
-/// 0 … units − 1, then nobody.
-std::vector<std::uint32_t> from_slot_0_on(std::uint32_t units, std::uint32_t slots) {
-    std::vector<std::uint32_t> unit_in(slots, nobody);
-    std::iota(unit_in.begin(), unit_in.begin() + units, 0U);
+/// 0 … units − 1, then none.
+template <class Unit>
+base::Table<SlotIndex, Unit> from_slot_0_on(std::uint32_t units, std::uint32_t slots) {
+    base::Table<SlotIndex, Unit> unit_in(slots, Unit::none());
+    std::iota(unit_in.begin(), unit_in.begin() + units, Unit());
     return unit_in;
 }
 
@@ -56,27 +56,28 @@ base::expected<LinearShift> LinearShift::folded(std::uint32_t slots,
     if (slots < 1 || slots > most_slots) {
         return wrong_number(slots);
     }
-    std::vector<Member> members(slots);
+    base::Table<SlotIndex, Member> members(slots);
     for (const SlotIndex dummy : dummies) {
-        if (dummy >= slots || !members[dummy].has_readout) {
-            return base::failure(fmt::format(
-                "linear shift: dummy in slot {}; give slots 0 to {}, each once", dummy, slots - 1));
+        if (!members.contains(dummy) || !members[dummy].has_readout) {
+            return base::failure(
+                fmt::format("linear shift: dummy in slot {}; give slots 0 to {}, each once",
+                            dummy.value(), slots - 1));
         }
         members[dummy] = {.has_readout = false, .has_builder = false};
     }
-    return of_members(members, true);
+    return of_members(std::span(members.begin(), members.end()), true);
 }
 
 base::expected<LinearShift> LinearShift::of_members(std::span<const Member> slots,
                                                     bool keeps_dummies) {
-    std::vector<ReadoutIndex> readout_in;
-    std::vector<BuilderIndex> builder_in;
-    ReadoutIndex readouts = 0;
-    BuilderIndex builders = 0;
+    base::Table<SlotIndex, ReadoutIndex> readout_in;
+    base::Table<SlotIndex, BuilderIndex> builder_in;
+    ReadoutIndex readouts;
+    BuilderIndex builders;
     for (const Member member : slots) {
         if (keeps_dummies || member.has_readout || member.has_builder) {
-            readout_in.push_back(member.has_readout ? readouts++ : nobody);
-            builder_in.push_back(member.has_builder ? builders++ : nobody);
+            readout_in.push_back(member.has_readout ? readouts++ : ReadoutIndex::none());
+            builder_in.push_back(member.has_builder ? builders++ : BuilderIndex::none());
         }
     }
     return make(std::move(readout_in), std::move(builder_in));
@@ -87,11 +88,13 @@ base::expected<LinearShift> LinearShift::unfolded(std::uint32_t readouts, std::u
     if (slots > most_slots) {
         return wrong_number(slots);
     }
-    return make(from_slot_0_on(readouts, slots), from_slot_0_on(builders, slots));
+    return make(from_slot_0_on<ReadoutIndex>(readouts, slots),
+                from_slot_0_on<BuilderIndex>(builders, slots));
 }
 
-base::expected<LinearShift> LinearShift::make(std::vector<ReadoutIndex> readout_in_slot,
-                                              std::vector<BuilderIndex> builder_in_slot) {
+base::expected<LinearShift> LinearShift::make(
+    base::Table<SlotIndex, ReadoutIndex> readout_in_slot,
+    base::Table<SlotIndex, BuilderIndex> builder_in_slot) {
     if (readout_in_slot.size() > most_slots) {
         return wrong_number(readout_in_slot.size());
     }

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <ranges>
 #include <span>
-#include <vector>
 
 #include "base/expected.hpp"
 #include "protocol/data/identifiers.hpp"
@@ -13,12 +11,12 @@
 namespace daqloom::protocol {
 
 /// A place in the schedule, 0 … slots − 1.
-using SlotIndex = std::uint32_t;
+using SlotIndex = base::Index<struct SlotTag>;
 
 /// The receiver of `sender` in a phase, 0 … slots − 1: the slot `phase` places further on.
 constexpr SlotIndex receiver_of(SlotIndex sender, std::uint32_t phase, std::uint32_t slots) {
-    const std::uint32_t left = slots - sender;
-    return phase < left ? sender + phase : phase - left;
+    const std::uint32_t left = slots - sender.value();
+    return phase < left ? sender + phase : SlotIndex(phase - left);
 }
 
 /// The sender to `receiver` in a phase.
@@ -34,7 +32,6 @@ constexpr SlotIndex sender_to(SlotIndex receiver, std::uint32_t phase, std::uint
 /// each builder unit once; where both share a node that is phase 0, a local copy.
 class LinearShift {
   public:
-    static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
     static constexpr std::uint32_t most_slots = 65'536;
 
     struct Turn {
@@ -58,9 +55,9 @@ class LinearShift {
     /// Readout and builder units on different nodes, both from slot 0 on: max(readouts, builders)
     /// slots.
     static base::expected<LinearShift> unfolded(std::uint32_t readouts, std::uint32_t builders);
-    /// Any order of nodes, folded in part or not at all: the unit in each slot, or `nobody`.
-    static base::expected<LinearShift> make(std::vector<ReadoutIndex> readout_in_slot,
-                                            std::vector<BuilderIndex> builder_in_slot);
+    /// Any order of nodes, folded in part or not at all: the unit in each slot, or none.
+    static base::expected<LinearShift> make(base::Table<SlotIndex, ReadoutIndex> readout_in_slot,
+                                            base::Table<SlotIndex, BuilderIndex> builder_in_slot);
 
     [[nodiscard]] std::uint32_t phases() const {
         return static_cast<std::uint32_t>(readout_in_.size());
@@ -78,11 +75,11 @@ class LinearShift {
         return slot_of_builder_[unit];
     }
 
-    /// The builder unit to which a readout unit sends in a phase, or `nobody`.
+    /// The builder unit to which a readout unit sends in a phase, or none.
     [[nodiscard]] BuilderIndex builder_for(ReadoutIndex unit, std::uint32_t phase) const {
         return builder_in_[receiver_of(slot_of_readout_[unit], phase, phases())];
     }
-    /// The readout unit that sends to a builder unit in a phase, or `nobody`.
+    /// The readout unit that sends to a builder unit in a phase, or none.
     [[nodiscard]] ReadoutIndex readout_for(BuilderIndex unit, std::uint32_t phase) const {
         return readout_in_[sender_to(slot_of_builder_[unit], phase, phases())];
     }
@@ -94,16 +91,16 @@ class LinearShift {
                std::views::transform([this, unit](std::uint32_t phase) {
                    return Turn{phase, builder_for(unit, phase)};
                }) |
-               std::views::filter([](Turn turn) { return turn.builder != nobody; });
+               std::views::filter([](Turn turn) { return turn.builder != BuilderIndex::none(); });
     }
 
   private:
     LinearShift() = default;
 
-    std::vector<ReadoutIndex> readout_in_;    ///< per slot
-    std::vector<BuilderIndex> builder_in_;    ///< per slot
-    std::vector<SlotIndex> slot_of_readout_;  ///< per readout unit
-    std::vector<SlotIndex> slot_of_builder_;  ///< per builder unit
+    base::Table<SlotIndex, ReadoutIndex> readout_in_;
+    base::Table<SlotIndex, BuilderIndex> builder_in_;
+    base::Table<ReadoutIndex, SlotIndex> slot_of_readout_;
+    base::Table<BuilderIndex, SlotIndex> slot_of_builder_;
 };
 
 }  // namespace daqloom::protocol

@@ -12,17 +12,38 @@
 namespace daqloom::protocol {
 namespace {
 
-constexpr std::uint32_t nobody = LinearShift::nobody;
+constexpr std::uint32_t nobody = ~0U;
+
+/// The units in the slots, by their numbers.
+template <class Unit>
+base::Table<SlotIndex, Unit> in_slots(const std::vector<std::uint32_t>& units) {
+    base::Table<SlotIndex, Unit> in;
+    for (const std::uint32_t unit : units) {
+        in.push_back(Unit(unit));
+    }
+    return in;
+}
+base::expected<LinearShift> make(const std::vector<std::uint32_t>& readouts,
+                                 const std::vector<std::uint32_t>& builders) {
+    return LinearShift::make(in_slots<ReadoutIndex>(readouts), in_slots<BuilderIndex>(builders));
+}
+/// To which builder unit a readout unit sends, and the reverse.
+std::uint32_t builder_for(const LinearShift& shift, std::uint32_t unit, std::uint32_t phase) {
+    return shift.builder_for(ReadoutIndex(unit), phase).value();
+}
+std::uint32_t readout_for(const LinearShift& shift, std::uint32_t unit, std::uint32_t phase) {
+    return shift.readout_for(BuilderIndex(unit), phase).value();
+}
 
 TEST(LinearShift, OfFiveNodesIsTheOneOfThePaper) {
     // Phase n: node i sends to (n + i) mod 5, written out.
-    constexpr std::array<std::array<BuilderIndex, 5>, 5> expected = {
+    constexpr std::array<std::array<std::uint32_t, 5>, 5> expected = {
         {{0, 1, 2, 3, 4}, {1, 2, 3, 4, 0}, {2, 3, 4, 0, 1}, {3, 4, 0, 1, 2}, {4, 0, 1, 2, 3}}};
     const LinearShift shift = *LinearShift::folded(5);
     EXPECT_EQ(shift.phases(), 5U);
     for (std::uint32_t phase = 0; phase < 5; ++phase) {
-        for (ReadoutIndex unit = 0; unit < 5; ++unit) {
-            EXPECT_EQ(shift.builder_for(unit, phase), expected[phase][unit]);
+        for (std::uint32_t unit = 0; unit < 5; ++unit) {
+            EXPECT_EQ(builder_for(shift, unit, phase), expected[phase][unit]);
         }
     }
 }
@@ -32,23 +53,24 @@ void expect_each_pair_once(const LinearShift& shift) {
     std::set<std::pair<ReadoutIndex, BuilderIndex>> met;
     for (std::uint32_t phase = 0; phase < shift.phases(); ++phase) {
         std::set<BuilderIndex> receivers;
-        for (ReadoutIndex unit = 0; unit < shift.readouts(); ++unit) {
+        for (const ReadoutIndex unit : base::IndexRange<ReadoutIndex>(shift.readouts())) {
             const BuilderIndex builder = shift.builder_for(unit, phase);
-            if (builder != nobody) {
+            if (builder != BuilderIndex::none()) {
                 EXPECT_TRUE(receivers.insert(builder).second) << "two senders in phase " << phase;
                 EXPECT_TRUE(met.emplace(unit, builder).second) << "met twice";
                 EXPECT_EQ(shift.readout_for(builder, phase), unit);
             }
         }
-        for (BuilderIndex unit = 0; unit < shift.builders(); ++unit) {
-            EXPECT_EQ(shift.readout_for(unit, phase) != nobody, receivers.contains(unit));
+        for (const BuilderIndex unit : base::IndexRange<BuilderIndex>(shift.builders())) {
+            EXPECT_EQ(shift.readout_for(unit, phase) != ReadoutIndex::none(),
+                      receivers.contains(unit));
         }
     }
     EXPECT_EQ(met.size(), std::size_t{shift.readouts()} * shift.builders());
 }
 
 TEST(LinearShift, LetsEachPairMeetOnceInARound) {
-    constexpr std::array<SlotIndex, 3> dummies = {0, 4, 6};
+    constexpr std::array<SlotIndex, 3> dummies = {SlotIndex(0), SlotIndex(4), SlotIndex(6)};
     for (std::uint32_t slots = 1; slots < 10; ++slots) {
         expect_each_pair_once(*LinearShift::folded(slots));
     }
@@ -56,36 +78,37 @@ TEST(LinearShift, LetsEachPairMeetOnceInARound) {
     expect_each_pair_once(*LinearShift::unfolded(3, 8));
     expect_each_pair_once(*LinearShift::unfolded(8, 3));
     // Folded in part, and not in the order of the slots.
-    expect_each_pair_once(*LinearShift::make({2, nobody, 0, 1}, {nobody, 1, 0, 2}));
+    expect_each_pair_once(*make({2, nobody, 0, 1}, {nobody, 1, 0, 2}));
 }
 
 TEST(LinearShift, KeepsTheSlotsOfDummies) {
-    constexpr std::array<SlotIndex, 1> dummies = {1};
+    constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(1)};
     const LinearShift shift = *LinearShift::folded(4, dummies);
     // Slots 0, 2, 3 hold nodes 0, 1, 2; node 0 sends to slots 0, 1, 2, 3.
     EXPECT_EQ(shift.readouts(), 3U);
-    EXPECT_EQ(shift.slot_of_readout(1), 2U);
-    EXPECT_EQ(shift.builder_for(0, 0), 0U);
-    EXPECT_EQ(shift.builder_for(0, 1), nobody);
-    EXPECT_EQ(shift.builder_for(0, 2), 1U);
-    EXPECT_EQ(shift.builder_for(0, 3), 2U);
-    EXPECT_EQ(shift.readout_for(1, 1), nobody);
+    EXPECT_EQ(shift.slot_of_readout(ReadoutIndex(1)).value(), 2U);
+    EXPECT_EQ(builder_for(shift, 0, 0), 0U);
+    EXPECT_EQ(builder_for(shift, 0, 1), nobody);
+    EXPECT_EQ(builder_for(shift, 0, 2), 1U);
+    EXPECT_EQ(builder_for(shift, 0, 3), 2U);
+    EXPECT_EQ(readout_for(shift, 1, 1), nobody);
 }
 
 TEST(LinearShift, OfUnfoldedUnitsHasAsManyPhasesAsTheLargerSide) {
     const LinearShift shift = *LinearShift::unfolded(2, 3);
     EXPECT_EQ(shift.phases(), 3U);
-    EXPECT_EQ(shift.builder_for(1, 2), 0U);      // (1 + 2) mod 3
-    EXPECT_EQ(shift.readout_for(0, 1), nobody);  // (0 − 1) mod 3 = 2: there are only two
-    EXPECT_EQ(LinearShift::unfolded(3, 2)->builder_for(1, 1), nobody);  // (1 + 1) mod 3 = 2
+    EXPECT_EQ(builder_for(shift, 1, 2), 0U);      // (1 + 2) mod 3
+    EXPECT_EQ(readout_for(shift, 0, 1), nobody);  // (0 − 1) mod 3 = 2: there are only two
+    EXPECT_EQ(builder_for(*LinearShift::unfolded(3, 2), 1, 1), nobody);  // (1 + 1) mod 3 = 2
 }
 
 TEST(LinearShift, WalksThroughAReadoutUnitsRound) {
-    constexpr std::array<SlotIndex, 1> dummies = {0};
+    constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(0)};
     const LinearShift shift = *LinearShift::folded(3, dummies);
-    std::vector<std::pair<std::uint32_t, BuilderIndex>> turns;
-    for (const auto [phase, builder] : shift.turns_of(1)) {  // in slot 2: sends to slots 2, 0, 1
-        turns.emplace_back(phase, builder);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> turns;
+    // In slot 2: sends to slots 2, 0, 1.
+    for (const auto [phase, builder] : shift.turns_of(ReadoutIndex(1))) {
+        turns.emplace_back(phase, builder.value());
     }
     EXPECT_EQ(turns, (decltype(turns){{0, 1}, {2, 0}}));
 }
@@ -96,30 +119,30 @@ TEST(LinearShift, OfTheMembersOfAnEpochNumbersThemInTheOrderOfTheirSlots) {
         {{true, true}, {true, false}, {false, false}, {false, true}, {true, true}}};
     const LinearShift kept = *LinearShift::of_members(slots, true);
     EXPECT_EQ(kept.phases(), 5U);
-    EXPECT_EQ(kept.slot_of_readout(2), 4U);
-    EXPECT_EQ(kept.slot_of_builder(1), 3U);
-    EXPECT_EQ(kept.builder_for(0, 2), nobody);
+    EXPECT_EQ(kept.slot_of_readout(ReadoutIndex(2)).value(), 4U);
+    EXPECT_EQ(kept.slot_of_builder(BuilderIndex(1)).value(), 3U);
+    EXPECT_EQ(builder_for(kept, 0, 2), nobody);
     const LinearShift closed_up = *LinearShift::of_members(slots, false);
     EXPECT_EQ(closed_up.phases(), 4U);
-    EXPECT_EQ(closed_up.slot_of_readout(2), 3U);
-    EXPECT_EQ(closed_up.slot_of_builder(1), 2U);
-    EXPECT_EQ(closed_up.builder_for(0, 2), 1U);
+    EXPECT_EQ(closed_up.slot_of_readout(ReadoutIndex(2)).value(), 3U);
+    EXPECT_EQ(closed_up.slot_of_builder(BuilderIndex(1)).value(), 2U);
+    EXPECT_EQ(builder_for(closed_up, 0, 2), 1U);
     expect_each_pair_once(kept);
     expect_each_pair_once(closed_up);
     EXPECT_FALSE(LinearShift::of_members(std::span(slots).subspan(1, 2), true));  // no builder
 }
 
 TEST(LinearShift, RefusesAnImpossibleScheduleInASentence) {
-    constexpr std::array<SlotIndex, 2> twice = {1, 1};
+    constexpr std::array<SlotIndex, 2> twice = {SlotIndex(1), SlotIndex(1)};
     EXPECT_EQ(LinearShift::folded(0).error().message, "linear shift: 0 slots; give 1 to 65536");
     EXPECT_EQ(LinearShift::folded(3, twice).error().message,
               "linear shift: dummy in slot 1; give slots 0 to 2, each once");
     EXPECT_EQ(LinearShift::unfolded(0, 2).error().message,
               "linear shift: no readout unit; give at least one");
     EXPECT_EQ(
-        LinearShift::make({0, 2}, {0, 1}).error().message,
+        make({0, 2}, {0, 1}).error().message,
         "linear shift: readout unit 2 in slot 1; number the 2 units 0 to 1, each in one slot");
-    EXPECT_NE(LinearShift::make({0}, {0, 1}).error().message.find("as many"), std::string::npos);
+    EXPECT_NE(make({0}, {0, 1}).error().message.find("as many"), std::string::npos);
 }
 
 }  // namespace
