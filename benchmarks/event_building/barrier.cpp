@@ -43,7 +43,7 @@ class Member final : public live::TransportEvents {
 
     // ---- what the barrier asks for
     void send_barrier(protocol::Participant to, protocol::BarrierMessage message) {
-        while (!transport_.send(to, std::as_bytes(std::span(&message, 1)))) {
+        while (!transport_.send(live::UnitIndex(to), std::as_bytes(std::span(&message, 1)))) {
             transport_.poll(*this);
         }
     }
@@ -54,7 +54,7 @@ class Member final : public live::TransportEvents {
         protocol::BarrierMessage message;
         if (bytes.size() == sizeof message) {
             std::memcpy(&message, bytes.data(), sizeof message);
-            barrier_.on_message(from, message, *this);
+            barrier_.on_message(from.value(), message, *this);
         }
     }
     void on_written(live::UnitIndex, std::uint32_t) override {}
@@ -85,8 +85,8 @@ std::vector<live::Transport::Peer> exchange(Addresses& all, std::size_t self, st
     }
     std::vector<live::Transport::Peer> peers;
     for (std::size_t i = 0; i < processes; ++i) {
-        peers.push_back({static_cast<live::UnitIndex>(i),
-                         {all.of[i].bytes, all.of[i].bytes + all.of[i].length}});
+        peers.push_back(
+            {live::UnitIndex(i), {all.of[i].bytes, all.of[i].bytes + all.of[i].length}});
     }
     return peers;
 }
@@ -109,8 +109,8 @@ int main(int argc, char** argv) {
         [&](std::size_t self, bench::Shared& shared) {
             const auto doorbell = or_give_up(live::Doorbell::create());
             live::TransportConfig config;
-            config.self = static_cast<live::UnitIndex>(self);
-            config.units = static_cast<live::UnitIndex>(processes);
+            config.self = live::UnitIndex(self);
+            config.units = static_cast<std::uint32_t>(processes);
             config.doorbell = &doorbell;
             const auto transport = or_give_up(live::make_transport("shm", config));
             const auto peers = exchange(addresses, self, processes, transport->address());

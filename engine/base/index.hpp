@@ -127,6 +127,7 @@ class Table {
 
     void reserve(std::size_t size) { values_.reserve(size); }
     void resize(std::size_t size) { values_.resize(size); }
+    void resize(std::size_t size, const T& value) { values_.resize(size, value); }
     void assign(std::size_t size, const T& value) { values_.assign(size, value); }
 
     [[nodiscard]] auto begin() { return values_.begin(); }

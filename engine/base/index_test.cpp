@@ -93,6 +93,12 @@ TEST(Table, IsListedAndCompared) {
     EXPECT_NE(lengths, (Table<PortIndex, int>{3, 2}));
 }
 
+TEST(Table, GrowsByAsManyOfTheSame) {
+    Table<PortIndex, int> lengths{3};
+    lengths.resize(3, 7);
+    EXPECT_EQ(lengths, (Table<PortIndex, int>{3, 7, 7}));
+}
+
 TEST(Table, HoldsFlagsAsAVectorDoes) {
     Table<NodeIndex, bool> taken(3);
     taken[NodeIndex(1)] = true;

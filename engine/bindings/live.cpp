@@ -20,6 +20,7 @@
 #include "bindings/attributes.hpp"
 #include "bindings/counters.hpp"
 #include "bindings/errors.hpp"
+#include "bindings/index.hpp"
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/systems.hpp"
@@ -35,7 +36,7 @@ using namespace live;
 
 namespace {
 
-/// Units in slots; -1: nobody.
+/// Units in slots; -1: none.
 using Slots = std::vector<std::int64_t>;
 
 void slots(nb::class_<NodeConfig>& cls, const char* attribute,
@@ -45,14 +46,14 @@ void slots(nb::class_<NodeConfig>& cls, const char* attribute,
         [member](const NodeConfig& self) {
             Slots units;
             for (const UnitIndex unit : self.*member) {
-                units.push_back(unit == nobody ? -1 : std::int64_t{unit});
+                units.push_back(unit == UnitIndex::none() ? -1 : std::int64_t{unit.value()});
             }
             return units;
         },
         [member](NodeConfig& self, const Slots& units) {
             (self.*member).clear();
             for (const std::int64_t unit : units) {
-                (self.*member).push_back(unit < 0 ? nobody : static_cast<UnitIndex>(unit));
+                (self.*member).push_back(unit < 0 ? UnitIndex::none() : UnitIndex(unit));
             }
         });
 }
@@ -188,7 +189,8 @@ std::vector<StageRow> take_stages(Node& node) {
     std::vector<StageRow> told;
     for (const StageRecord& record : node.take_stages()) {
         told.emplace_back(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
-                          record.to == nobody ? -1 : std::int64_t{record.to}, record.stage);
+                          record.to == UnitIndex::none() ? -1 : std::int64_t{record.to.value()},
+                          record.stage);
     }
     return told;
 }

@@ -197,7 +197,7 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     if (unit == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         auto page = CountersPage::create();
-        const auto server = CountersServer::serve(run, 0, *page);
+        const auto server = CountersServer::serve(run, UnitIndex(0), *page);
         Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
         sink.start();
         const auto streams = streams_of(2);
@@ -210,7 +210,7 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     ::close(stuck[1]);
     char said = 0;
     EXPECT_EQ(::read(stuck[0], &said, 1), 1);
-    const auto page = CountersPage::attach(run, 0, now() + kHung);
+    const auto page = CountersPage::attach(run, UnitIndex(0), now() + kHung);
     ::kill(unit, SIGKILL);
     ::waitpid(unit, nullptr, 0);
     ::close(stuck[0]);

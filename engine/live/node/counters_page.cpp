@@ -43,7 +43,7 @@ struct Page {
 static_assert(std::is_trivially_destructible_v<Page>);
 
 std::string name_of(const std::string& run, UnitIndex unit) {
-    return fmt::format("daqloom/{}/{}/counters", run, unit);
+    return fmt::format("daqloom/{}/{}/counters", run, unit.value());
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ base::Time soon() { return now() + base::seconds(10); }
 TEST(CountersPage, IsReadByOthersWhileItCounts) {
     auto page = CountersPage::create();
     ASSERT_TRUE(page);
-    const auto server = CountersServer::serve(own_run("counts"), 3, *page);
+    const auto server = CountersServer::serve(own_run("counts"), UnitIndex(3), *page);
     ASSERT_TRUE(server);
-    const auto seen = CountersPage::attach(own_run("counts"), 3, soon());
+    const auto seen = CountersPage::attach(own_run("counts"), UnitIndex(3), soon());
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(all(seen->counters()).at("meps_built"), 0U);
     page->counters().meps_built.add(7);
@@ -57,7 +57,7 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
     ASSERT_GE(unit, 0);
     if (unit == 0) {
         auto page = CountersPage::create();
-        const auto server = CountersServer::serve(run, 0, *page);
+        const auto server = CountersServer::serve(run, UnitIndex(0), *page);
         page->counters().meps_built.add(41);
         const char byte = server ? 'y' : 'n';
         if (::write(ready[1], &byte, 1) == 1) {
@@ -68,12 +68,12 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
     char byte = 0;
     ASSERT_EQ(::read(ready[0], &byte, 1), 1);
     ASSERT_EQ(byte, 'y');
-    const auto seen = CountersPage::attach(run, 0, soon());
+    const auto seen = CountersPage::attach(run, UnitIndex(0), soon());
     ::kill(unit, SIGKILL);
     ::waitpid(unit, nullptr, 0);
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(all(seen->counters()).at("meps_built"), 41U);
-    EXPECT_FALSE(CountersPage::attach(run, 0, soon()));
+    EXPECT_FALSE(CountersPage::attach(run, UnitIndex(0), soon()));
     ::close(ready[0]);
     ::close(ready[1]);
 }
@@ -81,9 +81,9 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
 TEST(CountersPage, CannotBeWrittenByThoseWhoAttach) {
     const auto page = CountersPage::create();
     ASSERT_TRUE(page);
-    const auto server = CountersServer::serve(own_run("reads"), 0, *page);
+    const auto server = CountersServer::serve(own_run("reads"), UnitIndex(0), *page);
     ASSERT_TRUE(server);
-    const auto seen = CountersPage::attach(own_run("reads"), 0, soon());
+    const auto seen = CountersPage::attach(own_run("reads"), UnitIndex(0), soon());
     ASSERT_TRUE(seen);
     EXPECT_EQ(::fcntl(seen->fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
     EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, seen->fd(), 0), MAP_FAILED);
@@ -94,8 +94,8 @@ TEST(CountersPage, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSlee
     const auto page = CountersPage::create();
     ASSERT_TRUE(page);
     std::unique_ptr<CountersServer> server;
-    const ServingThread thread([&] { server = *CountersServer::serve(run, 0, *page); });
-    ASSERT_TRUE(CountersPage::attach(run, 0, soon()));  // it runs
+    const ServingThread thread([&] { server = *CountersServer::serve(run, UnitIndex(0), *page); });
+    ASSERT_TRUE(CountersPage::attach(run, UnitIndex(0), soon()));  // it runs
     ASSERT_TRUE(thread.is_done(soon()));
     LateVisitor late;
     const Handover visitor = [&] {
@@ -120,7 +120,7 @@ TEST(CountersPage, IsRefusedWhereSomethingElseIsHandedOver) {
         const int fd = memory->fd();
         EXPECT_TRUE(visitor && visitor->send(std::span(&hello, 1), std::span(&fd, 1)));
     });
-    const auto seen = CountersPage::attach(own_run("strange"), 0, soon());
+    const auto seen = CountersPage::attach(own_run("strange"), UnitIndex(0), soon());
     stranger.join();
     ASSERT_FALSE(seen);
     EXPECT_NE(seen.error().message.find("counts other things"), std::string::npos);

@@ -5,7 +5,7 @@
 namespace daqloom::live {
 namespace {
 
-NodeConfig daqpipe(UnitIndex units, bool is_push) {
+NodeConfig daqpipe(std::uint32_t units, bool is_push) {
     NodeConfig config = folded(units);
     config.protocol = Protocol::daqpipe;
     config.is_push = is_push;
@@ -66,7 +66,7 @@ TEST_P(DaqpipeEpochsWithLosses, GoOnWithoutALostNodeEvenThatOfTheEventManager) {
     NodesUnderTest nodes(daqpipe(3, GetParam()));
     nodes.begin({0, 1, 2});
     ASSERT_TRUE(nodes.counts({0, 1, 2}, "meps_delivered", 30));
-    nodes.kill(0);
+    nodes.kill(UnitIndex(0));
     nodes.halt({1, 2}, {0});
     const std::uint64_t next = nodes.next_mep;
     nodes.begin({1, 2});
@@ -83,7 +83,7 @@ TEST_P(DaqpipeEpochsWithLosses, DropWhatIsIncompleteIfTheyAreToldSo) {
     NodesUnderTest nodes(config);
     nodes.begin({0, 1, 2});
     ASSERT_TRUE(nodes.counts({0, 1, 2}, "meps_delivered", 30));
-    nodes.kill(2);
+    nodes.kill(UnitIndex(2));
     nodes.halt({0, 1}, {2});
     expect_right(nodes);
     EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
@@ -118,14 +118,14 @@ TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
 
 TEST(DaqpipeEpoch, WhatASourceDoesNotDeliverIsEmptyWhenItEnds) {
     NodesUnderTest nodes(daqpipe(2, true), {0, 1}, [](NodeConfig& config) {
-        config.source = config.self == 1 ? SourceKind::user : SourceKind::generator;
+        config.source = config.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
     });
     nodes.begin({0, 1});
     // Both builder units get an event for each credit, and the fragments of unit 0: no more.
     ASSERT_TRUE(until([&] { return nodes.sum("mfps_received") == 2 * 3; }));
     nodes.halt({0, 1});
     EXPECT_EQ(nodes.next_mep, 2 * 3);
-    EXPECT_EQ(nodes.count(1, "mfps_absent"), 2 * 3);
+    EXPECT_EQ(nodes.count(UnitIndex(1), "mfps_absent"), 2 * 3);
     EXPECT_EQ(nodes.sum("meps_delivered"), 2 * 3);
     nodes.expect_all_checked();
 }

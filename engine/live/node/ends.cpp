@@ -34,7 +34,7 @@ constexpr std::uint32_t kOutputPieces = 1U << 14;
 constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
 std::string served_name(const NodeConfig& config, const std::string& what) {
-    return fmt::format("daqloom/{}/{}/{}", config.run, config.self, what);
+    return fmt::format("daqloom/{}/{}/{}", config.run, config.self.value(), what);
 }
 
 base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t stream) {
@@ -173,7 +173,7 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::Parts::consumer(const NodeCon
             return base::system_failure(
                 fmt::format("cannot make the folder {}: {}", config.output, error.message()));
         }
-        return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self),
+        return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self.value()),
                            .format = FileFormat::mfp,
                            .bytes_per_file = config.output_file},
                           written, counters);

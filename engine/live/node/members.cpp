@@ -17,23 +17,23 @@ using protocol::LinearShift;
 template <class Role>
 struct Roles {
     base::Table<Role, UnitIndex> units;
-    std::vector<Role> number_of;  ///< by unit
+    base::Table<UnitIndex, Role> number_of;
     base::Table<Role, Role> in_run;
     std::uint32_t count_in_run = 0;
 };
 
 bool takes_part(UnitIndex unit, std::span<const UnitIndex> members) {
-    return unit != nobody && std::ranges::find(members, unit) != members.end();
+    return unit != UnitIndex::none() && std::ranges::find(members, unit) != members.end();
 }
 
 template <class Role>
 Roles<Role> roles_of(const std::vector<UnitIndex>& slots, std::span<const UnitIndex> members) {
     Roles<Role> roles;
     for (const UnitIndex unit : slots) {
-        if (unit == nobody) {
+        if (unit == UnitIndex::none()) {
             continue;
         }
-        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit + 1),
+        roles.number_of.resize(std::max<std::size_t>(roles.number_of.size(), unit.value() + 1),
                                Role::none());
         if (takes_part(unit, members)) {
             roles.number_of[unit] = roles.units.push_back(unit);
@@ -52,7 +52,7 @@ std::vector<LinearShift::Member> slots_of(const NodeConfig& config,
         const UnitIndex reads = config.readout_in_slot[slot];
         const UnitIndex builds = config.builder_in_slot[slot];
         const LinearShift::Member here{takes_part(reads, members), takes_part(builds, members)};
-        const bool never_had_one = reads == nobody && builds == nobody;
+        const bool never_had_one = reads == UnitIndex::none() && builds == UnitIndex::none();
         if (config.keeps_lost_slots || never_had_one || here.has_readout || here.has_builder) {
             slots.push_back(here);
         }

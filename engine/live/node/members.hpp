@@ -17,9 +17,9 @@ namespace daqloom::live {
 struct Members {
     base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< of the epoch
     base::Table<protocol::BuilderIndex, UnitIndex> builders;
-    /// By unit; none: it has none, or is no member.
-    std::vector<protocol::ReadoutIndex> readout_of;
-    std::vector<protocol::BuilderIndex> builder_of;
+    /// None: the unit has none, or is no member.
+    base::Table<UnitIndex, protocol::ReadoutIndex> readout_of;
+    base::Table<UnitIndex, protocol::BuilderIndex> builder_of;
     /// Of each readout unit of the epoch, its number in the run.
     base::Table<protocol::ReadoutIndex, protocol::ReadoutIndex> readout_in_run;
     std::uint32_t readouts_in_run = 0;

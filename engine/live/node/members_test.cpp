@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <vector>
+
+#include "live/transport/units_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
-using Units = std::vector<UnitIndex>;
+constexpr std::uint32_t nobody = ~0U;
 using Numbers = std::vector<std::uint32_t>;
 
 /// Of units and their roles, in the order of a table.
@@ -19,6 +22,13 @@ Numbers numbers(const Table& table) {
     }
     return all;
 }
+
+// A unit of the run is not the readout unit, or the builder unit, that it has in an epoch.
+template <class A, class B>
+concept Different = !std::convertible_to<A, B> && !std::convertible_to<B, A> &&
+                    !std::constructible_from<A, B> && !std::equality_comparable_with<A, B>;
+static_assert(Different<UnitIndex, protocol::ReadoutIndex>);
+static_assert(Different<UnitIndex, protocol::BuilderIndex>);
 
 std::uint32_t builder_for(const Members& members, std::uint32_t readout, std::uint32_t phase) {
     return members.shift.builder_for(protocol::ReadoutIndex(readout), phase).value();
@@ -33,8 +43,8 @@ NodeConfig folded(Units slots) {
 TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
     const auto members = Members::of(folded({2, nobody, 0, 1}), Units{0, 1, 2});
     ASSERT_TRUE(members);
-    EXPECT_EQ(members->readouts, (decltype(members->readouts){2, 0, 1}));
-    EXPECT_EQ(members->builders, (decltype(members->builders){2, 0, 1}));
+    EXPECT_EQ(numbers(members->readouts), (Numbers{2, 0, 1}));
+    EXPECT_EQ(numbers(members->builders), (Numbers{2, 0, 1}));
     EXPECT_EQ(numbers(members->readout_of), (Numbers{1, 2, 0}));
     EXPECT_EQ(members->shift.phases(), 4) << "a slot that never had a unit stays a dummy";
     EXPECT_EQ(members->readouts_in_run, 3);
@@ -61,12 +71,12 @@ TEST(Members, ALostOneLeavesADummyOrNoSlot) {
 
 TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     NodeConfig config;
-    config.readout_in_slot = {0, 2};
-    config.builder_in_slot = {1, 3};
+    config.readout_in_slot = Units{0, 2};
+    config.builder_in_slot = Units{1, 3};
     const auto members = Members::of(config, Units{0, 1, 3});
     ASSERT_TRUE(members);
-    EXPECT_EQ(members->readouts, (decltype(members->readouts){0}));
-    EXPECT_EQ(members->builders, (decltype(members->builders){1, 3}));
+    EXPECT_EQ(numbers(members->readouts), (Numbers{0}));
+    EXPECT_EQ(numbers(members->builders), (Numbers{1, 3}));
     EXPECT_EQ(numbers(members->readout_of), (Numbers{0, nobody, nobody, nobody}));
     EXPECT_EQ(numbers(members->builder_of), (Numbers{nobody, 0, nobody, 1}));
     EXPECT_EQ(members->shift.phases(), 2) << "the builder unit of slot 1 is still there";
@@ -74,11 +84,11 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
 
 TEST(Members, WithoutReadoutOrBuilderUnitsThereIsNoEpoch) {
     NodeConfig config;
-    config.readout_in_slot = {0, 2};
-    config.builder_in_slot = {1, 3};
+    config.readout_in_slot = Units{0, 2};
+    config.builder_in_slot = Units{1, 3};
     EXPECT_FALSE(Members::of(config, Units{0, 2}));
     EXPECT_FALSE(Members::of(config, Units{1, 3}));
-    config.builder_in_slot = {1};
+    config.builder_in_slot = Units{1};
     EXPECT_FALSE(Members::of(config, Units{0, 1}));
 }
 

@@ -29,23 +29,23 @@ namespace daqloom::live {
 
 namespace {
 
-constexpr UnitIndex kMostUnits = 65'536;
+constexpr std::uint32_t kMostUnits = 65'536;
 /// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
 constexpr base::Time kPatience = base::seconds(1);
 
-UnitIndex units_of(const NodeConfig& config) {
-    UnitIndex units = 0;
+std::uint32_t units_of(const NodeConfig& config) {
+    std::uint32_t units = 0;
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
         for (const UnitIndex unit : *slots) {
-            units = unit == nobody ? units : std::max(units, unit + 1);
+            units = unit == UnitIndex::none() ? units : std::max(units, unit.value() + 1);
         }
     }
     return units;
 }
 
 std::uint32_t taken(const std::vector<UnitIndex>& slots) {
-    return static_cast<std::uint32_t>(slots.size() -
-                                      static_cast<std::size_t>(std::ranges::count(slots, nobody)));
+    return static_cast<std::uint32_t>(
+        slots.size() - static_cast<std::size_t>(std::ranges::count(slots, UnitIndex::none())));
 }
 
 /// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
@@ -93,9 +93,9 @@ base::expected<void> check_daqpipe(const NodeConfig& config) {
 base::expected<void> Node::check(const NodeConfig& config) {
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
         for (const UnitIndex unit : *slots) {
-            if (unit != nobody && unit >= kMostUnits) {
+            if (unit != UnitIndex::none() && unit.value() >= kMostUnits) {
                 return base::failure(
-                    fmt::format("unit {} in a slot; give 0 to {}", unit, kMostUnits - 1));
+                    fmt::format("unit {} in a slot; give 0 to {}", unit.value(), kMostUnits - 1));
             }
         }
     }
@@ -154,7 +154,7 @@ struct Node::Parts {
     void end_flow();
     [[nodiscard]] TransportConfig transport_config();
     [[nodiscard]] base::Time next_round() const;
-    [[nodiscard]] std::uint32_t place_in(const std::vector<UnitIndex>& slots) const;
+    [[nodiscard]] std::optional<std::uint32_t> place_in(const std::vector<UnitIndex>& slots) const;
 
     NodeConfig config;
     Doorbell doorbell;
@@ -176,16 +176,16 @@ struct Node::Parts {
     std::unique_ptr<Flow> flow;
 };
 
-/// The unit's number among the slots that are taken; nobody: it has no slot.
-std::uint32_t Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
+/// The unit's number among the slots that are taken; none: it has no slot.
+std::optional<std::uint32_t> Node::Parts::place_in(const std::vector<UnitIndex>& slots) const {
     std::uint32_t place = 0;
     for (const UnitIndex unit : slots) {
         if (unit == config.self) {
             return place;
         }
-        place += unit == nobody ? 0 : 1;
+        place += unit == UnitIndex::none() ? 0 : 1;
     }
-    return nobody;
+    return std::nullopt;
 }
 
 base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
@@ -216,18 +216,19 @@ Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Node::~Node() { shut(); }
 
 base::expected<void> Node::Parts::make_ends() {
-    const std::uint32_t readout = place_in(config.readout_in_slot);
-    const std::uint32_t builder = place_in(config.builder_in_slot);
-    if (readout == nobody && builder == nobody) {
-        return base::failure(fmt::format(
-            "unit {} has no slot; give it a readout unit, a builder unit or both", config.self));
+    const std::optional<std::uint32_t> readout = place_in(config.readout_in_slot);
+    const bool builds = place_in(config.builder_in_slot).has_value();
+    if (!readout && !builds) {
+        return base::failure(
+            fmt::format("unit {} has no slot; give it a readout unit, a builder unit or both",
+                        config.self.value()));
     }
-    if (readout != nobody) {
-        if (auto made = ends.make_sources(config, readout, doorbell); !made) {
+    if (readout) {
+        if (auto made = ends.make_sources(config, *readout, doorbell); !made) {
             return made;
         }
     }
-    return builder == nobody ? base::expected<void>{} : ends.renew_output(config, doorbell);
+    return builds ? ends.renew_output(config, doorbell) : base::expected<void>{};
 }
 
 void Node::Parts::end_flow() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,6 @@
 #include "protocol/schedule/shift_rules.hpp"
 
 namespace daqloom::live {
-
-/// In a slot: no unit.
-inline constexpr UnitIndex nobody = std::numeric_limits<UnitIndex>::max();
 
 enum class Protocol { shift, daqpipe };
 
@@ -41,12 +37,13 @@ enum class SinkKind {
 
 struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
     // ---- who is who
-    UnitIndex self = 0;
+    UnitIndex self{};
     std::string run = "run";  ///< part of the names under which buffers are served
     Token token = {};
-    /// The unit in each slot of the schedule whose readout unit, or builder unit, is there.
-    std::vector<UnitIndex> readout_in_slot = {0};
-    std::vector<UnitIndex> builder_in_slot = {0};
+    /// The unit in each slot of the schedule whose readout unit, or builder unit, is there; or
+    /// none.
+    std::vector<UnitIndex> readout_in_slot = {UnitIndex()};
+    std::vector<UnitIndex> builder_in_slot = {UnitIndex()};
     /// A unit that is not a member of an epoch leaves a dummy in its slot; else the slot is left
     /// out.
     bool keeps_lost_slots = false;

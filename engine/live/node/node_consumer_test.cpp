@@ -19,7 +19,7 @@ namespace {
 class Consumer {
   public:
     Consumer(const NodeConfig& config, UnitIndex unit)
-        : name_(buffer_name(config.run, unit, "output")) {
+        : name_(buffer_name(config.run, unit.value(), "output")) {
         for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
             auto made = protocol::MfpGenerator::make(
                 {.source_id = static_cast<std::uint16_t>(stream),
@@ -98,7 +98,7 @@ class Consumer {
 TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
     NodeConfig config = folded(3, GetParam());
     config.sink = SinkKind::user;
-    std::vector<std::unique_ptr<Consumer>> consumers;
+    base::Table<UnitIndex, std::unique_ptr<Consumer>> consumers;
     NodesUnderTest run(config);
     for (const UnitIndex unit : first(3)) {
         consumers.push_back(std::make_unique<Consumer>(config, unit));
@@ -125,7 +125,8 @@ TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
     EXPECT_TRUE(consume({0, 1, 2}));
     run.halt({0, 1, 2});
     EXPECT_TRUE(until([&] {
-        return consumers[0]->meps + consumers[1]->meps + consumers[2]->meps ==
+        return consumers[UnitIndex(0)]->meps + consumers[UnitIndex(1)]->meps +
+                   consumers[UnitIndex(2)]->meps ==
                run.sum("meps_delivered");
     }));
 
@@ -153,11 +154,11 @@ TEST_P(NodesOver, ABuilderWithAFullOutputDiscardsAndTheOthersGoOn) {
     config.sink = SinkKind::user;
     config.output_buffer = 64 << 10;
     NodesUnderTest run(config);
-    Consumer slow(config, 0);
-    Consumer quick(config, 1);
+    Consumer slow(config, UnitIndex(0));
+    Consumer quick(config, UnitIndex(1));
     slow.is_held = true;
     run.begin({0, 1});
-    EXPECT_TRUE(until([&] { return run.count(0, "meps_discarded") > 50; }));
+    EXPECT_TRUE(until([&] { return run.count(UnitIndex(0), "meps_discarded") > 50; }));
     EXPECT_TRUE(until([&] { return quick.meps > 50; }));
     EXPECT_EQ(slow.meps, 0U);
     slow.is_held = false;
@@ -174,11 +175,11 @@ TEST_P(NodesOver, ABuilderThatIsToldToWaitLosesNothing) {
     config.output_buffer = 64 << 10;
     config.when_full = protocol::WhenFull::wait;
     NodesUnderTest run(config);
-    Consumer slow(config, 0);
-    Consumer quick(config, 1);
+    Consumer slow(config, UnitIndex(0));
+    Consumer quick(config, UnitIndex(1));
     slow.is_held = true;
     run.begin({0, 1});
-    EXPECT_TRUE(until([&] { return run.count(0, "waits") == 1 && quick.meps > 0; }));
+    EXPECT_TRUE(until([&] { return run.count(UnitIndex(0), "waits") == 1 && quick.meps > 0; }));
     slow.is_held = false;
     EXPECT_TRUE(until([&] { return slow.meps > 50 && quick.meps > 50; }));
     run.halt({0, 1});
@@ -196,15 +197,15 @@ TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
     config.output_buffer = 64 << 10;
     config.when_full = protocol::WhenFull::wait;
     NodesUnderTest run(config);
-    Consumer stuck(config, 0);
-    const Consumer quick(config, 1);
+    Consumer stuck(config, UnitIndex(0));
+    const Consumer quick(config, UnitIndex(1));
     stuck.is_held = true;
     run.begin({0, 1});
-    EXPECT_TRUE(until([&] { return run.count(0, "waits") == 1 && quick.meps > 0; }));
+    EXPECT_TRUE(until([&] { return run.count(UnitIndex(0), "waits") == 1 && quick.meps > 0; }));
     run.halt({0, 1}, {}, base::seconds(4));
     EXPECT_EQ(run.accounted(), run.next_mep) << "none is left out";
-    EXPECT_LE(run.count(0, "meps_discarded"), 4U);
-    EXPECT_EQ(run.count(1, "meps_discarded"), 0U);
+    EXPECT_LE(run.count(UnitIndex(0), "meps_discarded"), 4U);
+    EXPECT_EQ(run.count(UnitIndex(1), "meps_discarded"), 0U);
 }
 
 TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
@@ -213,11 +214,11 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     config.sink = SinkKind::user;
     constexpr std::uint64_t kMeps = 40;
     NodesUnderTest run(config);
-    Consumer one(config, 0);
-    Consumer other(config, 1);
+    Consumer one(config, UnitIndex(0));
+    Consumer other(config, UnitIndex(1));
     run.begin({0, 1});
     std::vector<AttachedBuffer> streams;
-    for (const UnitIndex unit : first(2)) {
+    for (std::uint32_t unit = 0; unit < 2; ++unit) {
         auto attached = attach_writer(buffer_name(config.run, unit, "stream-0"), now() + kHung);
         ASSERT_TRUE(attached) << attached.error().message;
         streams.push_back(std::move(*attached));

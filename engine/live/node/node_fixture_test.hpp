@@ -19,10 +19,9 @@
 #include "live/memory/clock.hpp"
 #include "live/node/node.hpp"
 #include "live/transport/make.hpp"
+#include "live/transport/units_test.hpp"
 
 namespace daqloom::live {
-
-using Units = std::vector<UnitIndex>;
 
 inline constexpr base::Time kHung = base::seconds(120);  ///< ends a test that would hang
 inline constexpr Token kToken = {std::byte{1}, std::byte{2}};
@@ -39,9 +38,9 @@ inline bool until(const std::function<bool()>& is_so) {
     return true;
 }
 
-inline Units first(UnitIndex count) {
+inline Units first(std::uint32_t count) {
     Units units;
-    for (UnitIndex unit = 0; unit < count; ++unit) {
+    for (const UnitIndex unit : base::IndexRange<UnitIndex>(count)) {
         units.push_back(unit);
     }
     return units;
@@ -53,7 +52,7 @@ inline Units without(Units units, const Units& lost) {
 }
 
 /// So many folded units that check every byte.
-inline NodeConfig folded(UnitIndex units, const std::string& transport = "shm") {
+inline NodeConfig folded(std::uint32_t units, const std::string& transport = "shm") {
     static std::atomic<int> runs = 0;
     NodeConfig config;
     config.run = "node-test-" + std::to_string(::getpid()) + "-" + std::to_string(runs++);
@@ -114,7 +113,7 @@ class NodesUnderTest {
         all(here(members), [&](UnitIndex unit) {
             const auto missing = nodes_.at(unit)->connect(peers, kHung);
             EXPECT_TRUE(missing) << missing.error().message;
-            EXPECT_EQ(missing.value_or(Units{99}), Units{}) << "at unit " << unit;
+            EXPECT_EQ(missing.value_or(Units{99}), Units{}) << "at unit " << unit.value();
         });
         for (const UnitIndex unit : here(members)) {
             const auto started = nodes_.at(unit)->start(next_mep);
@@ -126,7 +125,7 @@ class NodesUnderTest {
         std::mutex mutex;
         all(here(members), [&](UnitIndex unit) {
             const auto halted = nodes_.at(unit)->halt(lost, timeout);
-            EXPECT_TRUE(halted.is_drained) << "unit " << unit;
+            EXPECT_TRUE(halted.is_drained) << "unit " << unit.value();
             const std::lock_guard lock(mutex);
             next_mep = std::max(next_mep, halted.next_mep);
         });
@@ -181,7 +180,7 @@ class NodesUnderTest {
         for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
             units.insert(slots->begin(), slots->end());
         }
-        units.erase(nobody);
+        units.erase(UnitIndex::none());
         return {units.begin(), units.end()};
     }
     Units here(const Units& members) {
@@ -209,8 +208,7 @@ class NodesOver : public testing::TestWithParam<std::string> {
     static void expect_right(NodeConfig config, const Units& builders) {
         config.when_full = protocol::WhenFull::wait;
         NodesUnderTest run(config);
-        const Units members =
-            first(static_cast<UnitIndex>(*std::ranges::max_element(config.builder_in_slot) + 1));
+        const Units members = first(std::ranges::max(config.builder_in_slot).value() + 1);
         run.begin(members);
         EXPECT_TRUE(run.builds(builders));
         run.halt(members);

@@ -54,7 +54,7 @@ class StoppedUnit : public testing::TestWithParam<std::string> {
     /// written.
     static void be_unit_2(NodeConfig config, const Pipe& in, const Pipe& out) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        config.self = 2;
+        config.self = UnitIndex(2);
         auto node = Node::make(std::move(config));
         const auto address = node ? (*node)->prepare(0, first(3)) : std::vector<std::byte>{};
         if (!address) {
@@ -62,7 +62,7 @@ class StoppedUnit : public testing::TestWithParam<std::string> {
         }
         out.put(*address);
         std::vector<Transport::Peer> peers;
-        for (UnitIndex unit = 0; unit < 3; ++unit) {
+        for (const UnitIndex unit : first(3)) {
             peers.push_back({unit, in.get()});
         }
         if (!(*node)->connect(peers, kHung) || !(*node)->start(0)) {
@@ -95,13 +95,13 @@ TEST_P(StoppedUnit, DamagesNoEventWhenItGoesOn) {
             NodesUnderTest run(all, {0, 1});
             run.at_addresses = [&](std::vector<Transport::Peer>& peers) {
                 if (peers.size() == 3) {
-                    for (UnitIndex unit = 0; unit < 3; ++unit) {
+                    for (const UnitIndex unit : first(3)) {
                         const auto its = std::ranges::find(peers, unit, &Transport::Peer::unit);
                         to.put(its->address);
                     }
                 }
             };
-            run.begin(first(3), {{2, from.get()}});
+            run.begin(first(3), {{UnitIndex(2), from.get()}});
             EXPECT_TRUE(run.builds({0, 1}, 5 + random() % 20));
             ::kill(child, SIGSTOP);
             int status = 0;

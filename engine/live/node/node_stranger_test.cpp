@@ -22,7 +22,7 @@ class BadUnit : public TransportEvents {
         source_ = std::move(*SharedMemory::create("bad-unit", 1 << 20));
     }
     std::vector<std::byte> prepare() {
-        auto made = make_transport(name_, {.self = 1,
+        auto made = make_transport(name_, {.self = UnitIndex(1),
                                            .units = 2,
                                            .token = kToken,
                                            .epoch = 0,
@@ -41,7 +41,7 @@ class BadUnit : public TransportEvents {
     void say(std::span<const std::byte> bytes) {
         EXPECT_TRUE(until([&] {
             transport_->poll(*this);
-            return transport_->send(0, bytes);
+            return transport_->send(UnitIndex(0), bytes);
         }));
     }
     void say(const protocol::UnitMessage& message) {
@@ -50,7 +50,7 @@ class BadUnit : public TransportEvents {
         say(bytes);
     }
     void write(std::uint32_t immediate) {
-        const Write write{.to = 0,
+        const Write write{.to = UnitIndex(0),
                           .bytes = source_.bytes().first(64),
                           .offset = 0,
                           .immediate = immediate,
@@ -92,7 +92,7 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
             meanwhile = std::jthread([&bad, peers] { bad.connect(peers); });
         }
     };
-    run.begin({0, 1}, {{1, bad.prepare()}});
+    run.begin({0, 1}, {{UnitIndex(1), bad.prepare()}});
     meanwhile.join();
 
     std::uint64_t messages = 0;
@@ -121,8 +121,8 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
     say({Kind::barrier, 999, 999, {}});
     EXPECT_TRUE(until([&] {
         bad.poll();
-        return run.count(0, "refused_messages") == messages;
-    })) << run.count(0, "refused_messages")
+        return run.count(UnitIndex(0), "refused_messages") == messages;
+    })) << run.count(UnitIndex(0), "refused_messages")
         << " of " << messages;
 
     const auto immediate = [](std::uint32_t epoch, std::uint32_t slot, std::uint32_t stream) {
@@ -140,8 +140,8 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
     }
     EXPECT_TRUE(until([&] {
         bad.poll();
-        return run.count(0, "refused_writes") == writes;
-    })) << run.count(0, "refused_writes")
+        return run.count(UnitIndex(0), "refused_writes") == writes;
+    })) << run.count(UnitIndex(0), "refused_writes")
         << " of " << writes;
 
     run.halt({0}, {1});

@@ -20,7 +20,7 @@ TEST_P(NodesOver, FoldedUnitsBuildEveryEventOnce) { expect_right(folded(3, GetPa
 
 TEST_P(NodesOver, UnfoldedUnitsBuildEveryEventOnce) {
     NodeConfig config = folded(2, GetParam());
-    config.builder_in_slot = {2, 3};
+    config.builder_in_slot = Units{2, 3};
     expect_right(config, {2, 3});
 }
 
@@ -67,15 +67,16 @@ TEST_P(NodesOver, ALostUnitIsLeftOutAndComesBack) {
     run.begin({0, 1, 2});
     EXPECT_TRUE(run.builds({0, 1, 2}));
     run.halt({0, 1}, {2});
-    const std::uint64_t incomplete = run.count(0, "meps_incomplete");
+    const std::uint64_t incomplete = run.count(UnitIndex(0), "meps_incomplete");
     run.begin({0, 1});
     EXPECT_TRUE(run.builds({0, 1}));
-    EXPECT_GT(run.count(0, "meps_incomplete"), incomplete) << "unit 2's fragments are missing";
+    EXPECT_GT(run.count(UnitIndex(0), "meps_incomplete"), incomplete)
+        << "unit 2's fragments are missing";
     run.halt({0, 1});
-    const std::uint64_t built = run.count(0, "meps_built");
+    const std::uint64_t built = run.count(UnitIndex(0), "meps_built");
     run.begin({0, 1, 2});
     EXPECT_TRUE(run.builds({0, 1, 2}));
-    EXPECT_GT(run.count(0, "meps_built"), built);
+    EXPECT_GT(run.count(UnitIndex(0), "meps_built"), built);
     run.halt({0, 1, 2});
     run.expect_all_checked();
     EXPECT_LE(run.accounted(), run.next_mep);
@@ -89,7 +90,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     run.begin(first(4));
     EXPECT_TRUE(run.builds(first(4)));
     // What is told first, that 1 is lost, is not enough: 2 is as well.
-    for (const UnitIndex unit : {0U, 3U}) {
+    for (const UnitIndex unit : Units{0, 3}) {
         static_cast<void>(run[unit].halt(Units{1}, base::milliseconds(1)));
     }
     run.halt({0, 3}, {2});
@@ -115,7 +116,7 @@ TEST_P(NodesOver, WhatIsConsumedAfterItsEpochWasGivenUpCountsToo) {
 
 TEST_P(NodesOver, ManyEpochsWithChangingMembersBuildNothingTwice) {
     NodesUnderTest run(folded(3, GetParam()));
-    for (UnitIndex i = 0; i < 12; ++i) {
+    for (std::uint32_t i = 0; i < 12; ++i) {
         const Units lost = {i % 3};
         run.begin(first(3));
         EXPECT_TRUE(run.builds(first(3), 3));

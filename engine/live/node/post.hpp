@@ -80,7 +80,7 @@ class Post {
 
   private:
     struct Letter {
-        UnitIndex to = 0;
+        UnitIndex to{};
         std::size_t length = 0;
         std::array<std::byte, 16 + 8 * most_streams> bytes;
 

@@ -362,7 +362,7 @@ void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
 UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
     const auto phase = static_cast<std::uint32_t>(step % members_.shift.phases());
     const BuilderIndex builder = members_.shift.builder_for(self_readout(), phase);
-    return builder == BuilderIndex::none() ? nobody : members_.builders[builder];
+    return builder == BuilderIndex::none() ? UnitIndex::none() : members_.builders[builder];
 }
 
 // ---- messages -----------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ struct StageRecord {
     base::Time at;           ///< see `now`
     std::uint64_t step = 0;  ///< of the epoch
     std::uint32_t epoch = 0;
-    UnitIndex to = nobody;  ///< whose builder unit is its partner in this step; nobody: a dummy
+    /// Whose builder unit is its partner in this step; none: a dummy.
+    UnitIndex to = UnitIndex::none();
     protocol::ShiftStage stage = protocol::ShiftStage::entering;
 };
 

@@ -16,7 +16,8 @@ std::vector<std::uint64_t> steps_of(StageTrace& trace) {
 }
 
 void add(StageTrace& trace, std::uint64_t step) {
-    trace.add({.at = base::seconds(1), .step = step, .epoch = 0, .to = nobody, .stage = {}});
+    trace.add(
+        {.at = base::seconds(1), .step = step, .epoch = 0, .to = UnitIndex::none(), .stage = {}});
 }
 
 using Steps = std::vector<std::uint64_t>;

@@ -41,7 +41,7 @@ void UnitEpoch::on_unreachable(UnitIndex unit) {
 std::optional<protocol::UnitMessage> UnitEpoch::message_of(UnitIndex from,
                                                            std::span<const std::byte> bytes) {
     const auto message = protocol::decode_message(bytes, std::span(values_).first(streams_));
-    if (!message || from >= members_.readout_of.size()) {
+    if (!message || !members_.readout_of.contains(from)) {
         refuse_message();
         return std::nullopt;
     }
@@ -53,7 +53,7 @@ std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t b
     const protocol::ReadoutIndex readout(immediate.stream / streams_);
     if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
         !members_.readouts.contains(readout) ||
-        (from != unknown_unit && from != members_.readouts[readout])) {
+        (from != UnitIndex::none() && from != members_.readouts[readout])) {
         refuse_write();
         return std::nullopt;
     }
@@ -69,7 +69,7 @@ UnitEpoch::Lost UnitEpoch::lose(std::span<const UnitIndex> units) {
     post_.forget(units);
     Lost lost;
     for (const UnitIndex unit : units) {
-        if (unit >= members_.readout_of.size()) {
+        if (!members_.readout_of.contains(unit)) {
             continue;
         }
         if (members_.readout_of[unit] != protocol::ReadoutIndex::none()) {

@@ -53,7 +53,7 @@ class UnitEpoch : public Epoch {
                                                     std::span<const std::byte> bytes);
     void refuse_message() { ++refused_messages_; }
     void refuse_write() { ++refused_writes_; }
-    /// None: it was refused. `from` may be unknown.
+    /// None: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
     /// Of those that got as far as the protocol's units, what these have ignored in this epoch.
     void count_refused(std::uint64_t messages, std::uint64_t writes);

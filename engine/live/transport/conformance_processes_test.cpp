@@ -86,15 +86,15 @@ class Child {
 
 /// In a child: a unit that connects when it has heard the addresses of all units, in their order.
 std::unique_ptr<TestUnit> join_run(const Child::Parent& parent, const TransportUnderTest& transport,
-                                   UnitIndex self, std::uint32_t units,
+                                   std::uint32_t self, std::uint32_t units,
                                    const TestUnit::Options& options = {}) {
     auto unit = std::make_unique<TestUnit>(transport, self, units, options);
     parent.tell(unit->transport().address());
     std::vector<Transport::Peer> peers;
-    for (UnitIndex other = 0; other < units; ++other) {
+    for (std::uint32_t other = 0; other < units; ++other) {
         auto address = parent.hear();
         if (other != self) {
-            peers.push_back({other, std::move(address)});
+            peers.push_back({UnitIndex(other), std::move(address)});
         }
     }
     if (!unit->transport().connect(peers, test_deadline()).value().empty()) {
@@ -110,8 +110,8 @@ std::unique_ptr<TestUnit> join_children(const TransportUnderTest& transport,
     const auto units = static_cast<std::uint32_t>(children.size() + 1);
     auto unit = std::make_unique<TestUnit>(transport, 0, units, options);
     std::vector<Transport::Peer> peers;
-    for (UnitIndex i = 0; i < children.size(); ++i) {
-        peers.push_back({i + 1, children[i]->end().hear()});
+    for (std::uint32_t i = 0; i < children.size(); ++i) {
+        peers.push_back({UnitIndex(i + 1), children[i]->end().hear()});
     }
     for (const Child* child : children) {
         child->end().tell(unit->transport().address());
@@ -143,7 +143,8 @@ TEST_P(TransportConformance, AKilledUnitIsToldOfAndTheRestGoesOn) {
     Child* children[] = {&one, &two};
     const auto unit = join_children(transport, children);
     const auto deadline = test_deadline();
-    const auto echo_of = [&](UnitIndex from) {
+    const auto echo_of = [&](std::uint32_t number) {
+        const UnitIndex from(number);
         const std::size_t before = unit->messages.size();
         while (!unit->transport().send(from, pattern(100, before)) && now() < deadline) {
             unit->poll();
@@ -159,13 +160,14 @@ TEST_P(TransportConformance, AKilledUnitIsToldOfAndTheRestGoesOn) {
     EXPECT_TRUE(echo_of(1));
     EXPECT_TRUE(echo_of(2));
     EXPECT_TRUE(unit->transport().write(
-        {.to = 1, .bytes = unit->source(), .offset = 0, .immediate = 1, .context = 1}));
+        {.to = UnitIndex(1), .bytes = unit->source(), .offset = 0, .immediate = 1, .context = 1}));
     unit->poll();
     one.kill();
 
     for (int i = 0; i < 1000; ++i) {
-        static_cast<void>(unit->transport().send(1, pattern(1000, 1)));
-        static_cast<void>(unit->transport().write({.to = 1, .bytes = unit->source().first(1000)}));
+        static_cast<void>(unit->transport().send(UnitIndex(1), pattern(1000, 1)));
+        static_cast<void>(
+            unit->transport().write({.to = UnitIndex(1), .bytes = unit->source().first(1000)}));
         unit->poll();
     }
     EXPECT_TRUE(echo_of(2));
@@ -175,7 +177,7 @@ TEST_P(TransportConformance, AKilledUnitIsToldOfAndTheRestGoesOn) {
     }
     EXPECT_TRUE(echo_of(2));
     EXPECT_LE(unit->unreachable.size(), 1U);
-    EXPECT_TRUE(!transport.tells_of_death || unit->unreachable == std::vector<UnitIndex>{1});
+    EXPECT_TRUE(!transport.tells_of_death || unit->unreachable == Units{1});
     EXPECT_LT(now(), deadline);
 }
 
@@ -195,8 +197,8 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
         bool was_told = false;
         while (polls_after < 20'000 && unit->unreachable.empty()) {
             const auto half = unit->source().subspan(writes % 2 * kHalf, kHalf);
-            writes += unit->transport().write({.to = 0, .bytes = half}) ? 1 : 0;
-            static_cast<void>(unit->transport().send(0, pattern(10, 1)));
+            writes += unit->transport().write({.to = UnitIndex(0), .bytes = half}) ? 1 : 0;
+            static_cast<void>(unit->transport().send(UnitIndex(0), pattern(10, 1)));
             unit->poll();
             unit->messages.clear();
             unit->done.clear();
@@ -208,7 +210,8 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
     Child next([&](const Child::Parent& parent) {
         const auto unit = join_run(parent, transport, 1, 2, second);
         fill_pattern(unit->source(), 2);
-        while (!unit->transport().write({.to = 0, .bytes = unit->source(), .immediate = 2})) {
+        while (!unit->transport().write(
+            {.to = UnitIndex(0), .bytes = unit->source(), .immediate = 2})) {
             unit->poll();
         }
         echo(*unit);

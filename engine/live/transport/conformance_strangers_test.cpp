@@ -23,10 +23,10 @@ struct WithAnOddOne {
     }
 
     void expect_that_the_two_go_on() const {
-        EXPECT_EQ(missing[0], std::vector<UnitIndex>{2});
-        EXPECT_EQ(missing[1], std::vector<UnitIndex>{2});
+        EXPECT_EQ(missing[0], Units{2});
+        EXPECT_EQ(missing[1], Units{2});
         EXPECT_EQ(missing[2].size(), 2U);
-        while (!unit[0]->transport().send(1, pattern(10, 1))) {
+        while (!unit[0]->transport().send(UnitIndex(1), pattern(10, 1))) {
             unit[0]->poll();
         }
         for (const auto deadline = test_deadline(); unit[1]->messages.empty();) {
@@ -35,7 +35,7 @@ struct WithAnOddOne {
                 each->poll();
             }
         }
-        EXPECT_EQ(unit[1]->messages[0].from, 0U);
+        EXPECT_EQ(unit[1]->messages[0].from, UnitIndex(0));
         EXPECT_TRUE(unit[2]->messages.empty());
     }
     /// By that unit; polls all until it is above 0.
@@ -72,18 +72,18 @@ TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
     const auto silent_address = const_cast<TestUnit&>(silent).transport().address();
     std::vector<UnitIndex> missing[2];
     const auto until = now() + base::seconds(1);
-    const auto connect = [&](TestUnit& self, TestUnit& other, UnitIndex other_index,
+    const auto connect = [&](TestUnit& self, TestUnit& other, std::uint32_t other_index,
                              std::vector<UnitIndex>& answer) {
-        const Transport::Peer peers[] = {{other_index, other.transport().address()},
-                                         {2, silent_address}};
+        const Transport::Peer peers[] = {{UnitIndex(other_index), other.transport().address()},
+                                         {UnitIndex(2), silent_address}};
         answer = self.transport().connect(peers, until).value();
     };
     std::thread thread([&] { connect(a, b, 1, missing[0]); });
     connect(b, a, 0, missing[1]);
     thread.join();
-    EXPECT_EQ(missing[0], std::vector<UnitIndex>{2});
-    EXPECT_EQ(missing[1], std::vector<UnitIndex>{2});
-    EXPECT_TRUE(a.transport().send(1, pattern(10, 1)));
+    EXPECT_EQ(missing[0], Units{2});
+    EXPECT_EQ(missing[1], Units{2});
+    EXPECT_TRUE(a.transport().send(UnitIndex(1), pattern(10, 1)));
     for (const auto deadline = test_deadline(); b.messages.empty();) {
         ASSERT_LT(now(), deadline);
         a.poll();
@@ -93,9 +93,10 @@ TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
 
 TEST_P(TransportConformance, AnAddressThatMakesNoSenseIsAUnitThatDoesNotAnswer) {
     TestUnit a(GetParam(), 0, 4);
-    const Transport::Peer peers[] = {{1, pattern(1024, 1)}, {2, {}}, {3, pattern(20, 2)}};
+    const Transport::Peer peers[] = {
+        {UnitIndex(1), pattern(1024, 1)}, {UnitIndex(2), {}}, {UnitIndex(3), pattern(20, 2)}};
     const auto missing = a.transport().connect(peers, now() + base::milliseconds(100));
-    EXPECT_EQ(missing.value(), (std::vector<UnitIndex>{1, 2, 3}));
+    EXPECT_EQ(missing.value(), (Units{1, 2, 3}));
 }
 
 TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
@@ -103,8 +104,8 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     TestUnit b(GetParam(), 1, 2);
     TestUnit impostor(GetParam(), 1, 2);
     const auto until = now() + base::seconds(2);
-    const auto connect = [until](TestUnit& self, UnitIndex other, TestUnit& to) {
-        const Transport::Peer peers[] = {{other, to.transport().address()}};
+    const auto connect = [until](TestUnit& self, std::uint32_t other, TestUnit& to) {
+        const Transport::Peer peers[] = {{UnitIndex(other), to.transport().address()}};
         return self.transport().connect(peers, until).value();
     };
     std::vector<UnitIndex> missing[3];
@@ -126,14 +127,14 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     // Whose address the run control gave is let in.
     EXPECT_TRUE(missing[0].empty());
     EXPECT_TRUE(missing[1].empty());
-    EXPECT_EQ(missing[2], std::vector<UnitIndex>{0});
+    EXPECT_EQ(missing[2], Units{0});
     for (const auto deadline = test_deadline();
          a.transport().counters().refused_malformed + a.transport().counters().refused_strangers ==
          0;) {
         ASSERT_LT(now(), deadline);
         a.poll();
     }
-    ASSERT_TRUE(a.transport().send(1, pattern(10, 1)));
+    ASSERT_TRUE(a.transport().send(UnitIndex(1), pattern(10, 1)));
     for (const auto deadline = test_deadline(); b.messages.empty();) {
         ASSERT_LT(now(), deadline);
         a.poll();
@@ -146,7 +147,7 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
 TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody) {
     std::vector<std::unique_ptr<TestUnit>> units;
     std::vector<TestUnit*> all;
-    for (UnitIndex i = 0; i < 3; ++i) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
         units.push_back(std::make_unique<TestUnit>(GetParam(), i, 3));
         all.push_back(units.back().get());
     }
@@ -160,9 +161,9 @@ TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody)
     }
     GetParam().disturb(address, pattern(32, 5));
     GetParam().disturb(address, pattern(4000, 6));
-    for (UnitIndex from = 0; from < 3; ++from) {
-        for (UnitIndex to = 0; to < 3; ++to) {
-            ASSERT_TRUE(all[from]->transport().send(to, pattern(100, from)));
+    for (std::uint32_t from = 0; from < 3; ++from) {
+        for (std::uint32_t to = 0; to < 3; ++to) {
+            ASSERT_TRUE(all[from]->transport().send(UnitIndex(to), pattern(100, from)));
         }
     }
     const auto deadline = test_deadline();
@@ -180,7 +181,7 @@ TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody)
     for (TestUnit* unit : all) {
         EXPECT_TRUE(unit->unreachable.empty());
         for (const auto& message : unit->messages) {
-            EXPECT_TRUE(has_pattern(message.bytes, message.from));
+            EXPECT_TRUE(has_pattern(message.bytes, message.from.value()));
         }
     }
 }

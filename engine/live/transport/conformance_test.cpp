@@ -83,12 +83,12 @@ bool has_pattern(std::span<const std::byte> bytes, std::uint64_t seed) {
     return true;
 }
 
-TestUnit::TestUnit(const TransportUnderTest& transport, UnitIndex self, std::uint32_t units,
+TestUnit::TestUnit(const TransportUnderTest& transport, std::uint32_t self, std::uint32_t units,
                    const Options& options)
     : arena_(or_throw(SharedMemory::create("test-arena", options.arena))),
       source_(or_throw(SharedMemory::create("test-source", options.source))),
       doorbell_(or_throw(Doorbell::create())),
-      transport_(or_throw(transport.make({.self = self,
+      transport_(or_throw(transport.make({.self = UnitIndex(self),
                                           .units = units,
                                           .token = options.token,
                                           .epoch = options.epoch,
@@ -129,8 +129,8 @@ void TestUnit::on_unreachable(UnitIndex unit) { unreachable.push_back(unit); }
 std::vector<std::vector<UnitIndex>> connect_all(std::span<TestUnit* const> units,
                                                 base::Time until) {
     std::vector<Transport::Peer> peers;
-    for (UnitIndex i = 0; i < units.size(); ++i) {
-        peers.push_back({i, units[i]->transport().address()});
+    for (std::uint32_t i = 0; i < units.size(); ++i) {
+        peers.push_back({UnitIndex(i), units[i]->transport().address()});
     }
     std::vector<std::vector<UnitIndex>> missing(units.size());
     std::vector<std::thread> threads;
@@ -152,7 +152,7 @@ std::vector<std::vector<UnitIndex>> connect_all(std::span<TestUnit* const> units
 TestRun::TestRun(const TransportUnderTest& transport, std::uint32_t units,
                  const TestUnit::Options& options) {
     std::vector<TestUnit*> all;
-    for (UnitIndex i = 0; i < units; ++i) {
+    for (std::uint32_t i = 0; i < units; ++i) {
         units_.push_back(std::make_unique<TestUnit>(transport, i, units, options));
         all.push_back(units_.back().get());
     }
@@ -190,11 +190,11 @@ std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
     return made;
 }
 
-void send(TestRun& run, UnitIndex from, UnitIndex to, std::span<const std::byte> bytes) {
-    ASSERT_TRUE(run.poll_until([&] { return run[from].transport().send(to, bytes); }));
+void send(TestRun& run, std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes) {
+    ASSERT_TRUE(run.poll_until([&] { return run[from].transport().send(UnitIndex(to), bytes); }));
 }
 
-void write(TestRun& run, UnitIndex from, const Write& write) {
+void write(TestRun& run, std::uint32_t from, const Write& write) {
     ASSERT_TRUE(run.poll_until([&] { return run[from].transport().write(write); }));
 }
 
@@ -207,14 +207,14 @@ TEST_P(TransportConformance, MessagesArriveOnceAndInOrderFromEachToEach) {
     base::RandomStream random(1, "messages");
 
     for (std::uint64_t i = 0; i < kMessages; ++i) {
-        for (UnitIndex from = 0; from < kUnits; ++from) {
-            for (UnitIndex to = 0; to < kUnits; ++to) {
+        for (std::uint32_t from = 0; from < kUnits; ++from) {
+            for (std::uint32_t to = 0; to < kUnits; ++to) {
                 send(run, from, to, pattern(random.uniform_int(1000), 1000 * i + 10 * from + to));
             }
         }
     }
     const auto all_there = [&] {
-        for (UnitIndex to = 0; to < kUnits; ++to) {
+        for (std::uint32_t to = 0; to < kUnits; ++to) {
             if (run[to].messages.size() < kMessages * kUnits) {
                 return false;
             }
@@ -224,12 +224,12 @@ TEST_P(TransportConformance, MessagesArriveOnceAndInOrderFromEachToEach) {
     ASSERT_TRUE(run.poll_until(all_there));
     run.settle();
 
-    for (UnitIndex to = 0; to < kUnits; ++to) {
+    for (std::uint32_t to = 0; to < kUnits; ++to) {
         ASSERT_EQ(run[to].messages.size(), kMessages * kUnits);
         std::array<std::uint64_t, kUnits> next{};
         for (const auto& message : run[to].messages) {
-            const std::uint64_t i = next.at(message.from)++;
-            EXPECT_TRUE(has_pattern(message.bytes, 1000 * i + 10 * message.from + to));
+            const std::uint64_t i = next.at(message.from.value())++;
+            EXPECT_TRUE(has_pattern(message.bytes, 1000 * i + 10 * message.from.value() + to));
         }
         EXPECT_EQ(run[to].transport().counters().messages_received, kMessages * kUnits);
         EXPECT_EQ(run[to].transport().counters().messages_sent, kMessages * kUnits);
@@ -255,7 +255,7 @@ TEST_P(TransportConformance, MessagesOfEverySizeArriveWhole) {
 
 TEST_P(TransportConformance, AMessageThatIsTooLongIsNotSent) {
     TestRun run(GetParam(), 2);
-    EXPECT_FALSE(run[0].transport().send(1, pattern(Transport::most_message + 1, 0)));
+    EXPECT_FALSE(run[0].transport().send(UnitIndex(1), pattern(Transport::most_message + 1, 0)));
     run.settle();
     EXPECT_TRUE(run[1].messages.empty());
     EXPECT_TRUE(run[0].unreachable.empty());
@@ -274,7 +274,7 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
         fill_pattern(bytes, size);
 
         write(run, 0,
-              {.to = 1,
+              {.to = UnitIndex(1),
                .bytes = bytes,
                .offset = static_cast<base::Bytes>(offset),
                .immediate = static_cast<std::uint32_t>(size) ^ 0xf0f0f0f0,
@@ -282,7 +282,8 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
         ASSERT_TRUE(
             run.poll_until([&] { return run[1].written.size() == 1 && run[0].done.size() == 1; }));
 
-        EXPECT_TRUE(run[1].written[0].from == 0U || run[1].written[0].from == unknown_unit);
+        const UnitIndex from = run[1].written[0].from;
+        EXPECT_TRUE(from == UnitIndex(0) || from == UnitIndex::none());
         EXPECT_EQ(run[1].written[0].immediate, static_cast<std::uint32_t>(size) ^ 0xf0f0f0f0);
         EXPECT_EQ(run[0].done[0], size);
         auto expected = pattern(run[1].arena().size(), 5);
@@ -296,7 +297,9 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
 TEST_P(TransportConformance, AWriteMayEndWhereTheArenaEnds) {
     TestRun run(GetParam(), 2, {.arena = 10'000, .source = 10'000});
     fill_pattern(run[0].source(), 3);
-    write(run, 0, {.to = 1, .bytes = run[0].source().first(100), .offset = 9'900, .immediate = 1});
+    write(
+        run, 0,
+        {.to = UnitIndex(1), .bytes = run[0].source().first(100), .offset = 9'900, .immediate = 1});
     ASSERT_TRUE(run.poll_until([&] { return run[1].written.size() == 1; }));
     EXPECT_TRUE(has_pattern(run[1].arena().subspan(9'900), 3));
     EXPECT_TRUE(run[0].unreachable.empty());
@@ -306,12 +309,14 @@ TEST_P(TransportConformance, AWriteOutsideTheArenaMakesTheUnitUnreachableAndHurt
     for (const base::Bytes offset : {base::Bytes{9'901}, base::Bytes{1} << 40, base::Bytes{-1}}) {
         SCOPED_TRACE(offset);
         TestRun run(GetParam(), 3, {.arena = 10'000, .source = 10'000});
-        EXPECT_TRUE(run[0].transport().write(
-            {.to = 1, .bytes = run[0].source().first(100), .offset = offset, .context = 1}));
+        EXPECT_TRUE(run[0].transport().write({.to = UnitIndex(1),
+                                              .bytes = run[0].source().first(100),
+                                              .offset = offset,
+                                              .context = 1}));
         ASSERT_TRUE(run.poll_until([&] { return !run[0].unreachable.empty(); }));
         run.settle();
 
-        EXPECT_EQ(run[0].unreachable, std::vector<UnitIndex>{1});
+        EXPECT_EQ(run[0].unreachable, Units{1});
         EXPECT_TRUE(run[0].done.empty());
         EXPECT_TRUE(run[1].written.empty());
         EXPECT_GE(run[0].transport().counters().refused_malformed, 1U);
@@ -324,11 +329,12 @@ TEST_P(TransportConformance, AWriteOutsideTheArenaMakesTheUnitUnreachableAndHurt
 
 TEST_P(TransportConformance, WhatIsSentToAUnitThatIsUnreachableIsDropped) {
     TestRun run(GetParam(), 2, {.arena = 10'000, .source = 10'000});
-    EXPECT_TRUE(
-        run[0].transport().write({.to = 1, .bytes = run[0].source(), .offset = 1, .context = 1}));
+    EXPECT_TRUE(run[0].transport().write(
+        {.to = UnitIndex(1), .bytes = run[0].source(), .offset = 1, .context = 1}));
     ASSERT_TRUE(run.poll_until([&] { return !run[0].unreachable.empty(); }));
-    EXPECT_TRUE(run[0].transport().send(1, pattern(10, 1)));
-    EXPECT_TRUE(run[0].transport().write({.to = 1, .bytes = run[0].source(), .context = 2}));
+    EXPECT_TRUE(run[0].transport().send(UnitIndex(1), pattern(10, 1)));
+    EXPECT_TRUE(
+        run[0].transport().write({.to = UnitIndex(1), .bytes = run[0].source(), .context = 2}));
     run.settle();
     EXPECT_TRUE(run[0].done.empty());
     EXPECT_TRUE(run[1].messages.empty());
@@ -339,7 +345,7 @@ TEST_P(TransportConformance, ASenderIsHeldBackUntilTheOtherSideReads) {
     TestRun run(GetParam(), 2);
     const auto message = pattern(1000, 0);
     std::size_t sent = 0;
-    while (run[0].transport().send(1, message)) {
+    while (run[0].transport().send(UnitIndex(1), message)) {
         run[0].poll();
         ASSERT_LT(++sent, 200'000U) << "nothing holds the sender back";
     }
@@ -357,7 +363,7 @@ TEST_P(TransportConformance, EveryWriteOfManyIsDoneOnceAndToldOnce) {
     bool was_held_back = false;
     for (std::uint32_t i = 0; i < kWrites; ++i) {
         const std::size_t at = i % 1000 * kBytes;
-        const Write one{.to = 1 + i % 2,
+        const Write one{.to = UnitIndex(1 + i % 2),
                         .bytes = run[0].source().subspan(at, kBytes),
                         .offset = static_cast<base::Bytes>(at),
                         .immediate = i,
@@ -365,7 +371,7 @@ TEST_P(TransportConformance, EveryWriteOfManyIsDoneOnceAndToldOnce) {
         while (!run[0].transport().write(one)) {
             was_held_back = true;
             ASSERT_TRUE(run.poll_until([&] { return true; }));
-            for (UnitIndex unit = 0; unit < 3; ++unit) {
+            for (std::uint32_t unit = 0; unit < 3; ++unit) {
                 run[unit].poll();
             }
         }
@@ -376,7 +382,7 @@ TEST_P(TransportConformance, EveryWriteOfManyIsDoneOnceAndToldOnce) {
 
     EXPECT_TRUE(was_held_back);
     std::set<std::uint64_t> told_immediates;
-    for (UnitIndex unit = 1; unit < 3; ++unit) {
+    for (std::uint32_t unit = 1; unit < 3; ++unit) {
         EXPECT_EQ(run[unit].written.size(), kWrites / 2);
         for (const auto& write : run[unit].written) {
             EXPECT_EQ(1 + write.immediate % 2, unit);
@@ -400,7 +406,7 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinWhatATransportTell
     constexpr std::uint32_t kRounds = 1000;
     std::uint32_t messages = 0;
     std::uint32_t writes = 0;
-    const auto answer_message = [&](UnitIndex self) {
+    const auto answer_message = [&](std::uint32_t self) {
         run[self].at_message = [&, self](UnitIndex from, std::span<const std::byte> bytes) {
             if (++messages < kRounds) {
                 EXPECT_TRUE(run[self].transport().send(from, bytes));
@@ -408,7 +414,7 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinWhatATransportTell
         };
         run[self].at_written = [&, self](UnitIndex /*from*/, std::uint32_t immediate) {
             if (immediate < kRounds) {
-                EXPECT_TRUE(run[self].transport().write({.to = 1 - self,
+                EXPECT_TRUE(run[self].transport().write({.to = UnitIndex(1 - self),
                                                          .bytes = run[self].source().first(10),
                                                          .immediate = immediate + 1}));
             }
@@ -416,7 +422,7 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinWhatATransportTell
         run[self].at_done = [&, self](std::uint64_t context) {
             ++writes;
             if (context < kRounds && context != 0) {
-                EXPECT_TRUE(run[self].transport().write({.to = 1 - self,
+                EXPECT_TRUE(run[self].transport().write({.to = UnitIndex(1 - self),
                                                          .bytes = run[self].source().first(5000),
                                                          .immediate = kRounds,
                                                          .context = context + 1}));
@@ -426,9 +432,12 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinWhatATransportTell
     answer_message(0);
     answer_message(1);
     send(run, 0, 1, pattern(20, 1));
-    write(run, 0, {.to = 1, .bytes = run[0].source().first(10), .immediate = 1});
+    write(run, 0, {.to = UnitIndex(1), .bytes = run[0].source().first(10), .immediate = 1});
     write(run, 0,
-          {.to = 1, .bytes = run[0].source().first(10), .immediate = kRounds, .context = 1});
+          {.to = UnitIndex(1),
+           .bytes = run[0].source().first(10),
+           .immediate = kRounds,
+           .context = 1});
     // The chain of immediates 1 … kRounds, and the chain of contexts 1 … kRounds.
     EXPECT_TRUE(run.poll_until([&] { return messages == kRounds && writes == 2 * kRounds; }));
 }
@@ -437,13 +446,18 @@ TEST_P(TransportConformance, AUnitReachesItself) {
     TestRun run(GetParam(), 2);
     fill_pattern(run[1].source(), 4);
     send(run, 1, 1, pattern(100, 9));
-    write(run, 1, {.to = 1, .bytes = run[1].source(), .offset = 0, .immediate = 77, .context = 78});
+    write(run, 1,
+          {.to = UnitIndex(1),
+           .bytes = run[1].source(),
+           .offset = 0,
+           .immediate = 77,
+           .context = 78});
     ASSERT_TRUE(run.poll_until([&] {
         return !run[1].messages.empty() && !run[1].written.empty() && !run[1].done.empty();
     }));
-    EXPECT_EQ(run[1].messages[0].from, 1U);
+    EXPECT_EQ(run[1].messages[0].from, UnitIndex(1));
     EXPECT_TRUE(has_pattern(run[1].messages[0].bytes, 9));
-    EXPECT_EQ(run[1].written[0].from, 1U);
+    EXPECT_EQ(run[1].written[0].from, UnitIndex(1));
     EXPECT_EQ(run[1].written[0].immediate, 77U);
     EXPECT_EQ(run[1].done[0], 78U);
     EXPECT_TRUE(has_pattern(run[1].arena(), 4));
@@ -461,31 +475,31 @@ TEST_P(TransportConformance, AUnitThatIsClosedIsToldOfOnceAfterAllThatItSaid) {
         GTEST_SKIP() << "left to the units' own deadlines";
     }
     TestRun run(GetParam(), 3);
-    ASSERT_TRUE(run[1].transport().send(0, pattern(10, 1)));
+    ASSERT_TRUE(run[1].transport().send(UnitIndex(0), pattern(10, 1)));
     run[1].close();
     const auto deadline = test_deadline();
     while (run[0].unreachable.empty() || run[2].unreachable.empty()) {
         ASSERT_LT(now(), deadline);
-        for (const UnitIndex i : {0U, 2U}) {
+        for (const std::uint32_t i : {0U, 2U}) {
             run[i].poll();
             run[i].transport().wait(now() + base::milliseconds(50));
         }
     }
     EXPECT_EQ(run[0].messages.size(), 1U);
-    ASSERT_TRUE(run[0].transport().send(2, pattern(10, 1)));
+    ASSERT_TRUE(run[0].transport().send(UnitIndex(2), pattern(10, 1)));
     while (run[2].messages.empty()) {
         ASSERT_LT(now(), deadline);
         run[0].poll();
         run[2].poll();
     }
-    EXPECT_EQ(run[0].unreachable, std::vector<UnitIndex>{1});
-    EXPECT_EQ(run[2].unreachable, std::vector<UnitIndex>{1});
+    EXPECT_EQ(run[0].unreachable, Units{1});
+    EXPECT_EQ(run[2].unreachable, Units{1});
 }
 
 #ifndef DAQLOOM_UNCOUNTED_ALLOCATIONS
 TEST_P(TransportConformance, NothingIsAllocatedPerMessageOrWrite) {
     TestRun run(GetParam(), 2);
-    for (UnitIndex unit = 0; unit < 2; ++unit) {
+    for (std::uint32_t unit = 0; unit < 2; ++unit) {
         run[unit].keeps = false;
     }
     std::uint64_t messages = 0;
@@ -498,11 +512,12 @@ TEST_P(TransportConformance, NothingIsAllocatedPerMessageOrWrite) {
     const auto exchange = [&](std::uint64_t count) {
         const std::uint64_t goal = sent_messages + count;
         while (messages < goal || writes < goal) {
-            if (sent_messages < goal && run[0].transport().send(1, message)) {
+            if (sent_messages < goal && run[0].transport().send(UnitIndex(1), message)) {
                 ++sent_messages;
             }
             if (sent_writes < goal &&
-                run[0].transport().write({.to = 1, .bytes = run[0].source().first(10'000)})) {
+                run[0].transport().write(
+                    {.to = UnitIndex(1), .bytes = run[0].source().first(10'000)})) {
                 ++sent_writes;
             }
             run[0].poll();

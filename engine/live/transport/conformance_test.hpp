@@ -23,6 +23,7 @@
 #include "live/memory/doorbell.hpp"
 #include "live/memory/shared_memory.hpp"
 #include "live/transport/transport.hpp"
+#include "live/transport/units_test.hpp"
 
 namespace daqloom::live {
 
@@ -49,11 +50,11 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
 base::Time test_deadline();
 
 struct Received {
-    UnitIndex from = 0;
+    UnitIndex from{};
     std::vector<std::byte> bytes;
 };
 struct Written {
-    UnitIndex from = 0;
+    UnitIndex from{};
     std::uint32_t immediate = 0;
 };
 
@@ -67,9 +68,9 @@ class TestUnit : public TransportEvents {
         Token token = {std::byte{7}};
         std::uint32_t epoch = 1;
     };
-    TestUnit(const TransportUnderTest& transport, UnitIndex self, std::uint32_t units,
+    TestUnit(const TransportUnderTest& transport, std::uint32_t self, std::uint32_t units,
              const Options& options);
-    TestUnit(const TransportUnderTest& transport, UnitIndex self, std::uint32_t units)
+    TestUnit(const TransportUnderTest& transport, std::uint32_t self, std::uint32_t units)
         : TestUnit(transport, self, units, Options{}) {}
 
     Transport& transport() { return *transport_; }
@@ -111,7 +112,7 @@ class TestRun {
     TestRun(const TransportUnderTest& transport, std::uint32_t units)
         : TestRun(transport, units, TestUnit::Options{}) {}
 
-    TestUnit& operator[](UnitIndex unit) { return *units_[unit]; }
+    TestUnit& operator[](std::uint32_t unit) { return *units_[unit]; }
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(units_.size()); }
 
     /// Polls all by turns until it is so; false: it never was.
@@ -136,7 +137,7 @@ std::span<const std::byte> as_message(const T& value) {
 }
 
 /// Poll all while there is no room.
-void send(TestRun& run, UnitIndex from, UnitIndex to, std::span<const std::byte> bytes);
-void write(TestRun& run, UnitIndex from, const Write& write);
+void send(TestRun& run, std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes);
+void write(TestRun& run, std::uint32_t from, const Write& write);
 
 }  // namespace daqloom::live

@@ -53,7 +53,7 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
             for (std::size_t i = 0; i < kRounds; ++i) {
                 wait_until(run[1], [&] { return run[1].messages.size() == i + 1; });
                 EXPECT_TRUE(run[1].transport().write(
-                    {.to = 0, .bytes = run[1].source().first(5000), .context = i}));
+                    {.to = UnitIndex(0), .bytes = run[1].source().first(5000), .context = i}));
                 wait_until(run[1], [&] { return run[1].done.size() == i + 1; });
             }
             for (std::size_t i = 0; i < kRounds; ++i) {
@@ -67,7 +67,7 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
             }
         });
         for (std::size_t i = 0; i < kRounds; ++i) {
-            EXPECT_TRUE(run[0].transport().send(1, pattern(10, i)));
+            EXPECT_TRUE(run[0].transport().send(UnitIndex(1), pattern(10, i)));
             wait_until(run[0], [&] { return run[0].written.size() == i + 1; });
         }
         for (std::size_t i = 0; i < kRounds; ++i) {
@@ -96,7 +96,7 @@ TEST_P(TransportConformance, ASenderThatIsHeldBackIsWokenWhenThereIsRoom) {
     });
     const auto message = pattern(1000, 1);
     for (std::size_t i = 0; i < kMessages && now() < deadline;) {
-        if (run[0].transport().send(1, message)) {
+        if (run[0].transport().send(UnitIndex(1), message)) {
             ++i;
         } else if (!run[0].poll()) {
             run[0].transport().wait(deadline);
@@ -114,7 +114,7 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
     constexpr std::size_t kBytes = 20'000;
     TestRun run(GetParam(), kUnits);
     std::atomic<std::uint32_t> finished = 0;
-    const auto work = [&](UnitIndex self) {
+    const auto work = [&](std::uint32_t self) {
         TestUnit& unit = run[self];
         const auto deadline = test_deadline();
         fill_pattern(unit.source(), self);
@@ -125,14 +125,15 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
         bool is_finished = false;
         while (finished < kUnits && now() < deadline) {
             bool something = unit.poll();
-            for (UnitIndex to = 0; to < kUnits; ++to) {
+            for (std::uint32_t to = 0; to < kUnits; ++to) {
                 // One message and one write a round, each to a place of its own.
                 if (rounds[to] < rounds_each &&
-                    unit.transport().write({.to = to,
+                    unit.transport().write({.to = UnitIndex(to),
                                             .bytes = unit.source().first(kBytes),
                                             .offset = static_cast<base::Bytes>(self * kBytes),
                                             .immediate = rounds[to]})) {
-                    while (!unit.transport().send(to, as_message(rounds[to])) && now() < deadline) {
+                    while (!unit.transport().send(UnitIndex(to), as_message(rounds[to])) &&
+                           now() < deadline) {
                         unit.poll();
                     }
                     ++rounds[to];
@@ -144,7 +145,7 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
                 unit.done.size() == rounds_each * kUnits) {
                 is_finished = true;
                 ++finished;
-                for (UnitIndex other = 0; other < kUnits; ++other) {
+                for (std::uint32_t other = 0; other < kUnits; ++other) {
                     run[other].doorbell().ring();
                 }
             }
@@ -155,22 +156,22 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
         EXPECT_LT(now(), deadline);
     };
     std::vector<std::thread> threads;
-    for (UnitIndex self = 0; self < kUnits; ++self) {
+    for (std::uint32_t self = 0; self < kUnits; ++self) {
         threads.emplace_back(work, self);
     }
     for (auto& thread : threads) {
         thread.join();
     }
-    for (UnitIndex to = 0; to < kUnits; ++to) {
+    for (std::uint32_t to = 0; to < kUnits; ++to) {
         std::uint32_t next[kUnits] = {};
         ASSERT_EQ(run[to].messages.size(), rounds_each * kUnits);
         for (const auto& message : run[to].messages) {
             std::uint32_t round = 0;
             ASSERT_EQ(message.bytes.size(), sizeof round);
             std::memcpy(&round, message.bytes.data(), sizeof round);
-            EXPECT_EQ(round, next[message.from]++);
+            EXPECT_EQ(round, next[message.from.value()]++);
         }
-        for (UnitIndex from = 0; from < kUnits; ++from) {
+        for (std::uint32_t from = 0; from < kUnits; ++from) {
             EXPECT_TRUE(has_pattern(run[to].arena().subspan(from * kBytes, kBytes), from));
         }
     }

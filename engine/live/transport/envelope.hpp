@@ -22,8 +22,8 @@ struct Envelope {
     std::uint32_t magic = our_magic;
     Kind kind = Kind::message;
     std::uint32_t epoch = 0;
-    UnitIndex from = 0;
-    UnitIndex to = 0;
+    UnitIndex from{};
+    UnitIndex to{};
     std::uint32_t length = 0;       ///< of the message, bytes
     std::uint64_t incarnation = 0;  ///< of the sender: random, stands in its address
     std::uint64_t seal = 0;
@@ -38,7 +38,7 @@ class Sealer {
     struct Opened {
         Verdict verdict = Verdict::malformed;
         Envelope::Kind kind = Envelope::Kind::message;
-        UnitIndex from = 0;
+        UnitIndex from{};
         std::uint64_t incarnation = 0;
         std::span<const std::byte> message;
     };
@@ -74,7 +74,7 @@ class Sealer {
             return refused(Verdict::other_epoch);
         }
         if (envelope.length != message.size() || message.size() > Transport::most_message ||
-            envelope.from >= units_ || envelope.from == self_ || envelope.to != self_) {
+            envelope.from.value() >= units_ || envelope.from == self_ || envelope.to != self_) {
             return refused(Verdict::malformed);
         }
         return {Verdict::ours, envelope.kind, envelope.from, envelope.incarnation, message};

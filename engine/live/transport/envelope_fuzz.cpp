@@ -14,8 +14,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace daqloom::live;
     constexpr Token token = {std::byte{42}};
-    constexpr UnitIndex self = 1;
-    constexpr UnitIndex units = 3;
+    constexpr UnitIndex self(1);
+    constexpr std::uint32_t units = 3;
     constexpr std::uint32_t epoch = 7;
     if (size == 0) {
         return 0;
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Ours: then it is what its sender would have sealed, byte for byte.
     const Sealer sender(token, opened.from, units, epoch, opened.incarnation);
     const Envelope again = sender.seal(opened.kind, self, opened.message.size());
-    if (opened.from >= units || opened.from == self ||
+    if (opened.from.value() >= units || opened.from == self ||
         opened.message.size() > Transport::most_message ||
         opened.message.size() + sizeof(Envelope) != received.size() ||
         std::memcmp(&again, received.data(), sizeof again) != 0) {

@@ -92,7 +92,7 @@ void LibfabricTransport::make_operations() {
 
 /// False: its address is invalid.
 bool LibfabricTransport::add(const Transport::Peer& peer) {
-    if (peer.unit >= config_.units) {
+    if (!peers_.contains(peer.unit)) {
         return false;
     }
     const auto where = endpoint_.meet(peer.address);
@@ -125,7 +125,7 @@ base::expected<std::vector<UnitIndex>> LibfabricTransport::connect(
     if (!congestion_control_.empty()) {
         set_congestion_control(endpoint_.queue(), congestion_control_);
     }
-    for (UnitIndex unit = 0; unit < peers_.size(); ++unit) {
+    for (const UnitIndex unit : peers_.indices()) {
         if (peers_[unit].state == Remote::State::greeting) {
             peers_[unit].state = Remote::State::lost;
             silent.push_back(unit);
@@ -159,7 +159,7 @@ void LibfabricTransport::greet(UnitIndex unit) {
 // ---- sending
 
 bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
-    if (to >= peers_.size() || bytes.size() > most_message) {
+    if (!peers_.contains(to) || bytes.size() > most_message) {
         return false;
     }
     const bool is_own = to == config_.self;
@@ -204,7 +204,7 @@ bool LibfabricTransport::post_message(UnitIndex to, Envelope::Kind kind,
 }
 
 bool LibfabricTransport::write(const Write& write) {
-    if (write.to >= peers_.size()) {
+    if (!peers_.contains(write.to)) {
         return false;
     }
     if (!can_be_written(write)) {
@@ -335,10 +335,10 @@ void LibfabricTransport::receive_again(Operation& operation) {
 
 base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
                                                           const LibfabricConfig& libfabric) {
-    if (transport.self >= transport.units || transport.doorbell == nullptr) {
+    if (transport.self.value() >= transport.units || transport.doorbell == nullptr) {
         return base::failure(
             fmt::format("cannot make unit {} of {}: it must be one of them and have a doorbell",
-                        transport.self, transport.units));
+                        transport.self.value(), transport.units));
     }
     std::size_t longest = 0;
     for (const auto& source : transport.sources) {

@@ -38,12 +38,12 @@ T or_throw(base::expected<T> made) {
 }
 
 struct Unit final : TransportEvents {
-    Unit(const std::string& provider, UnitIndex self)
+    Unit(const std::string& provider, std::uint32_t self)
         : arena(or_throw(SharedMemory::create("bench-arena", kArena))),
           source(or_throw(SharedMemory::create("bench-source", kArena))),
           doorbell(or_throw(Doorbell::create())) {
         TransportConfig config;
-        config.self = self;
+        config.self = UnitIndex(self);
         config.units = 2;
         config.arena = &arena;
         config.sources = {source.bytes()};
@@ -75,7 +75,8 @@ void libfabric_write(benchmark::State& state, const std::string& provider) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     Unit from(provider, 0);
     Unit to(provider, 1);
-    const Transport::Peer peers[] = {{0, from.transport->address()}, {1, to.transport->address()}};
+    const Transport::Peer peers[] = {{UnitIndex(0), from.transport->address()},
+                                     {UnitIndex(1), to.transport->address()}};
     std::atomic<bool> is_over = false;
     std::thread receiver([&] {
         static_cast<void>(to.transport->connect(peers, now() + base::seconds(10)));
@@ -89,7 +90,7 @@ void libfabric_write(benchmark::State& state, const std::string& provider) {
     const auto slots = kArena / bytes;
     for (auto _ : state) {
         const std::size_t at = started % slots * bytes;
-        const Write write{.to = 1,
+        const Write write{.to = UnitIndex(1),
                           .bytes = from.source.bytes().subspan(at, bytes),
                           .offset = static_cast<base::Bytes>(at)};
         while (started - from.done >= kUnderWay || !from.transport->write(write)) {

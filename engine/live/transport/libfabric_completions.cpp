@@ -99,7 +99,7 @@ bool LibfabricTransport::read_completions(TransportEvents& events) {
         if (is_written) {
             if (entry.flags & FI_REMOTE_CQ_DATA) {
                 ++counters_.writes_received;
-                events.on_written(unknown_unit, static_cast<std::uint32_t>(entry.data));
+                events.on_written(UnitIndex::none(), static_cast<std::uint32_t>(entry.data));
             }
             if (endpoint_.info().mode & FI_RX_CQ_DATA) {  // it has used one of our receives
                 if (Operation* operation = ours(entry.op_context)) {

@@ -119,7 +119,7 @@ TransportUnderTest over_tcp() {
 bool works(TestRun& run) {
     const std::vector<std::byte> message(100, std::byte{1});
     const auto before = run[1].messages.size();
-    return run.poll_until([&] { return run[0].transport().send(1, message); }) &&
+    return run.poll_until([&] { return run[0].transport().send(UnitIndex(1), message); }) &&
            run.poll_until([&] { return run[1].messages.size() > before; });
 }
 

@@ -33,7 +33,7 @@ struct Operation {
     fi_context2 context{};  ///< the provider's; first, so that its address is ours
     Kind kind = Kind::receive;
     bool waits = false;  ///< write: has parts that the provider has not been given
-    UnitIndex peer = 0;
+    UnitIndex peer{};
     std::byte* room = nullptr;  ///< receive, send: an envelope and its message
     Write write;
     std::size_t given = 0;        ///< write: bytes that the provider has been given
@@ -147,7 +147,7 @@ class LibfabricTransport final : public Transport {
     Endpoint endpoint_;
     std::vector<std::byte> address_;
 
-    std::vector<Remote> peers_;
+    base::Table<UnitIndex, Remote> peers_;
     std::uint32_t send_share_ = 0;  ///< most under way to one unit
     std::uint32_t write_share_ = 0;
     std::vector<Operation> operations_;

@@ -93,11 +93,11 @@ struct ShmTransport::Unit {
 
 base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const TransportConfig& config,
                                                                    const ShmConfig& shm) {
-    if (config.doorbell == nullptr || config.self >= config.units) {
+    if (config.doorbell == nullptr || config.self.value() >= config.units) {
         return base::failure(
             fmt::format("unit {} of {} for shared memory; expected a unit of the run, with a "
                         "doorbell",
-                        config.self, config.units));
+                        config.self.value(), config.units));
     }
     if (shm.ring_bytes < 2 * most_message || (shm.ring_bytes & (shm.ring_bytes - 1)) != 0 ||
         shm.writes == 0) {
@@ -151,7 +151,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     if (!met) {
         return tl::unexpected(met.error());
     }
-    for (UnitIndex index = 0; index < config_.units; ++index) {
+    for (const UnitIndex index : by_index_.indices()) {
         auto& peer = (*met)[index];
         if (!peer && index != config_.self) {
             continue;
@@ -172,9 +172,9 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
             unit->in = MessageRingReader(unit->peer->incoming.bytes(), most_message);
             unit->doorbell = &unit->peer->doorbell;
             unit->arena = unit->peer->arena.bytes();
-            if (!watch(sockets_.get(), unit->peer->to.fd(), EPOLLRDHUP, index)) {
+            if (!watch(sockets_.get(), unit->peer->to.fd(), EPOLLRDHUP, index.value())) {
                 return base::system_failure(
-                    fmt::format("cannot watch unit {}: {}", index, std::strerror(errno)));
+                    fmt::format("cannot watch unit {}: {}", index.value(), std::strerror(errno)));
             }
         }
         by_index_[index] = unit.get();
@@ -186,7 +186,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     }
     std::vector<UnitIndex> missing;
     for (const auto& peer : peers) {
-        if (peer.unit >= by_index_.size() || by_index_[peer.unit] == nullptr) {
+        if (!by_index_.contains(peer.unit) || by_index_[peer.unit] == nullptr) {
             missing.push_back(peer.unit);
         }
     }
@@ -195,7 +195,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
 
 /// None: it cannot be reached, which was or will be reported.
 ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
-    Unit* found = unit < by_index_.size() ? by_index_[unit] : nullptr;
+    Unit* found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;
 }
 
@@ -387,7 +387,7 @@ void ShmTransport::look_at_sockets() {
             const bool came = listener_.accept(now()).has_value();
             counters_.refused_strangers += listener_.refused() - before + (came ? 1 : 0);
         } else {
-            Unit& unit = *by_index_[end.data.u32];
+            Unit& unit = *by_index_[UnitIndex(end.data.u32)];
             unit.is_gone = true;
             ::epoll_ctl(sockets_.get(), EPOLL_CTL_DEL, unit.peer->to.fd(), nullptr);
         }

@@ -69,7 +69,7 @@ class ShmTransport final : public Transport {
     OwnedFd sockets_;  ///< epoll(7) on the listener and the ends of all peers
     SharedMemory own_ring_;
     std::vector<std::unique_ptr<Unit>> units_;  ///< those that were met
-    std::vector<Unit*> by_index_;
+    base::Table<UnitIndex, Unit*> by_index_;
     std::size_t turn_ = 0;  ///< of `units_`: whose writes are copied
     std::size_t writes_under_way_ = 0;
     std::size_t untold_ = 0;  ///< lost units that the unit was not told of

@@ -44,16 +44,16 @@ SharedMemory touched_memory() {
 class BenchUnit : public TransportEvents {
   public:
     /// `socket`: to the process of the other.
-    BenchUnit(UnitIndex self, Waiting waiting, int socket)
+    BenchUnit(std::uint32_t self, Waiting waiting, int socket)
         : arena(touched_memory()),
           doorbell(or_throw(Doorbell::create())),
-          transport(or_throw(ShmTransport::create({.self = self,
+          transport(or_throw(ShmTransport::create({.self = UnitIndex(self),
                                                    .units = 2,
                                                    .arena = &arena,
                                                    .doorbell = &doorbell,
                                                    .waiting = waiting}))) {
         const auto address = transport->address();
-        Transport::Peer other{1 - self, std::vector<std::byte>(address.size())};
+        Transport::Peer other{UnitIndex(1 - self), std::vector<std::byte>(address.size())};
         const auto size = static_cast<ssize_t>(address.size());
         if (::send(socket, address.data(), address.size(), 0) != size ||
             ::recv(socket, other.address.data(), other.address.size(), 0) != size ||
@@ -123,7 +123,7 @@ void write(benchmark::State& state, Waiting waiting) {
             }
         };
         for (auto _ : state) {
-            while (!unit.transport->write({.to = 1,
+            while (!unit.transport->write({.to = UnitIndex(1),
                                            .bytes = source.bytes().subspan(at, piece),
                                            .offset = static_cast<base::Bytes>(at)})) {
                 unit.poll_or_wait();
@@ -159,7 +159,7 @@ void round_trip(benchmark::State& state, Waiting waiting) {
         const std::byte message[64] = {};
         for (auto _ : state) {
             const std::uint64_t before = unit.messages;
-            static_cast<void>(unit.transport->send(1, message));
+            static_cast<void>(unit.transport->send(UnitIndex(1), message));
             while (unit.messages == before) {
                 unit.poll_or_wait();
             }

@@ -27,7 +27,7 @@ struct Greeting {
     std::uint64_t magic = kMagic;
     Token token{};
     std::uint32_t epoch = 0;
-    UnitIndex unit = 0;
+    UnitIndex unit{};
     std::array<std::byte, 64> address{};  ///< padded with zeros
 };
 static_assert(std::has_unique_object_representations_v<Greeting>);
@@ -42,7 +42,7 @@ class Introduction {
           met_(meeting.config.units) {
         std::ranges::copy(std::as_bytes(std::span(meeting.address)), ours_.address.begin());
         for (const auto& peer : peers) {
-            if (peer.unit != meeting.config.self && peer.unit < met_.size() &&
+            if (peer.unit != meeting.config.self && met_.contains(peer.unit) &&
                 peer.address.size() <= ours_.address.size()) {
                 met_[peer.unit].expected = true;
                 std::ranges::copy(peer.address, met_[peer.unit].address.begin());
@@ -53,7 +53,7 @@ class Introduction {
     void say_hello(std::span<const Transport::Peer> peers);
     base::expected<bool> hear_next(base::Time until);
     [[nodiscard]] bool is_complete() const;
-    std::vector<std::optional<ShmPeer>> take();
+    base::Table<UnitIndex, std::optional<ShmPeer>> take();
 
   private:
     struct Half {
@@ -73,13 +73,13 @@ class Introduction {
 
     const ShmMeeting& meeting_;
     Greeting ours_;
-    std::vector<Half> met_;
+    base::Table<UnitIndex, Half> met_;
     std::vector<Handover> silent_;
 };
 
 void Introduction::say_hello(std::span<const Transport::Peer> peers) {
     for (const auto& peer : peers) {
-        if (peer.unit >= met_.size() || !met_[peer.unit].expected || met_[peer.unit].to) {
+        if (!met_.contains(peer.unit) || !met_[peer.unit].expected || met_[peer.unit].to) {
             continue;
         }
         auto to = Handover::connect(
@@ -117,7 +117,7 @@ base::expected<void> Introduction::answer(Handover from) {
     if (!hello) {
         return {};
     }
-    if (hello->unit >= met_.size() || !met_[hello->unit].expected || met_[hello->unit].from ||
+    if (!met_.contains(hello->unit) || !met_[hello->unit].expected || met_[hello->unit].from ||
         met_[hello->unit].address != hello->address) {
         ++meeting_.counters.refused_malformed;
         return {};
@@ -171,7 +171,7 @@ void Introduction::accept() {
 base::expected<bool> Introduction::hear_next(base::Time until) {
     std::vector<pollfd> watched = {{meeting_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
-    for (UnitIndex unit = 0; unit < met_.size(); ++unit) {
+    for (const UnitIndex unit : met_.indices()) {
         if (met_[unit].to && !met_[unit].welcome) {
             watched.push_back({met_[unit].to->fd(), POLLIN, 0});
             awaited.push_back(unit);
@@ -235,9 +235,9 @@ std::optional<ShmPeer> Introduction::put_together(Half& half) {
                    .arena = std::move(*arena)};
 }
 
-std::vector<std::optional<ShmPeer>> Introduction::take() {
+base::Table<UnitIndex, std::optional<ShmPeer>> Introduction::take() {
     meeting_.counters.refused_strangers += silent_.size();
-    std::vector<std::optional<ShmPeer>> peers;
+    base::Table<UnitIndex, std::optional<ShmPeer>> peers;
     for (auto& half : met_) {
         peers.push_back(put_together(half));
     }
@@ -246,9 +246,8 @@ std::vector<std::optional<ShmPeer>> Introduction::take() {
 
 }  // namespace
 
-base::expected<std::vector<std::optional<ShmPeer>>> meet(const ShmMeeting& meeting,
-                                                         std::span<const Transport::Peer> peers,
-                                                         base::Time until) {
+base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
+    const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until) {
     Introduction introduction(meeting, peers);
     introduction.say_hello(peers);
     base::expected<bool> heard = true;

@@ -41,8 +41,7 @@ struct ShmMeeting {
 
 /// By unit, for all units of the run; none: not among `peers`, or it did not answer by then. Fails
 /// if this unit cannot make what it needs.
-base::expected<std::vector<std::optional<ShmPeer>>> meet(const ShmMeeting& meeting,
-                                                         std::span<const Transport::Peer> peers,
-                                                         base::Time until);
+base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
+    const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until);
 
 }  // namespace daqloom::live

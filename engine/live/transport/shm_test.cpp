@@ -48,7 +48,7 @@ class AHostileUnit : public testing::Test {
         std::uint64_t magic = 0x6d6f6f6c'71616431;
         Token token = {std::byte{7}};
         std::uint32_t epoch = 1;
-        UnitIndex unit = 1;
+        UnitIndex unit{1};
         std::array<std::byte, 64> address{};
     };
 
@@ -61,7 +61,7 @@ class AHostileUnit : public testing::Test {
         std::vector<UnitIndex> missing;
         std::thread ours([&] {
             const std::byte* begin = greeting.address.data();
-            const Transport::Peer peers[] = {{1, {begin, begin + name.size()}}};
+            const Transport::Peer peers[] = {{UnitIndex(1), {begin, begin + name.size()}}};
             missing = unit.transport().connect(peers, test_deadline()).value();
         });
         auto to = Handover::connect(name_in(unit.transport().address())).value();
@@ -107,20 +107,20 @@ TEST_F(AHostileUnit, ThatBehavesIsConnected) {
 
 TEST_F(AHostileUnit, ThatHandsOverTooFewDescriptorsIsNotConnected) {
     const int fds[] = {own_ring.fd(), doorbell.page_fd()};
-    EXPECT_EQ(connect_with(fds), std::vector<UnitIndex>{1});
+    EXPECT_EQ(connect_with(fds), Units{1});
     EXPECT_EQ(refused(), 1U);
 }
 
 TEST_F(AHostileUnit, ThatHandsOverARingOfAnotherSizeIsNotConnected) {
     const auto small = SharedMemory::create("ring", 4096).value();
     const int fds[] = {small.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    EXPECT_EQ(connect_with(fds), std::vector<UnitIndex>{1});
+    EXPECT_EQ(connect_with(fds), Units{1});
     EXPECT_EQ(refused(), 1U);
 }
 
 TEST_F(AHostileUnit, ThatHandsOverWhatIsNoMemoryIsNotConnected) {
     const int fds[] = {doorbell.event_fd(), doorbell.event_fd(), own_ring.fd()};
-    EXPECT_EQ(connect_with(fds), std::vector<UnitIndex>{1});
+    EXPECT_EQ(connect_with(fds), Units{1});
     EXPECT_EQ(refused(), 1U);
 }
 
@@ -129,7 +129,7 @@ TEST_F(AHostileUnit, WhoseRingMakesNoSenseIsUnreachableAndCounted) {
     ASSERT_TRUE(connect_with(fds).empty());
     reinterpret_cast<MessageRingHeader*>(ring.bytes().data())->written = 1 << 20;
     unit.poll();
-    EXPECT_EQ(unit.unreachable, std::vector<UnitIndex>{1});
+    EXPECT_EQ(unit.unreachable, Units{1});
     EXPECT_EQ(refused(), 1U);
 }
 
@@ -140,7 +140,7 @@ TEST_F(AHostileUnit, ThatSaysSomethingOfAKindThatDoesNotExistIsUnreachableAndCou
     ASSERT_EQ(writer.put(3, {}), MessageRingWriter::Put::done);
     ASSERT_EQ(writer.put(1, {}), MessageRingWriter::Put::done);
     unit.poll();
-    EXPECT_EQ(unit.unreachable, std::vector<UnitIndex>{1});
+    EXPECT_EQ(unit.unreachable, Units{1});
     EXPECT_TRUE(unit.messages.empty());
     EXPECT_EQ(refused(), 1U);
 }
@@ -151,19 +151,19 @@ TEST_F(AHostileUnit, ThatReadsWhatWasNeverWrittenIsUnreachableAndCounted) {
     reinterpret_cast<MessageRingHeader*>(own_ring.bytes().data())->read = 1 << 20;
     const std::vector<std::byte> message(Transport::most_message);
     for (int i = 0; i < 10; ++i) {
-        EXPECT_TRUE(unit.transport().send(1, message));
+        EXPECT_TRUE(unit.transport().send(UnitIndex(1), message));
     }
     unit.poll();
-    EXPECT_EQ(unit.unreachable, std::vector<UnitIndex>{1});
+    EXPECT_EQ(unit.unreachable, Units{1});
     EXPECT_EQ(refused(), 1U);
 }
 
 TEST_F(AHostileUnit, WithoutAnArenaCannotBeWrittenTo) {
     const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
     ASSERT_TRUE(connect_with(fds).empty());
-    EXPECT_TRUE(unit.transport().write({.to = 1, .bytes = unit.source().first(1)}));
+    EXPECT_TRUE(unit.transport().write({.to = UnitIndex(1), .bytes = unit.source().first(1)}));
     unit.poll();
-    EXPECT_EQ(unit.unreachable, std::vector<UnitIndex>{1});
+    EXPECT_EQ(unit.unreachable, Units{1});
 }
 
 TEST(ShmTransport, CountsWhoConnectsAndSaysNothing) {
@@ -180,9 +180,9 @@ TEST(ShmTransport, CountsWhoConnectsAndSaysNothing) {
 
 TEST(ShmTransport, NeedsADoorbellAndAUnitOfTheRun) {
     const auto doorbell = Doorbell::create().value();
-    EXPECT_FALSE(ShmTransport::create({.self = 0, .units = 1}));
-    EXPECT_FALSE(ShmTransport::create({.self = 1, .units = 1, .doorbell = &doorbell}));
-    EXPECT_TRUE(ShmTransport::create({.self = 0, .units = 1, .doorbell = &doorbell}));
+    EXPECT_FALSE(ShmTransport::create({.self = UnitIndex(0), .units = 1}));
+    EXPECT_FALSE(ShmTransport::create({.self = UnitIndex(1), .units = 1, .doorbell = &doorbell}));
+    EXPECT_TRUE(ShmTransport::create({.self = UnitIndex(0), .units = 1, .doorbell = &doorbell}));
 }
 
 TEST(ShmTransport, NeedsARingThatHoldsTheLargestMessage) {

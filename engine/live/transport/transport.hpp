@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "live/memory/counter.hpp"
 #include "live/memory/doorbell.hpp"
@@ -18,9 +19,7 @@
 namespace daqloom::live {
 
 /// A process of a run, 0 … units − 1: the same numbers in all of them.
-using UnitIndex = std::uint32_t;
-/// Where a transport cannot tell which unit it was.
-inline constexpr UnitIndex unknown_unit = ~UnitIndex{0};
+using UnitIndex = base::Index<struct UnitTag>;
 
 /// Of this machine's processor or of its network: how a thread waits.
 enum class Waiting {
@@ -30,7 +29,7 @@ enum class Waiting {
 };
 
 struct TransportConfig {
-    UnitIndex self = 0;
+    UnitIndex self{};
     std::uint32_t units = 1;  ///< of the run, those that are not connected included
     Token token = {};         ///< what does not know it is refused
     /// Counts up with every new set of members; what belongs to another one is refused.
@@ -46,7 +45,7 @@ struct TransportConfig {
 };
 
 struct Write {
-    UnitIndex to = 0;
+    UnitIndex to{};
     std::span<const std::byte> bytes;  ///< in one of the sources; untouched until it is done
     base::Bytes offset = 0;            ///< in the other's arena
     std::uint32_t immediate = 0;       ///< what the other side is told when all is there
@@ -60,8 +59,8 @@ class TransportEvents {
     virtual ~TransportEvents() = default;
     /// Valid during the call only. Its content has to be validated.
     virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
-    /// All bytes of a write have arrived. `from` may be `unknown_unit`, since networks do not tell
-    /// the sender; then the immediate bits must identify it.
+    /// All bytes of a write have arrived. `from` may be none, since networks do not tell the
+    /// sender; then the immediate bits must identify it.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
     /// Our write is complete: its source may be reused, and the other side has been notified or
     /// will be.
@@ -116,7 +115,7 @@ class Transport {
     [[nodiscard]] virtual std::vector<std::byte> address() const = 0;
 
     struct Peer {
-        UnitIndex unit = 0;
+        UnitIndex unit{};
         std::vector<std::byte> address;
     };
     /// To all others of the epoch, who do the same at the same time; afterwards each can send and
