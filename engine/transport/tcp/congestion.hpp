@@ -97,11 +97,20 @@ class Congestion {
 
     static constexpr base::Bytes kUnlimited = base::Bytes{1} << 60;
 
+    // ---- what acknowledgements touch in slow start lies together: the window, and HyStart, one
+    // round trip at a time
     base::Bytes cwnd_;
     base::Bytes ssthresh_ = kUnlimited;
+    base::Time min_rtt_ = base::Time::never();
+    std::uint64_t round_end_ = 0;
+    base::Time round_start_;
+    base::Time last_ack_;
+    base::Time round_min_rtt_ = base::Time::never();
+    std::uint32_t round_samples_ = 0;
+    bool queue_found_ = false;  ///< once is enough
+
     base::Bytes acked_towards_next_ = 0;  ///< congestion avoidance: bytes acknowledged since growth
     base::Time epoch_ = base::Time::never();  ///< CUBIC: when the window was reduced last
-    bool queue_found_ = false;                ///< HyStart: once is enough
     base::Bytes cwnd_before_timeout_ = 0;
     base::Bytes ssthresh_before_timeout_ = 0;
 
@@ -111,14 +120,6 @@ class Congestion {
     double w_reno_ = 0;
     double k_s_ = 0;
     double growth_ = 0;  ///< earned, less than a segment
-    base::Time min_rtt_ = base::Time::never();
-
-    // ---- HyStart, one round trip at a time
-    std::uint64_t round_end_ = 0;
-    base::Time round_start_;
-    base::Time last_ack_;
-    base::Time round_min_rtt_ = base::Time::never();
-    std::uint32_t round_samples_ = 0;
 
     // ---- DCTCP (RFC 8257)
     double alpha_ = 1.0;

@@ -160,7 +160,7 @@ class TcpEndpoints {
         base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
         LinkIndex nic;
         NodeIndex peer_host;
-        alignas(64) TcpSender sender;
+        TcpSender sender;
     };
     static_assert(sizeof(TcpReceiver) == 64);  // one cache line
 
