@@ -227,6 +227,11 @@ class Nodes final : public transport::Listener {
     }
 
     /// Of the transport.
+    void expect(std::uint64_t tag) const override {
+        const char* post = reinterpret_cast<const char*>(&letters_[static_cast<std::uint32_t>(tag)]);
+        __builtin_prefetch(post);
+        __builtin_prefetch(post + 63);
+    }
     void on_received(std::uint64_t tag, base::Time now) override {
         const auto place = static_cast<std::uint32_t>(tag);
         if (config_.polling_delay == base::Time::zero()) {

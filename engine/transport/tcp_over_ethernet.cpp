@@ -16,7 +16,7 @@ struct TcpOverEthernet::Sink {
     [[gnu::always_inline]] void receive(const Frame& frame) const {
         endpoints.receive(frame, now, listener);
     }
-    void expect(const Frame& frame) const { endpoints.prefetch(frame.to); }
+    void expect(const Frame& frame) const { endpoints.expect(frame, listener); }
 };
 
 base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(

@@ -37,6 +37,8 @@ struct Posting {
 class Listener {
   public:
     virtual ~Listener() = default;
+    /// A message will be received soon: what is known of it may be fetched into the cache.
+    virtual void expect(std::uint64_t /*tag*/) const {}
     /// All of a message is at its destination.
     virtual void on_received(std::uint64_t tag, base::Time now) = 0;
     /// Its sender knows that it is there; told of those that ask for it.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/huge_pages.hpp"
 #include "base/index.hpp"
@@ -60,6 +61,10 @@ class TcpEndpoints {
 
     /// The end at `from` of its connection with another host.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to) {
+        // An answer needs no look-up in a row that is not in the cache.
+        if (from == told_host_ && to == endpoints_[told_].peer_host) {
+            return told_;
+        }
         const EndpointIndex index = known(from, to);
         return index == EndpointIndex::none() ? connect(from, to) : index;
     }
@@ -106,7 +111,23 @@ class TcpEndpoints {
             take_data(frame, now);
             keep_delayed_ack(frame.to);
             if (endpoint.has_message()) {
+                told_ = frame.to;
+                told_host_ = frame.destination();
                 receive_messages(frame.to, now, app);
+            }
+        }
+    }
+
+    /// A frame will reach its host soon. If a message ends with it, as with every segment that is not
+    /// full, `app.expect(label)` follows, so that it may be fetched as well; not at once, but with
+    /// the next such frame, when the label has come into the cache.
+    template <class App>
+    void expect(const Frame& frame, const App& app) {
+        prefetch(frame.to);
+        if (frame.payload != 0 && frame.payload < config_.mss) {
+            const Endpoint& earlier = endpoints_[std::exchange(expected_, frame.to)];
+            if (!earlier.inbox.empty()) {
+                app.expect(earlier.inbox.front().label);
             }
         }
     }
@@ -312,6 +333,10 @@ class TcpEndpoints {
     base::Table<EndpointIndex, base::Ring<StreamMessage>> unacknowledged_;
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
+
+    EndpointIndex told_;                        ///< received the latest complete message
+    NodeIndex told_host_ = NodeIndex::none();   ///< where that is
+    EndpointIndex expected_;                    ///< of the latest end of a message expected
 };
 
 }  // namespace daqloom::transport
