@@ -13,12 +13,12 @@ template <class T>
 class Pool {
   public:
     std::uint32_t put(const T& value) {
-        if (free_.empty()) {
+        if (free_ == 0) [[unlikely]] {
             slots_.push_back(value);
+            freed_.resize(slots_.size());  // so that none is ever released beyond its end
             return static_cast<std::uint32_t>(slots_.size() - 1);
         }
-        const std::uint32_t slot = free_.back();
-        free_.pop_back();
+        const std::uint32_t slot = freed_[--free_];
         slots_[slot] = value;
         return slot;
     }
@@ -26,13 +26,14 @@ class Pool {
     [[nodiscard]] T& operator[](std::uint32_t slot) { return slots_[slot]; }
     [[nodiscard]] const T& operator[](std::uint32_t slot) const { return slots_[slot]; }
 
-    void release(std::uint32_t slot) { free_.push_back(slot); }
+    void release(std::uint32_t slot) { freed_[free_++] = slot; }
 
-    [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_.size(); }
+    [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_; }
 
   private:
     std::vector<T> slots_;
-    std::vector<std::uint32_t> free_;
+    std::vector<std::uint32_t> freed_;  ///< the first `free_` are free slots, the latest last
+    std::size_t free_ = 0;
 };
 
 }  // namespace daqloom::base

@@ -125,9 +125,13 @@ class Nodes final : public transport::Listener {
     /// A letter within a node is copied and needs no processor time.
     void send(const Letter& letter, base::Time now) {
         const std::uint32_t place =
-            letters_.put({letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), {}});
+            letters_.put({letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), now});
         if (letter.from != letter.to) {
-            begin_task(letter.from, 4 * place + kSend, now);
+            if (takes_no_time(letter.from)) {
+                post(letter, place, now);
+            } else {
+                queue_task(letter.from, 4 * place + kSend, now);
+            }
         } else if (letter.is_data) {
             const base::Time end =
                 now + (config_.local_rate.bps > 0 ? copy_(letter.bytes) : base::Time::zero());
@@ -179,12 +183,13 @@ class Nodes final : public transport::Listener {
           copy_(config.local_rate.bps > 0 ? config.local_rate : base::gigabits_per_second(1)),
           latency_(config.seed, "host latency") {}
 
-    void begin_task(std::uint32_t at, std::uint32_t task, base::Time now) {
+    /// A message of this node is no task of its own: it is sent or taken in at once.
+    [[nodiscard]] bool takes_no_time(std::uint32_t node) const {
+        return nodes_[node].message_cost == base::Time::zero() && running_;
+    }
+
+    void queue_task(std::uint32_t at, std::uint32_t task, base::Time now) {
         Node& node = nodes_[at];
-        if (node.message_cost == base::Time::zero() && running_) {
-            do_task(task, now);
-            return;
-        }
         node.processor_free = std::max(node.processor_free, now) + node.message_cost;
         processor_used_ += node.message_cost;
         events().push({node.processor_free, kTask, task});
@@ -192,27 +197,48 @@ class Nodes final : public transport::Listener {
 
     void do_task(std::uint32_t task, base::Time now) {
         const std::uint32_t place = task / 4;
-        if (task % 4 == kSend) {
-            post(place, now);
-            return;
-        }
-        const Letter letter = letters_[place].letter;
-        if (task % 4 == kComplete && letter.from != letter.to && now >= config_.warmup) {
-            write_latency_.record(now - letters_[place].posted);
-        }
-        if (--letters_[place].ends == 0) {
-            letters_.release(place);
-        }
-        if (task % 4 == kReceive) {
-            driver_.on_letter(letter, now);
-        } else {
-            driver_.on_written(letter, now);
+        switch (task % 4) {
+            case kSend:
+                letters_[place].posted = now;
+                post(letters_[place].letter, place, now);
+                return;
+            case kReceive:
+                receive(place, now);
+                return;
+            default:
+                complete(place, now);
         }
     }
 
-    void post(std::uint32_t place, base::Time now) {
-        const Letter& letter = letters_[place].letter;
-        letters_[place].posted = now;
+    void notice(std::uint32_t place, base::Time now) {
+        const std::uint32_t to = letters_[place].letter.to;
+        if (takes_no_time(to)) {
+            receive(place, now);
+        } else {
+            queue_task(to, 4 * place + kReceive, now);
+        }
+    }
+    void receive(std::uint32_t place, base::Time now) {
+        const Letter letter = letters_[place].letter;
+        end_part(place);
+        driver_.on_letter(letter, now);
+    }
+    void complete(std::uint32_t place, base::Time now) {
+        const Letter letter = letters_[place].letter;
+        if (letter.from != letter.to && now >= config_.warmup) {
+            write_latency_.record(now - letters_[place].posted);
+        }
+        end_part(place);
+        driver_.on_written(letter, now);
+    }
+    void end_part(std::uint32_t place) {
+        if (--letters_[place].ends == 0) {
+            letters_.release(place);
+        }
+    }
+
+    /// `letter` is that at `place`, there or where it has just been written.
+    void post(const Letter& letter, std::uint32_t place, base::Time now) {
         control_messages_ += letter.is_data ? 0 : 1;
         const ServiceLevel level = letter.service_level ? *letter.service_level
                                    : letter.is_data     ? config_.data_service_level
@@ -235,7 +261,7 @@ class Nodes final : public transport::Listener {
     void on_received(std::uint64_t tag, base::Time now) override {
         const auto place = static_cast<std::uint32_t>(tag);
         if (config_.polling_delay == base::Time::zero()) {
-            begin_task(letters_[place].letter.to, 4 * place + kReceive, now);
+            notice(place, now);
         } else {
             events().push({now + config_.polling_delay, kNoticed, 4 * place + kReceive});
         }
@@ -250,7 +276,7 @@ class Nodes final : public transport::Listener {
         if (event.kind == kTask) {
             do_task(event.index, event.at);
         } else if (event.kind == kNoticed) {
-            begin_task(letters_[event.index / 4].letter.to, event.index, event.at);
+            notice(event.index / 4, event.at);
         } else {
             driver_.on_event(event);
         }
