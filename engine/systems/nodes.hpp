@@ -254,7 +254,8 @@ class Nodes final : public transport::Listener {
 
     /// Of the transport.
     void expect(std::uint64_t tag) const override {
-        const char* post = reinterpret_cast<const char*>(&letters_[static_cast<std::uint32_t>(tag)]);
+        const char* post =
+            reinterpret_cast<const char*>(&letters_[static_cast<std::uint32_t>(tag)]);
         __builtin_prefetch(post);
         __builtin_prefetch(post + 63);
     }

@@ -35,6 +35,8 @@ class Congestion {
     [[nodiscard]] bool in_slow_start() const { return cwnd_ < ssthresh_; }
     /// DCTCP's estimate of the fraction of bytes marked.
     [[nodiscard]] double marked_fraction() const { return alpha_; }
+    /// Slow start touches what lies before this.
+    [[nodiscard]] const void* rarely_touched() const { return &cwnd_before_timeout_; }
 
     /// Every acknowledgement, before anything that follows from it.
     void on_delivery(const AckSample& ack, const TcpConfig& config) {

@@ -118,9 +118,9 @@ class TcpEndpoints {
         }
     }
 
-    /// A frame will reach its host soon. If a message ends with it, as with every segment that is not
-    /// full, `app.expect(label)` follows, so that it may be fetched as well; not at once, but with
-    /// the next such frame, when the label has come into the cache.
+    /// A frame will reach its host soon. If a message ends with it, as with every segment that is
+    /// not full, `app.expect(label)` follows, so that it may be fetched as well; not at once, but
+    /// with the next such frame, when the label has come into the cache.
     template <class App>
     void expect(const Frame& frame, const App& app) {
         prefetch(frame.to);
@@ -133,11 +133,13 @@ class TcpEndpoints {
     }
 
     /// Prefetches the endpoint that will receive a frame soon: thousands of endpoints do not stay
-    /// in the cache from one frame to the next.
+    /// in the cache from one frame to the next. Seven lines; each one that is missed costs more
+    /// than all else that is done with an acknowledgement.
     void prefetch(EndpointIndex index) const {
-        const char* endpoint = reinterpret_cast<const char*>(&endpoints_[index]);
-        for (std::size_t line = 0; line < 7; ++line) {
-            __builtin_prefetch(endpoint + 64 * line);
+        const Endpoint& endpoint = endpoints_[index];
+        const char* const end = static_cast<const char*>(endpoint.sender.rarely_touched());
+        for (auto line = reinterpret_cast<const char*>(&endpoint); line < end; line += 64) {
+            __builtin_prefetch(line);
         }
     }
 
@@ -334,9 +336,9 @@ class TcpEndpoints {
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
 
-    EndpointIndex told_;                        ///< received the latest complete message
-    NodeIndex told_host_ = NodeIndex::none();   ///< where that is
-    EndpointIndex expected_;                    ///< of the latest end of a message expected
+    EndpointIndex told_;                       ///< received the latest complete message
+    NodeIndex told_host_ = NodeIndex::none();  ///< where that is
+    EndpointIndex expected_;                   ///< of the latest end of a message expected
 };
 
 }  // namespace daqloom::transport

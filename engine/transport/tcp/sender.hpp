@@ -162,6 +162,8 @@ class TcpSender {
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
     [[nodiscard]] const Congestion& congestion() const { return congestion_; }
     [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
+    /// A transfer in slow start of which nothing is lost touches what lies before this.
+    [[nodiscard]] const void* rarely_touched() const { return congestion_.rarely_touched(); }
 
   private:
     /// In this order, as in Linux: until recovery nothing is known to be lost. `cwr`: the
@@ -352,7 +354,7 @@ class TcpSender {
                              const TcpConfig& config);
     std::uint64_t repeat_last_segment(base::Time now, const TcpConfig& config);
 
-    // ---- touched by every acknowledgement: four cache lines, if the sender begins with one
+    // ---- touched by every acknowledgement
     std::uint64_t una_ = 0;
     std::uint64_t nxt_ = 0;
     std::uint64_t end_ = 0;

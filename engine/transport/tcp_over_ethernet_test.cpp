@@ -1,0 +1,111 @@
+#include "transport/tcp_over_ethernet.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace daqloom::transport {
+namespace {
+
+using base::Time;
+
+/// Hosts around one switch.
+ethernet::NetworkConfig star(std::uint32_t hosts) {
+    ethernet::NetworkConfig config;
+    config.hosts = hosts;
+    config.switch_ports = {static_cast<network::PortNumber>(hosts)};
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+        const auto port = static_cast<network::PortNumber>(host + 1);
+        config.cables.push_back({{NodeIndex(host), 1},
+                                 {NodeIndex(hosts), port},
+                                 base::gigabits_per_second(10),
+                                 base::microseconds(1)});
+        config.forwarding.push_back(port);
+    }
+    config.switches.resize(1);
+    return config;
+}
+
+/// Host 0 asks all others in turn, a hundred times each, ten questions ahead. Each question is
+/// answered at once, in several segments, and each answer followed by a question to another host.
+/// The tag of a question is 2 · its number, that of its answer one more.
+class QuestionsAndAnswers : public Listener {
+  public:
+    static constexpr std::uint32_t kHosts = 5;
+    static constexpr std::uint64_t kQuestions = 100 * (kHosts - 1);
+
+    QuestionsAndAnswers() {
+        transport_ = *TcpOverEthernet::make(star(kHosts), TcpConfig{});
+        transport_->end_at(base::milliseconds(100));
+        while (next_ < 10) {
+            ask(Time::zero());
+        }
+        transport_->run(base::milliseconds(100), *this);
+    }
+
+    void expect(std::uint64_t tag) const override {
+        if (received_.contains(tag)) {
+            too_late_ += 1;
+        }
+        expected_.insert(tag);
+    }
+    void on_received(std::uint64_t tag, Time now) override {
+        EXPECT_TRUE(received_.insert(tag).second);
+        if (tag % 2 == 0) {
+            post(asked(tag / 2), NodeIndex(0), 10'000, tag + 1, now);
+        } else if (next_ < kQuestions) {
+            ask(now);
+        }
+    }
+    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
+    void on_event(const sim::Event& /*event*/) override { FAIL(); }
+
+    [[nodiscard]] TcpOverEthernet& transport() { return *transport_; }
+    [[nodiscard]] const std::set<std::uint64_t>& expected() const { return expected_; }
+    [[nodiscard]] const std::set<std::uint64_t>& received() const { return received_; }
+    [[nodiscard]] std::uint64_t too_late() const { return too_late_; }
+
+  private:
+    static NodeIndex asked(std::uint64_t question) {
+        return NodeIndex(1 + question % (kHosts - 1));
+    }
+    void ask(Time now) {
+        post(NodeIndex(0), asked(next_), 100, 2 * next_, now);
+        ++next_;
+    }
+    void post(NodeIndex from, NodeIndex to, base::Bytes bytes, std::uint64_t tag, Time now) {
+        transport_->post({.from = from, .to = to, .bytes = bytes, .tag = tag}, Time::zero(), now);
+    }
+
+    std::unique_ptr<TcpOverEthernet> transport_;
+    std::uint64_t next_ = 0;  ///< question
+    mutable std::set<std::uint64_t> expected_;
+    std::set<std::uint64_t> received_;
+    mutable std::uint64_t too_late_ = 0;
+};
+
+TEST(TcpOverEthernet, QuestionsAndAnswersGoOverTheConnectionOfTheirHosts) {
+    QuestionsAndAnswers all;
+    EXPECT_EQ(all.received().size(), 2 * QuestionsAndAnswers::kQuestions);
+    TcpEndpoints& endpoints = all.transport().endpoints();
+    ASSERT_EQ(endpoints.size(), 2 * (QuestionsAndAnswers::kHosts - 1));
+    for (std::uint32_t host = 1; host < QuestionsAndAnswers::kHosts; ++host) {
+        const EndpointIndex there = endpoints.endpoint(NodeIndex(host), NodeIndex(0));
+        EXPECT_EQ(there, endpoints.known(NodeIndex(host), NodeIndex(0)));
+        EXPECT_EQ(endpoints.sender(there).end(), 100 * 10'000U);
+        EXPECT_EQ(endpoints.sender(ethernet::peer(there)).end(), 100 * 100U);
+    }
+}
+
+TEST(TcpOverEthernet, AMessageIsExpectedBeforeItIsReceived) {
+    const QuestionsAndAnswers all;
+    EXPECT_EQ(all.too_late(), 0U);
+    EXPECT_GT(all.expected().size(), QuestionsAndAnswers::kQuestions / 2);
+}
+
+}  // namespace
+}  // namespace daqloom::transport
