@@ -79,24 +79,14 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
     )
 
 
-def test_a_fabric_on_ethernet_is_described_and_refused():
-    roce = load("lhcb-10-percent", {"network.technology": "ethernet", "transport.kind": "rdma"})
-    with pytest.raises(ScenarioError, match=r'"shift" over network.technology = "ethernet" is not'):
-        methods.simulate(roce)
-
-
 def test_choices_that_no_method_combines_yet_are_described_and_refused():
+    infiniband = {"network.technology": "infiniband"}
     for changes, said in [
-        (
-            {"building.protocol": "shift"},
-            'building.protocol = "shift" over network.technology = "ethernet"',
-        ),
-        ({"network.technology": "infiniband"}, 'over network.technology = "infiniband"'),
-        ({"network.shape": "farm", "network.racks": 3}, 'network.shape = "farm"'),
-        ({"transport.kind": "rdma"}, 'transport.kind = "rdma"'),
-        ({"builders.folded": True}, "builders.folded = true"),
+        (infiniband | {"network.shape": "rack"}, 'network.shape = "rack" with network.technology = "infiniband"'),
+        (infiniband | {"network.shape": "fat-tree"}, 'transport.kind = "tcp" over network.tech'),
+        ({"flows.a.source": 0, "flows.a.destination": 1}, "[flows] beside building.protocol"),
     ]:
-        scenario = load("small-rack", changes)
+        scenario = load("small-rack", {"transport.kind": "tcp"} | changes)
         for method in (methods.analyse, methods.simulate):
             with pytest.raises(ScenarioError, match="is not possible yet") as refused:
                 method(scenario)

@@ -231,7 +231,6 @@ def test_the_segment_leaves_room_for_headers():
             ],
             "alpha",
         ),
-        (["readout.units=50000", "builders.units=10000"], "connections"),
         (["readout.units=100000"], "at most 50000"),
         (["event.size_distribution=gamma", "event.size_spread=0"], "size_spread is zero"),
         (["event.arrivals=lhc", "event.lhc.bunch_spacing=1 ms"], "at most 1 us"),

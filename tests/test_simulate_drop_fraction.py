@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("daqloom._engine")
 
 from daqloom import methods
-from daqloom.simulate.run import _drop_fraction
+from daqloom.simulate.ethernet import _drop_fraction
 from daqloom.topology.loaded import load, override
 
 
@@ -18,15 +18,17 @@ def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:
         "access.0.down": 810,
         "access.0.up": 3000,  # from a host
     }
+    from_hosts = {"source.0.up", "access.0.up"}
     # Forwarded: 20 + 900 + 30 + 810 = 1760; with 240 dropped, 2000 arrived.
-    assert _drop_fraction(240, frames) == {"drop_fraction": 0.12}
-    assert _drop_fraction(0, frames) == {"drop_fraction": 0.0}
+    assert _drop_fraction(240, frames, from_hosts) == {"drop_fraction": 0.12}
+    assert _drop_fraction(0, frames, from_hosts) == {"drop_fraction": 0.0}
 
 
 def test_without_packets_there_is_no_share() -> None:
     frames = {"access.0.up": 5, "access.0.down": 0}
-    assert _drop_fraction(0, frames) == {}
-    assert _drop_fraction(3, frames) == {"drop_fraction": 1.0}
+    from_hosts = {"access.0.up"}
+    assert _drop_fraction(0, frames, from_hosts) == {}
+    assert _drop_fraction(3, frames, from_hosts) == {"drop_fraction": 1.0}
 
 
 def test_a_run_agrees_with_its_own_counts() -> None:

@@ -204,7 +204,7 @@ def test_the_wire_of_a_write_is_the_engines() -> None:
         )
         # Up to the leaf and down to the neighbour, with updates of credit counted apart.
         carried = [size for size in methods.simulate(scenario).series["ports"]["bytes"] if size > 0]
-        assert carried == [3 * scenario.transport.wire_bytes(size)] * 2
+        assert carried == [3 * scenario.transport.write_bytes(size)] * 2
 
 
 def test_measured_latencies_less_the_network_come_out_as_they_were_measured(tmp_path: Path) -> None:

@@ -19,11 +19,9 @@ import sys
 from daqloom.topology.loaded import load
 from daqloom.simulate.memory import peak_bytes
 from daqloom.simulate.run import simulate
-from daqloom.simulate.fabric import simulate_fabric
 
 def run(units):
-    scenario = load(sys.argv[1], [*sys.argv[4:], *(each.format(units) for each in KEYS)])
-    (simulate if scenario.is_rack else simulate_fabric)(scenario)
+    simulate(load(sys.argv[1], [*sys.argv[4:], *(each.format(units) for each in KEYS)]))
 
 KEYS, UNITS = sys.argv[2].split(";"), int(sys.argv[3])
 run(24)
@@ -72,7 +70,7 @@ def test_the_estimate_is_what_the_engine_takes(
     scenario = load_scenario(name, [*overrides, *(key.format(units) for key in keys.split(";"))])
     command = [sys.executable, "-c", GROWTH, name, keys, str(units), *overrides]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert LEAST_SHARE * grown < needed_bytes(scenario, units) < MOST_SHARE * grown
+    assert LEAST_SHARE * grown < needed_bytes(scenario, scenario.nodes) < MOST_SHARE * grown
 
 
 def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
@@ -88,10 +86,11 @@ def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
     )
     idle = override(rack, ["event.rate=1 MHz"])
     # 32 links of 25 Gb/s carry 32 × 25e9 / (8 × 48) = 2.083 GHz of such events.
-    assert needed_bytes(rack) == needed_bytes(idle)
+    assert needed_bytes(rack, rack.nodes) == needed_bytes(idle, idle.nodes)
     flooded = override(rack, ["event.size=4800 B"])  # 20.83 MHz
     waiting = (100e6 - 32 * 25e9 / (8 * 4800)) * 10
-    assert needed_bytes(flooded) - needed_bytes(idle) == pytest.approx(64 * waiting)
+    more = needed_bytes(flooded, flooded.nodes) - needed_bytes(idle, idle.nodes)
+    assert more == pytest.approx(64 * waiting)
 
 
 @pytest.mark.parametrize("scenario", [load_scenario("small-rack"), small()])

@@ -50,7 +50,8 @@ void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
 
 void TcpOverEthernet::write(const Posting& message, Time now) {
     const EndpointIndex from = endpoints_.endpoint(message.from, message.to);
-    endpoints_.write(from, message.tag, message.bytes, message.completes, now);
+    const MessageKind kind = message.completes ? MessageKind::completes : MessageKind::plain;
+    endpoints_.write(from, message.tag, message.bytes, kind, now);
 }
 
 /// The first event, and so before all else of that instant.

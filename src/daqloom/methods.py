@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.metrics import Parts, parts_of
 from daqloom.scenario.possible import check_possible
 
 if TYPE_CHECKING:
@@ -17,15 +18,37 @@ if TYPE_CHECKING:
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate the closed forms. Raises ScenarioError where none applies."""
+    """Evaluate the closed forms of the parts that the system has; a warning says where there are
+    none."""
     check_possible(scenario)
     if scenario.is_rack:
         from daqloom.analyse import analyse as analyse_rack
 
         return analyse_rack(scenario)
+    if not parts_of(scenario) & Parts.ANALYSED:
+        return _without_closed_form(scenario)
     from daqloom.analyse.fabric import analyse_fabric
 
     return analyse_fabric(scenario)
+
+
+def _without_closed_form(scenario: Scenario) -> Result:
+    from daqloom.result import Result
+
+    protocol, network = scenario.building.protocol, scenario.network
+    what = "flows have" if protocol == "none" else f'building.protocol = "{protocol}" has'
+    return Result(
+        scenario=scenario.name,
+        scenario_hash=scenario.hash(),
+        assumed=scenario.assumed(),
+        method="analyse",
+        metrics={},
+        warnings=[
+            f'{what} no closed form with transport.kind = "{scenario.transport.kind}" over '
+            f'network.technology = "{network.technology}" and network.shape = "{network.shape}": '
+            "simulate the system"
+        ],
+    )
 
 
 def simulate(
@@ -37,27 +60,19 @@ def simulate(
     timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments of racks,
-    `daqloom.simulate.fabric.simulate_fabric` for those of fabrics.
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments.
 
     The warnings say where the closed forms contradict a rate, or explain a timeout.
     """
     from daqloom.analyse.beyond import beyond
+    from daqloom.analyse.resonance import resonating
+    from daqloom.simulate import run
 
     check_possible(scenario)
-    if scenario.is_rack:
-        from daqloom.analyse.resonance import resonating
-        from daqloom.simulate.run import simulate as simulate_rack
-
-        result = simulate_rack(scenario, seed=seed, pcap=pcap, trace=trace, progress=progress)
-        notes = resonating(scenario, result)
-    else:
-        from daqloom.simulate.fabric import simulate_fabric
-
-        result = simulate_fabric(
-            scenario, seed=seed, trace=trace, timeline=timeline, progress=progress
-        )
-        notes = []
+    result = run.simulate(
+        scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
+    )
+    notes = resonating(scenario, result) if scenario.is_rack else []
     exceeding = beyond(result, _bound_hz(scenario))
     return replace(result, warnings=[*result.warnings, *exceeding, *notes])
 

@@ -36,11 +36,21 @@ using ethernet::peer;
 using ethernet::TrafficClass;
 using network::NodeIndex;
 
+/// What a message in a stream is: its sender wants to know when it is there, or is told so.
+enum class MessageKind : std::uint8_t { plain, completes, completion };
+
 /// A message of an application, complete in the stream when the byte before `end` has arrived.
 struct StreamMessage {
     std::uint64_t end;
-    std::uint64_t label;
+    std::uint64_t label : 62;
+    MessageKind kind : 2;
 };
+static_assert(sizeof(StreamMessage) == 16);
+inline constexpr std::uint64_t kLabels = (std::uint64_t{1} << 62) - 1;
+
+/// A message that tells of a completion: libfabric's tcp provider answers a write with delivery
+/// completion by a header alone. An acknowledgement of TCP would not do, as that may be delayed.
+inline constexpr base::Bytes kCompletionBytes = 16;
 
 // ---- kinds of event; index: endpoint
 inline constexpr std::uint32_t kSenderTimer = ethernet::kFirstHostEvent;
@@ -74,25 +84,23 @@ class TcpEndpoints {
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
-    /// The application at `from` writes a message to its peer; `completes`: it is to be told when
-    /// the peer has acknowledged all of it.
-    void write(EndpointIndex from, std::uint64_t label, base::Bytes bytes, bool completes,
+    /// The application at `from` writes a message to its peer; its label is below 2⁶².
+    void write(EndpointIndex from, std::uint64_t label, base::Bytes bytes, MessageKind kind,
                base::Time now) {
         Endpoint& endpoint = endpoints_[from];
         endpoint.sender.write(bytes);
-        endpoints_[peer(from)].inbox.push({endpoint.sender.end(), label});
-        if (completes) {
-            unacknowledged_.resize(endpoints_.size());
-            unacknowledged_[from].push({endpoint.sender.end(), label});
-        }
+        StreamMessage& message = endpoints_[peer(from)].inbox.append();
+        message.end = endpoint.sender.end();
+        message.label = label & kLabels;
+        message.kind = kind;
         SegmentSink sink{*this, from, now};
         endpoint.sender.transmit(now, config_, sink);
         keep_sender_timer(from);
     }
 
     /// A frame has reached its host. Calls `app.on_received(label, now)` for every message that is
-    /// complete with it and `app.on_completed(label, now)` for each that is now known to be; the
-    /// application may write from there.
+    /// complete with it and `app.on_completed(label, now)` for each of its own that is now known to
+    /// be there; the application may write from there.
     template <class App>
     [[gnu::always_inline]] void receive(const Frame& frame, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[frame.to];
@@ -103,9 +111,6 @@ class TcpEndpoints {
             take_ack(endpoint, frame, now);
             sender.transmit(now, config_, sink);
             keep_sender_timer(frame.to);
-            if (!unacknowledged_.empty()) [[unlikely]] {
-                complete(frame.to, now, app);
-            }
         }
         if (frame.payload != 0) {
             take_data(frame, now);
@@ -204,23 +209,16 @@ class TcpEndpoints {
     template <class App>
     [[gnu::noinline]] void receive_messages(EndpointIndex index, base::Time now, App& app) {
         while (endpoints_[index].has_message()) {
-            const std::uint64_t label = endpoints_[index].inbox.front().label;
+            const StreamMessage message = endpoints_[index].inbox.front();
             endpoints_[index].inbox.pop();
-            app.on_received(label, now);
-        }
-    }
-
-    template <class App>
-    [[gnu::noinline]] void complete(EndpointIndex index, base::Time now, App& app) {
-        if (!unacknowledged_.contains(index)) {
-            return;
-        }
-        const std::uint64_t acknowledged = endpoints_[index].sender.una();
-        while (!unacknowledged_[index].empty() &&
-               unacknowledged_[index].front().end <= acknowledged) {
-            const std::uint64_t label = unacknowledged_[index].front().label;
-            unacknowledged_[index].pop();
-            app.on_completed(label, now);
+            if (message.kind == MessageKind::completion) [[unlikely]] {
+                app.on_completed(message.label, now);
+                continue;
+            }
+            if (message.kind == MessageKind::completes) [[unlikely]] {
+                write(index, message.label, kCompletionBytes, MessageKind::completion, now);
+            }
+            app.on_received(message.label, now);
         }
     }
 
@@ -331,8 +329,6 @@ class TcpEndpoints {
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
     /// By host, and the other host; empty: none yet.
     base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>> peers_;
-    /// Where one asks for it.
-    base::Table<EndpointIndex, base::Ring<StreamMessage>> unacknowledged_;
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
 

@@ -68,11 +68,6 @@ def analyse_fabric(scenario: Scenario) -> Result:
 
 
 def _answer(scenario: Scenario) -> Answer:
-    if scenario.building.protocol == "none":
-        raise ScenarioError(
-            f"{scenario.name}: flows have no closed form; simulate them, or set building.protocol "
-            'to "shift" or "daqpipe"'
-        )
     scenario = _with_one_rate(scenario)
     if scenario.building.protocol == "daqpipe":
         return _daqpipe(Pipe(scenario))

@@ -161,7 +161,7 @@ def _traffic(determined: _Determined) -> Traffic:
     network = determined.scenario.network
     links = network.links.model_copy(update={"rate": ANY_RATE})
     at_any_rate = {"network": network.model_copy(update={"links": links})}
-    fabric, routes, warnings = cabled(determined.scenario.model_copy(update=at_any_rate))
+    fabric, routes, _, warnings = cabled(determined.scenario.model_copy(update=at_any_rate))
     slots = node_slots(determined.scenario, fabric)
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)

@@ -6,7 +6,6 @@ and the other commands only where one of them is asked for.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,8 +105,9 @@ def show(scenario: Name, set_: Set = None) -> None:
 def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure = None) -> None:
     """Evaluate the closed forms, in milliseconds.
 
-    Rack: buffer peak (exact and published), bandwidth-delay product, incast rule, overhead.
-    InfiniBand fabric: phases, barriers, conflicts, and the rate at which each part saturates.
+    Pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay product,
+    incast rule, overhead. Linear shifting and DAQPIPE over InfiniBand: phases, barriers,
+    conflicts, and the rate at which each part saturates. Other systems have no closed form.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
@@ -128,8 +128,8 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
         system = load(scenario, set_ or ())
         if figure and not system.scenario.is_rack:
             raise ScenarioError(
-                f"--figure {figure}: the closed forms of a fabric have no figure; leave it out, "
-                "or use a rack such as atlas-lab"
+                f"--figure {figure}: the closed forms of {system.name} have no figure; leave it "
+                "out, or use pull building over TCP in a rack, such as atlas-lab"
             )
         result = system.analyse()
         if figure and system.scenario.is_rack:
@@ -170,9 +170,10 @@ def simulate(
 ) -> None:
     """Simulate packet by packet.
 
-    Rack: event rate, event-building latency, buffer occupancy, drops, retransmissions, timeouts.
-    InfiniBand fabric, with credit-based flow control: throughput, barriers, waiting for credits;
-    its figure shows sender and receiver in each phase, write latency and cable load.
+    Any building protocol over any network: event rate, latency, throughput; of Ethernet buffer
+    occupancy and drops; of TCP and RDMA retransmissions; of InfiniBand waiting for credits. The
+    figure shows buffer and latency in a rack, elsewhere sender and receiver in each phase, latency
+    and cable load.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
@@ -188,24 +189,22 @@ def simulate(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
+        from daqloom.metrics import Parts, parts_of
         from daqloom.scenario import ScenarioError
 
         system = load(scenario, set_ or ())
-        if pcap and not system.scenario.is_rack:
+        if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
             raise ScenarioError(
-                f"--pcap records Ethernet frames, and {system.name} is an InfiniBand fabric; leave "
-                "it out, or use a rack such as small-rack"
+                f"--pcap records frames of pull building over TCP, which {system.name} is not; "
+                "leave it out, or use a rack such as small-rack"
             )
         if figure:
             from daqloom.report.system.result_figure import endings
 
             check_writable(figure, "--figure", endings(system.scenario))
         system = with_options(system, {"run.seed": seed, "run.duration": duration})
-        kept: dict[str, Any] = {"trace": trace}
-        if system.scenario.is_rack:
-            kept["pcap"] = _captures(pcap or [], system.scenario)
-        else:
-            kept["timeline"] = figure is not None
+        kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
+        kept["timeline"] = figure is not None and system.scenario.building.protocol != "pull"
         with progress(f"simulating {system.name}", quiet=quiet) as show:
             result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
         if figure:
@@ -217,12 +216,12 @@ def simulate(
 
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
     from daqloom.scenario import ScenarioError
+    from daqloom.topology.cabled import cables
+    from daqloom.topology.link_names import link_names
 
-    counts = {
-        "source": scenario.readout.units,
-        "uplink": scenario.network.links.uplink.count,
-        "access": scenario.builders.units,
-    }
+    if not options:
+        return {}
+    links = [link.name for link in link_names(scenario.network, cables(scenario)[0])]
     captures: dict[str, Path] = {}
     for option in options:
         link, equals, file = option.partition("=")
@@ -230,14 +229,10 @@ def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
             raise ScenarioError(
                 f"--pcap {option}: expected LINK=FILE, such as access.0.down=b0.pcapng"
             )
-        name = re.fullmatch(r"(source|uplink|access)\.([0-9]{1,6})\.(up|down)", link)
-        if not name or int(name[2]) >= counts[name[1]]:
-            known = ", ".join(
-                f"{kind}.0" + (f" to {kind}.{n - 1}" if n > 1 else "") for kind, n in counts.items()
-            )
+        if link not in links:
             raise ScenarioError(
-                f'--pcap {option}: there is no link "{link}"; links are {known}, with .up towards '
-                "the core or .down away from it"
+                f'--pcap {option}: there is no link "{link}"; the {len(links)} links are '
+                f"{', '.join(links[:2])} to {', '.join(links[-2:])}"
             )
         if link in captures:
             raise ScenarioError(f"--pcap {option}: {link} is already recorded")

@@ -11,7 +11,7 @@ from daqloom._engine import Counters
 from daqloom.measure.latencies import latencies
 from daqloom.measure.ledger import Balance
 from daqloom.measure.recorded import unprocessed
-from daqloom.metrics import Systems, declared
+from daqloom.metrics import Parts, declared
 
 Reading = Mapping[int, Counters]
 """The total counters of each unit at one time."""
@@ -63,8 +63,8 @@ ROWS: tuple[Row, ...] = (
 
 def rows_of(protocol: str) -> tuple[Row, ...]:
     """Return the rows whose metrics are declared as measured for `building.protocol`."""
-    system = Systems.of(protocol)
-    return tuple(row for row in ROWS if system in declared(row.metric).measure)
+    part = Parts[protocol.upper()]
+    return tuple(row for row in ROWS if part in declared(row.metric).measure)
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, Counters]:

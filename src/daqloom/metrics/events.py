@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from daqloom.metrics.metric import Metric, Systems
+from daqloom.metrics.metric import Metric, Parts
 
-RACK, SHIFT, DAQPIPE, BUILDERS = Systems.RACK, Systems.SHIFT, Systems.DAQPIPE, Systems.BUILDERS
+PULL, SHIFT, DAQPIPE, BUILDERS = Parts.PULL, Parts.SHIFT, Parts.DAQPIPE, Parts.BUILDERS
+INCAST, PHASES, CREDITS = Parts.INCAST, Parts.PHASES, Parts.CREDITS
 
 EVENTS: tuple[Metric, ...] = (
     Metric(
@@ -13,8 +14,8 @@ EVENTS: tuple[Metric, ...] = (
         "event rate",
         "Events built per second after the warm-up: `events_built` divided by the time counted. "
         "`analyse` gives the long-term rate.",
-        analyse=BUILDERS,
-        simulate=RACK | BUILDERS,
+        analyse=PHASES | CREDITS,
+        simulate=PULL | BUILDERS,
         measure=BUILDERS,
     ),
     Metric(
@@ -25,7 +26,7 @@ EVENTS: tuple[Metric, ...] = (
         "shifting completes all events of a round at its end, so that `event_rate_hz` of a short "
         "run can be wrong by the events of one round; this rate needs only a few phases and "
         "converges to the same value.",
-        analyse=BUILDERS,
+        analyse=PHASES | CREDITS,
         simulate=BUILDERS,
     ),
     Metric(
@@ -35,7 +36,7 @@ EVENTS: tuple[Metric, ...] = (
         "Upper bound of the event rate: the rate at which source links, uplinks, access links or "
         "hosts saturate, with buffers of any depth. On a fabric, the rate at which the first part "
         "is always busy, with barriers of any cost.",
-        analyse=RACK | BUILDERS,
+        analyse=INCAST | PHASES | CREDITS,
     ),
     Metric(
         "throughput_bps",
@@ -43,8 +44,8 @@ EVENTS: tuple[Metric, ...] = (
         "throughput",
         "Payload of events built per second after the warm-up, without headers. Of flows, payload "
         "of messages received.",
-        analyse=BUILDERS,
-        simulate=Systems.ALL,
+        analyse=PHASES | CREDITS,
+        simulate=Parts.EVERY,
         measure=BUILDERS,
     ),
     Metric(
@@ -54,7 +55,7 @@ EVENTS: tuple[Metric, ...] = (
         "Payload of fragments written per second, summed over all nodes, copies "
         "within a node included; it relates to `throughput_bps` as `written_event_rate_hz` does "
         "to `event_rate_hz`.",
-        analyse=BUILDERS,
+        analyse=PHASES | CREDITS,
         simulate=BUILDERS,
     ),
     Metric(
@@ -63,7 +64,7 @@ EVENTS: tuple[Metric, ...] = (
         "throughput of a node",
         "Payload that a node with a readout unit sends per second, copies to itself "
         "included; mean over nodes.",
-        analyse=BUILDERS,
+        analyse=PHASES | CREDITS,
         simulate=BUILDERS,
         measure=BUILDERS,
     ),
@@ -72,7 +73,7 @@ EVENTS: tuple[Metric, ...] = (
         "events",
         "events built",
         "Complete events built after the warm-up.",
-        simulate=RACK | BUILDERS,
+        simulate=PULL | BUILDERS,
         measure=BUILDERS,
     ),
     Metric(
@@ -81,14 +82,14 @@ EVENTS: tuple[Metric, ...] = (
         "events in flight at the end",
         "Events in flight at the end of the run: assigned to a builder and not yet built. A "
         "measured run ends when none is left.",
-        simulate=RACK | DAQPIPE,
+        simulate=PULL | DAQPIPE,
     ),
     Metric(
         "events_waiting",
         "events",
         "events not assigned at the end",
         "Events not yet assigned at the end of the run, because all builders were full.",
-        simulate=RACK,
+        simulate=PULL,
     ),
     Metric(
         "events_incomplete",
@@ -112,15 +113,15 @@ EVENTS: tuple[Metric, ...] = (
         "event latency, minimum",
         "Event-building latency, from the assignment of an event until its builder has the last "
         "fragment: minimum. `analyse` gives that of an event alone in the network.",
-        analyse=RACK | DAQPIPE,
-        simulate=RACK | DAQPIPE,
+        analyse=INCAST | CREDITS,
+        simulate=PULL | DAQPIPE,
     ),
     Metric(
         "collection_latency_s.mean",
         "s",
         "event latency, mean",
         "Event-building latency: mean over the events built.",
-        simulate=RACK | DAQPIPE,
+        simulate=PULL | DAQPIPE,
         measure=BUILDERS,
     ),
     Metric(
@@ -128,7 +129,7 @@ EVENTS: tuple[Metric, ...] = (
         "s",
         "event latency, median",
         "Event-building latency: median.",
-        simulate=RACK | DAQPIPE,
+        simulate=PULL | DAQPIPE,
         measure=BUILDERS,
     ),
     Metric(
@@ -136,7 +137,7 @@ EVENTS: tuple[Metric, ...] = (
         "s",
         "event latency, 99 %",
         "Event-building latency: 99th percentile.",
-        simulate=RACK | DAQPIPE,
+        simulate=PULL | DAQPIPE,
         measure=BUILDERS,
     ),
     Metric(
@@ -144,7 +145,7 @@ EVENTS: tuple[Metric, ...] = (
         "s",
         "event latency, maximum",
         "Event-building latency: maximum.",
-        simulate=RACK | DAQPIPE,
+        simulate=PULL | DAQPIPE,
         measure=BUILDERS,
     ),
 )

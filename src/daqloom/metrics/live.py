@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from daqloom.metrics.metric import Metric, Systems
+from daqloom.metrics.metric import Metric, Parts
 
-BUILDERS = Systems.BUILDERS
+BUILDERS = Parts.BUILDERS
 
 LIVE: tuple[Metric, ...] = (
     Metric(

@@ -3,40 +3,83 @@
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
 
 
-class Systems(Flag):
-    """Kinds of systems; a metric says for which of them a method gives it."""
+class Parts(Flag):
+    """What a system may be made of. A method gives a metric where the system has one of the parts
+    that the metric names for it."""
 
     NONE = 0
-    RACK = auto()
+    PULL = auto()
     SHIFT = auto()
     DAQPIPE = auto()
     FLOWS = auto()
+    TCP = auto()
+    RDMA = auto()
+    ETHERNET = auto()
+    INFINIBAND = auto()
+    RACKS = auto()
+    """A rack or a farm of them."""
+    INCAST = auto()
+    """Pull building over TCP in one rack as a whole, which closed forms are about."""
+    PHASES = auto()
+    """Linear shifting over InfiniBand as a whole, likewise."""
+    CREDITS = auto()
+    """DAQPIPE over InfiniBand as a whole, likewise."""
+    WAITING_FLOWS = auto()
+    """Flows over InfiniBand as a whole, whose ports wait for credits."""
     BUILDERS = SHIFT | DAQPIPE
-    """Event builders on a fabric."""
-    FABRIC = BUILDERS | FLOWS
-    ALL = RACK | FABRIC
-
-    @classmethod
-    def of(cls, protocol: str) -> Systems:
-        """Return the kind of event builders on a fabric with this `building.protocol`."""
-        return cls.FLOWS if protocol == "none" else cls[protocol.upper()]
+    """Event builders of multi-fragment packets."""
+    BUILT = PULL | BUILDERS
+    ANALYSED = INCAST | PHASES | CREDITS
+    EVERY = BUILT | FLOWS
 
     def __str__(self) -> str:
         return ", ".join(_NAMES[one] for one in _NAMES if one in self)
 
 
 _NAMES = {
-    Systems.RACK: "rack",
-    Systems.SHIFT: "shift",
-    Systems.DAQPIPE: "DAQPIPE",
-    Systems.FLOWS: "flows",
+    Parts.PULL: "pull",
+    Parts.SHIFT: "shift",
+    Parts.DAQPIPE: "DAQPIPE",
+    Parts.FLOWS: "flows",
+    Parts.TCP: "TCP",
+    Parts.RDMA: "RDMA",
+    Parts.ETHERNET: "Ethernet",
+    Parts.INFINIBAND: "InfiniBand",
+    Parts.RACKS: "racks",
+    Parts.INCAST: "pull over TCP in a rack",
+    Parts.PHASES: "shift over InfiniBand",
+    Parts.CREDITS: "DAQPIPE over InfiniBand",
+    Parts.WAITING_FLOWS: "flows over InfiniBand",
 }
-TAKES = {"analyse": Systems.RACK | Systems.BUILDERS, "simulate": Systems.ALL}
-TAKES["measure"] = Systems.BUILDERS
-"""Kinds of systems that each method takes."""
+TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILDERS}
+"""Of which parts a system needs one for each method to take it."""
+
+
+_OVER_INFINIBAND = {
+    "shift": Parts.PHASES,
+    "daqpipe": Parts.CREDITS,
+    "none": Parts.WAITING_FLOWS,
+}
+
+
+def parts_of(scenario: Scenario) -> Parts:
+    """Return the parts of a system."""
+    protocol, network = scenario.building.protocol, scenario.network
+    parts = Parts.FLOWS if protocol == "none" else Parts[protocol.upper()]
+    parts |= Parts[scenario.transport.kind.upper()] | Parts[network.technology.upper()]
+    if network.is_racks:
+        parts |= Parts.RACKS
+    if scenario.is_rack:
+        parts |= Parts.INCAST
+    if network.technology == "infiniband":
+        parts |= _OVER_INFINIBAND.get(protocol, Parts.NONE)
+    return parts
 
 
 class Metric(NamedTuple):
@@ -45,19 +88,19 @@ class Metric(NamedTuple):
     `name` is a dotted path, whose last part may be `*` for any name; its first part ends in the
     unit (`_s`, `_bytes`, `_bps`, `_hz`) unless it is a count or a share. `unit` is "1" for shares,
     which are shown in per cent. `label` names the metric in tables and figures. `analyse`,
-    `simulate` and `measure` are the kinds of systems for which each method gives it.
+    `simulate` and `measure` name parts of systems: each method gives it where one of them is.
     """
 
     name: str
     unit: str
     label: str
     meaning: str
-    analyse: Systems = Systems.NONE
-    simulate: Systems = Systems.NONE
-    measure: Systems = Systems.NONE
+    analyse: Parts = Parts.NONE
+    simulate: Parts = Parts.NONE
+    measure: Parts = Parts.NONE
 
-    def given_by(self, method: str) -> Systems:
-        """Return the kinds of systems for which `method` gives the metric."""
+    def given_by(self, method: str) -> Parts:
+        """Return the parts of systems with any of which `method` gives the metric."""
         given = {"analyse": self.analyse, "simulate": self.simulate, "measure": self.measure}
         return given[method]
 

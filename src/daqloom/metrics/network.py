@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from daqloom.metrics.metric import Metric, Systems
+from daqloom.metrics.metric import Metric, Parts
 
-RACK, FABRIC, FLOWS = Systems.RACK, Systems.FABRIC, Systems.FLOWS
+ETHERNET, INFINIBAND, RACKS = Parts.ETHERNET, Parts.INFINIBAND, Parts.RACKS
+TCP, RDMA, INCAST = Parts.TCP, Parts.RDMA, Parts.INCAST
+BUILDERS, FLOWS = Parts.BUILDERS, Parts.FLOWS
 
 NETWORK: tuple[Metric, ...] = (
     Metric(
@@ -14,15 +16,16 @@ NETWORK: tuple[Metric, ...] = (
         "Peak buffer occupancy of the top-of-rack switch, in bytes of frames (with Ethernet header "
         "and FCS, without preamble and gap). `analyse` gives the exact peak of the superposed "
         "triangles.",
-        analyse=RACK,
-        simulate=RACK,
+        analyse=INCAST,
+        simulate=RACKS,
     ),
     Metric(
-        "buffer_peak_bytes.core",
+        "buffer_peak_bytes.*",
         "B",
-        "peak occupancy of the core switch",
-        "Peak buffer occupancy of the core switch, summed over its outputs.",
-        simulate=RACK,
+        "peak occupancy of a switch",
+        "Peak buffer occupancy, summed over outputs, of that switch of a level that had most: "
+        "`core`, outside racks `leaf` and `spine`.",
+        simulate=ETHERNET,
     ),
     Metric(
         "buffer_needed_bytes.tor",
@@ -31,7 +34,14 @@ NETWORK: tuple[Metric, ...] = (
         "The smallest buffer of a shared-memory switch with which this run would have dropped "
         "no packet: cells, metadata, dedicated buffers and dynamic threshold are accounted for. "
         "Absent where packets were dropped.",
-        simulate=RACK,
+        simulate=RACKS,
+    ),
+    Metric(
+        "buffer_needed_bytes.*",
+        "B",
+        "buffer needed by a switch",
+        "The same of the switches of another level.",
+        simulate=ETHERNET,
     ),
     Metric(
         "incast_margin_bytes",
@@ -39,21 +49,21 @@ NETWORK: tuple[Metric, ...] = (
         "incast margin",
         "Buffer available to one builder's port minus the buffer that the incast rule requires; "
         "below 0, BDP + buffer ≥ Σ windows is violated. Absent if the buffer is unlimited.",
-        analyse=RACK,
+        analyse=INCAST,
     ),
     Metric(
         "packets_dropped",
         "packets",
         "packets dropped",
         "Packets dropped at full buffers, after the warm-up.",
-        simulate=RACK,
+        simulate=ETHERNET,
     ),
     Metric(
         "drops_by_port.*",
         "packets",
         "packets dropped",
         "Packets dropped, per output port that dropped any.",
-        simulate=RACK,
+        simulate=RACKS,
     ),
     Metric(
         "drop_fraction",
@@ -62,14 +72,14 @@ NETWORK: tuple[Metric, ...] = (
         "Share of packets dropped at switch outputs, 0 to 1: dropped / (dropped + delivered by the "
         "links that leave switches). A packet that crosses two switches counts at each. Absent if "
         "there were none.",
-        simulate=RACK,
+        simulate=ETHERNET,
     ),
     Metric(
         "packets_marked",
         "packets",
         "packets marked (ECN)",
         "Packets marked with congestion experienced (ECN CE) by a switch, after the warm-up.",
-        simulate=RACK,
+        simulate=ETHERNET,
     ),
     Metric(
         "packets_discarded",
@@ -77,14 +87,14 @@ NETWORK: tuple[Metric, ...] = (
         "packets discarded (PortXmitDiscards)",
         "PortXmitDiscards, summed over outputs, whole run: packets discarded after the "
         "head-of-queue lifetime in a switch. Absent unless a lifetime or retries are set.",
-        simulate=FABRIC,
+        simulate=INFINIBAND,
     ),
     Metric(
         "retransmission_timeouts",
         "timeouts",
         "retransmission timeouts",
         "Retransmission timeouts (RTO expiries) after the warm-up; on a fabric, whole run.",
-        simulate=Systems.ALL,
+        simulate=TCP | RDMA,
     ),
     Metric(
         "timeouts_by_cause.*",
@@ -92,7 +102,7 @@ NETWORK: tuple[Metric, ...] = (
         "retransmission timeouts",
         "Retransmission timeouts, by what was lost: `whole_window` (no segment in flight was "
         "acknowledged), `tail` (the last segments), `retransmission` (a retransmitted segment).",
-        simulate=RACK,
+        simulate=TCP,
     ),
     Metric(
         "retransmissions.*",
@@ -101,14 +111,14 @@ NETWORK: tuple[Metric, ...] = (
         "Segments retransmitted, by trigger: `fast` (SACK or duplicate ACKs), `probe` (tail-loss "
         "probe), `timeout` (retransmission timer). On a fabric, whole run: packets retransmitted "
         "after a NAK of the receiver (`nak`) or the timer.",
-        simulate=Systems.ALL,
+        simulate=TCP | RDMA,
     ),
     Metric(
         "writes_failed",
         "writes",
         "RDMA writes failed",
         "RDMA writes failed over the whole run: their connections exceeded the retry count.",
-        simulate=FABRIC,
+        simulate=RDMA,
     ),
     Metric(
         "link_utilisation.*",
@@ -117,22 +127,22 @@ NETWORK: tuple[Metric, ...] = (
         "Link utilisation, 0 to 1: share of time taken by frames, preambles and gaps, of one link "
         "(`access.3.down`) or the mean of all of a kind (`access.down`). `analyse` gives the "
         "utilisation at the offered rate, at most 1.",
-        analyse=RACK,
-        simulate=Systems.ALL,
+        analyse=INCAST,
+        simulate=ETHERNET | INFINIBAND,
     ),
     Metric(
         "packet_hops",
         "packets",
         "packet hops",
         "Frames delivered, counted on each link; on a fabric, whole run.",
-        simulate=Systems.ALL,
+        simulate=ETHERNET | INFINIBAND,
     ),
     Metric(
         "ack_hops",
         "packets",
         "packet hops without payload",
         "Frames delivered without payload, such as ACKs.",
-        simulate=RACK,
+        simulate=ETHERNET,
     ),
     Metric(
         "xmit_wait_s.credits",
@@ -140,7 +150,7 @@ NETWORK: tuple[Metric, ...] = (
         "waiting for credits (PortXmitWait), all outputs",
         "PortXmitWait, summed over outputs, whole run: time in which an output was idle although "
         "packets were queued for it, because it had no credits.",
-        simulate=FABRIC,
+        simulate=INFINIBAND,
     ),
     Metric(
         "xmit_wait_s.crossbar",
@@ -148,7 +158,7 @@ NETWORK: tuple[Metric, ...] = (
         "waiting for the crossbar (PortXmitWait), all outputs",
         "PortXmitWait, summed over outputs, whole run: time in which an output was idle although "
         "packets were queued for it, because their inputs were sending to other outputs.",
-        simulate=FABRIC,
+        simulate=INFINIBAND,
     ),
     Metric(
         "write_latency_s.min",
@@ -156,35 +166,35 @@ NETWORK: tuple[Metric, ...] = (
         "write latency, minimum",
         "Latency of RDMA writes of fragments to other nodes, from the post until the "
         "sender sees the completion, of those completed after the warm-up: minimum.",
-        simulate=FABRIC,
+        simulate=BUILDERS | FLOWS,
     ),
     Metric(
         "write_latency_s.mean",
         "s",
         "write latency, mean",
         "Latency of RDMA writes: mean.",
-        simulate=FABRIC,
+        simulate=BUILDERS | FLOWS,
     ),
     Metric(
         "write_latency_s.p50",
         "s",
         "write latency, median",
         "Latency of RDMA writes: median.",
-        simulate=FABRIC,
+        simulate=BUILDERS | FLOWS,
     ),
     Metric(
         "write_latency_s.p99",
         "s",
         "write latency, 99 %",
         "Latency of RDMA writes: 99th percentile.",
-        simulate=FABRIC,
+        simulate=BUILDERS | FLOWS,
     ),
     Metric(
         "write_latency_s.max",
         "s",
         "write latency, maximum",
         "Latency of RDMA writes: maximum.",
-        simulate=FABRIC,
+        simulate=BUILDERS | FLOWS,
     ),
     Metric(
         "flow_throughput_bps.*",
@@ -215,7 +225,7 @@ NETWORK: tuple[Metric, ...] = (
         "PortXmitWait of the flow's sources",
         "PortXmitWait of the ports of a flow's sources, whole run: time in which packets were "
         "ready and none was sent.",
-        simulate=FLOWS,
+        simulate=Parts.WAITING_FLOWS,
     ),
     Metric(
         "inferred_buffer_bytes.least",
@@ -223,7 +233,7 @@ NETWORK: tuple[Metric, ...] = (
         "input buffer by PortXmitWait, at least",
         "Lower bound of the input buffer of a switch port for one virtual lane, derived from "
         "PortXmitWait where a burst blocks a stream.",
-        simulate=FLOWS,
+        simulate=Parts.WAITING_FLOWS,
     ),
     Metric(
         "inferred_buffer_bytes.most",
@@ -231,6 +241,6 @@ NETWORK: tuple[Metric, ...] = (
         "input buffer by PortXmitWait, at most",
         "Upper bound of the input buffer of a switch port for one virtual lane, derived from "
         "PortXmitWait. Absent unless the stream's port waited at all.",
-        simulate=FLOWS,
+        simulate=Parts.WAITING_FLOWS,
     ),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from daqloom.metrics.metric import Metric, Systems
+from daqloom.metrics.metric import Metric, Parts
 
-SHIFT, BUILDERS = Systems.SHIFT, Systems.BUILDERS
+SHIFT, BUILDERS = Parts.SHIFT, Parts.BUILDERS
+PHASES, CREDITS = Parts.PHASES, Parts.CREDITS
 
 UNITS: tuple[Metric, ...] = (
     Metric(
@@ -20,7 +21,7 @@ UNITS: tuple[Metric, ...] = (
         "s",
         "length of a phase",
         "Mean length of a phase.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
         measure=SHIFT,
     ),
@@ -29,7 +30,7 @@ UNITS: tuple[Metric, ...] = (
         "1",
         "slots of the schedule without a builder unit",
         "Share of the schedule's slots without a builder unit, mostly dummies, 0 to 1.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
     ),
     Metric(
@@ -37,7 +38,7 @@ UNITS: tuple[Metric, ...] = (
         "1",
         "time in barriers",
         "Share of the nodes' time spent in barriers, from entering to release, 0 to 1.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
         measure=SHIFT,
     ),
@@ -46,7 +47,7 @@ UNITS: tuple[Metric, ...] = (
         "Hz",
         "barrier rate",
         "Barriers completed by all nodes per second.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
     ),
     Metric(
@@ -54,7 +55,7 @@ UNITS: tuple[Metric, ...] = (
         "s",
         "barrier, waiting for the slowest",
         "Mean time of a node in a barrier until the slowest node has entered.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
     ),
     Metric(
@@ -63,7 +64,7 @@ UNITS: tuple[Metric, ...] = (
         "barrier, release",
         "Mean time of a node in a barrier after the slowest node has entered, which is the cost of "
         "the barrier itself.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
     ),
     Metric(
@@ -115,7 +116,7 @@ UNITS: tuple[Metric, ...] = (
         "time without a partner (dummy)",
         "Share of the nodes' time without a partner to send to (the turn of a dummy), 0 to 1; "
         "barriers not included. `analyse` gives it for time windows.",
-        analyse=SHIFT,
+        analyse=PHASES,
         simulate=SHIFT,
         measure=SHIFT,
     ),
@@ -148,8 +149,8 @@ UNITS: tuple[Metric, ...] = (
         "1",
         "CPU time for messages",
         "Share of the nodes' time in which their processors send and receive messages, 0 to 1.",
-        analyse=BUILDERS,
-        simulate=Systems.FABRIC,
+        analyse=PHASES | CREDITS,
+        simulate=Parts.BUILDERS | Parts.FLOWS,
     ),
     Metric(
         "unit_cores",

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.quantities import SIZE, TIME
-from daqloom.scenario.switches import Switch
-from daqloom.scenario.transport import BLOCK_BYTES, LARGEST_HEADER_BYTES
+from daqloom.scenario.transport import (
+    BLOCK_BYTES,
+    LARGEST_HEADER_BYTES,
+    ROCE_HEADER_BYTES,
+    WRITE_BYTES,
+)
 
 if TYPE_CHECKING:
     from daqloom.scenario.placement import UnitPlace
     from daqloom.scenario.tables import Tables
-
-MOST_CONNECTIONS = 4_000_000
 
 
 def check(scenario: Tables) -> None:
@@ -46,22 +48,46 @@ def _check_run(scenario: Tables) -> None:
 
 def _check_units(scenario: Tables) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
+    protocol, everyone = scenario.building.protocol, scenario.all_builders
     if scenario.hosts.placement == "table":
-        _check_table(scenario.hosts.units, scenario.building.protocol)
-    elif scenario.building.protocol == "pull":
-        for key, units in (("readout", readout), ("builders", builders)):
-            if units == 0:
-                raise ValueError(f"{key}.units = 0; pull requires a number of units")
-    elif scenario.builders.folded and builders not in (0, readout):
+        _check_table(scenario.hosts.units, protocol)
+        return
+    _check_counted(scenario)
+    if protocol == "none":
+        return
+    if scenario.builders.folded and builders not in (0, readout):
         raise ValueError(
             f"builders.units = {builders} and readout.units = {readout}; folded units are as many "
             "as each other: leave builders.units out, or set builders.folded = false"
         )
-    elif not scenario.builders.folded and builders and not 0 <= readout - builders <= 1:
+    if (
+        protocol != "pull"
+        and not scenario.builders.folded
+        and everyone
+        and not 0 <= readout - everyone <= 1
+    ):
         raise ValueError(
-            f"builders.units = {builders} and readout.units = {readout}; unfolded units of linear "
+            f"builders.units = {everyone} and readout.units = {readout}; unfolded units of linear "
             "shifting and DAQPIPE alternate: give as many of each, or one builder unit less"
         )
+
+
+def _check_counted(scenario: Tables) -> None:
+    """A rack has as many hosts as it is told, and pull asks so many readout units."""
+    protocol, shape = scenario.building.protocol, scenario.network.shape
+    if protocol == "none":
+        needed = {"hosts.count": scenario.hosts.count}
+    elif scenario.folded and protocol != "pull":
+        needed = {"readout.units": scenario.readout.units}
+    else:
+        needed = {
+            "readout.units": scenario.readout.units,
+            "builders.units": scenario.builders.units,
+        }
+    for key, units in needed.items():
+        if units == 0 and (scenario.network.is_racks or protocol == "pull"):
+            asks = "pull" if protocol == "pull" else f'network.shape = "{shape}"'
+            raise ValueError(f"{key} = 0; {asks} requires a number of units")
 
 
 def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
@@ -95,20 +121,46 @@ def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
 
 
 def _check_ethernet(scenario: Tables) -> None:
-    if scenario.network.shape == "rack":
-        uplinks = scenario.network.links.uplink.count
-        core, tor = scenario.network.switch.core, scenario.network.switch.tor
-        _check_switch(scenario, "core", core, scenario.readout.units + uplinks)
-        _check_switch(scenario, "tor", tor, uplinks + scenario.builders.units)
-        if scenario.transport.congestion == "dctcp" and not (
-            core.ecn_threshold or tor.ecn_threshold
-        ):
-            raise ValueError(
-                'transport.congestion = "dctcp" requires a switch that marks packets; set '
-                'network.switch.tor.ecn_threshold, such as "100 kB"'
-            )
-    if scenario.transport.kind == "tcp":
-        _check_windows(scenario)
+    network = scenario.network
+    if network.is_racks:
+        uplinks = network.links.uplink.count
+        at_core = 0 if scenario.folded else scenario.readout.units
+        in_rack = scenario.nodes // scenario.racks if scenario.folded else scenario.builders.units
+        core = -(-at_core // _routers(scenario)) + scenario.racks * uplinks
+        _check_switch(scenario, "core", core)
+        _check_switch(scenario, "tor", uplinks * _routers(scenario) + in_rack)
+    else:
+        for level in levels(scenario):
+            _check_switch(scenario, level, 1)
+    switches = [network.switch.of(level) for level in levels(scenario)]
+    if scenario.transport.kind == "rdma":
+        _check_roce(scenario)
+        return
+    if scenario.transport.congestion == "dctcp" and not any(s.ecn_threshold for s in switches):
+        raise ValueError(
+            'transport.congestion = "dctcp" requires a switch that marks packets; set '
+            f'network.switch.{levels(scenario)[1]}.ecn_threshold, such as "100 kB"'
+        )
+    _check_windows(scenario)
+
+
+def levels(scenario: Tables) -> tuple[str, ...]:
+    """Return the levels of an Ethernet's switches."""
+    return ("core", "tor") if scenario.network.is_racks else ("core", "leaf", "spine")
+
+
+def _routers(scenario: Tables) -> int:
+    return scenario.network.routers if scenario.network.shape == "farm" else 1
+
+
+def _check_roce(scenario: Tables) -> None:
+    packet = scenario.transport.mtu + WRITE_BYTES + ROCE_HEADER_BYTES
+    if packet > scenario.network.mtu:
+        raise ValueError(
+            f"transport.mtu = {SIZE.format(scenario.transport.mtu)} makes IP packets of {packet} "
+            f"B, and network.mtu = {SIZE.format(scenario.network.mtu)}; reduce the one (to 1024 B "
+            'for 1500 B) or raise the other, such as "9000 B"'
+        )
 
 
 def _check_windows(scenario: Tables) -> None:
@@ -126,8 +178,9 @@ def _check_windows(scenario: Tables) -> None:
             )
 
 
-def _check_switch(scenario: Tables, level: str, switch: Switch, connected: int) -> None:
-    name = f"network.switch.{level}"
+def _check_switch(scenario: Tables, level: str, connected: int) -> None:
+    """`connected`: ports of it that are cabled, at least."""
+    name, switch = f"network.switch.{level}", scenario.network.switch.of(level)
     frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
     for key, limit in limits.items():
@@ -179,11 +232,6 @@ def _check_buffer(scenario: Tables) -> None:
 
 def _check_event(scenario: Tables) -> None:
     event, units = scenario.event, scenario.readout.units
-    if units * scenario.builders.units > MOST_CONNECTIONS:
-        raise ValueError(
-            f"readout.units × builders.units is more than {MOST_CONNECTIONS} connections; one "
-            "rack can stand for a farm of independent racks"
-        )
     if event.rate == 0:
         raise ValueError('event.rate = "0 Hz"; pull requires a rate, such as "12 kHz"')
     if event.size < units:

@@ -13,19 +13,21 @@ from daqloom.scenario.quantities import BitRateOrNone, Seconds
 
 MOST_HOSTS = 8192
 
+_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
+_RDMA = When("transport.kind", ("rdma",))
 _CLOCKED = "by windows or time slots: standard deviation of the hosts' "
 
 
 class Hosts(Part):
-    """[hosts]: the hosts of the units; on a rack, they are infinitely fast but for
-    `message_cost` of their units."""
+    """[hosts]: where the hosts of the units are, and what they take time for."""
 
     count: Annotated[int, When("building.protocol", ("none",)), BY_RULE] = Field(
-        default=0, ge=0, le=MOST_HOSTS, description="number of hosts; 0: all of the network"
+        default=0,
+        ge=0,
+        le=MOST_HOSTS,
+        description="number of hosts, on a farm of each rack; 0: all of the network",
     )
-    placement: Annotated[
-        Literal["fill", "spread", "table"], When("network.technology", ("infiniband",))
-    ] = Field(
+    placement: Annotated[Literal["fill", "spread", "table"], _CABLED] = Field(
         default="fill",
         description="fill one leaf switch after the other, spread units evenly over the leaves, or "
         "as `units` says",
@@ -38,31 +40,29 @@ class Hosts(Part):
         "slots of the schedule in the order of units; the k-th readout unit without builder unit "
         "shares its slot with the k-th builder unit without readout unit",
     )
-    order: Annotated[
-        Literal["by-port", "shuffled"], When("network.technology", ("infiniband",)), BY_RULE
-    ] = Field(
+    order: Annotated[Literal["by-port", "shuffled"], _CABLED, BY_RULE] = Field(
         default="by-port",
         description="order of the units' slots: leaf after leaf by port, or random",
     )
-    message_cost: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
+    message_cost: Seconds = Field(
         default=0.0,
         description="CPU time per message, sent or received, one message at a time (s)",
     )
-    polling_delay: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
+    polling_delay: Seconds = Field(
         default=0.0,
         description="delay until the completion of a transfer is noticed by polling (s)",
     )
-    latency: Annotated[Distribution, When("transport.kind", ("rdma",))] = Field(
+    latency: Distribution = Field(
         default_factory=Distribution,
         description="host latency, from a post to its first packet",
     )
-    pcie_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
+    pcie_rate: Annotated[BitRateOrNone, _RDMA] = Field(
         default=0,
         description=(
             'PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)'
         ),
     )
-    memory_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
+    memory_rate: Annotated[BitRateOrNone, _RDMA] = Field(
         default=0,
         description='memory rate of a host, all traffic together; "0 b/s": no limit (b/s)',
     )
@@ -75,12 +75,8 @@ class Hosts(Part):
             "received (delivered, read by its consumer)"
         ),
     )
-    local_rate: Annotated[BitRateOrNone, When("transport.kind", ("rdma",))] = Field(
+    local_rate: BitRateOrNone = Field(
         default=0, description='rate of copies within a host; "0 b/s": infinitely fast (b/s)'
     )
-    clock_offset: Annotated[Seconds, When("transport.kind", ("rdma",))] = Field(
-        default=0.0, description=_CLOCKED + "clocks (s)"
-    )
-    clock_drift: Annotated[Number, When("transport.kind", ("rdma",))] = Field(
-        default=0.0, le=0.01, description=_CLOCKED + "rates (s/s)"
-    )
+    clock_offset: Seconds = Field(default=0.0, description=_CLOCKED + "clocks (s)")
+    clock_drift: Number = Field(default=0.0, le=0.01, description=_CLOCKED + "rates (s/s)")

@@ -15,6 +15,7 @@ from daqloom.scenario.assumed import assumptions
 from daqloom.scenario.check import check
 from daqloom.scenario.choices import Choices
 from daqloom.scenario.document import forget, given, put, without_empty_tables
+from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables
 
 FILES: dict[str, Callable[[Scenario], str]] = {
@@ -51,9 +52,9 @@ class Scenario(Tables):
     def document(self) -> dict[str, Any]:
         """Return the keys that apply, as JSON and as a file would have them."""
         document = self.model_dump(mode="json")
-        for name in ("core", "tor"):
+        for name in LEVELS:
             table = document["network"]["switch"][name]
-            used = getattr(self.network.switch, name).applicable_keys
+            used = self.network.switch.of(name).applicable_keys
             document["network"]["switch"][name] = {k: v for k, v in table.items() if k in used}
         for path, _ in list(Choices(document, type(self)).without_meaning()):
             forget(document, path)

@@ -25,6 +25,7 @@ LARGEST_MTU_BYTES = 65_000
 
 _ETHERNET = When(".technology", ("ethernet",))
 _INFINIBAND = When(".technology", ("infiniband",))
+_FARM = When(".shape", ("farm",))
 _FAT_TREE = When(".shape", ("fat-tree",))
 _IMPORTED = When(".shape", ("imported",))
 _CABLES = When(".shape", ("cables",))
@@ -90,8 +91,14 @@ class Network(FatTree, Shape):
             "on the wire (preamble, gap) (B)"
         ),
     )
-    racks: Annotated[int, When(".shape", ("farm",)), ASSUMED] = Field(
-        default=3, ge=1, le=1024, description="racks, each with so many builder units"
+    racks: Annotated[int, _FARM, ASSUMED] = Field(
+        default=3, ge=1, le=1024, description="racks, each with `builders.units` builder units"
+    )
+    routers: Annotated[int, _FARM, ASSUMED] = Field(
+        default=1,
+        ge=1,
+        le=2,
+        description="core routers: readout units are connected to each in turn, every rack to all",
     )
     dumps: Annotated[str, _IMPORTED] = Field(
         default="",
@@ -113,17 +120,23 @@ class Network(FatTree, Shape):
         max_length=MOST_CABLES,
         description='the cables, such as [{ends = ["node0", "leaf0"]}]',
     )
-    routing: Annotated[str, _INFINIBAND] = Field(
+    routing: Annotated[str, When(".shape", ("fat-tree", "imported", "cables"))] = Field(
         default="",
         max_length=40,
         description=(
-            "forwarding tables: imported, d-mod-k, minimal or minimal:TIE; by default those of "
-            "the dumps, minimal for cables, else d-mod-k"
+            "forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all "
+            "shortest ways, one for each connection by a hash); by default ecmp on Ethernet, else "
+            "those of the dumps, minimal for cables, else d-mod-k"
         ),
     )
     links: Links = Field(default_factory=Links, description="cables")
     switch: Switches = Field(default_factory=Switches, description="switches")
     lanes: Annotated[Lanes, _INFINIBAND] = Field(default_factory=Lanes, description="virtual lanes")
+
+    @property
+    def is_racks(self) -> bool:
+        """Return whether the shape is a rack, or a farm of them."""
+        return self.shape in ("rack", "farm")
 
     @property
     def folder(self) -> Path:
@@ -156,7 +169,7 @@ class Network(FatTree, Shape):
             )
         if self.shape == "imported":
             self._find_dumps(inputs.folder_of(info))
-        elif self.technology == "infiniband" and self.shape == "fat-tree" and self.links.rate == 0:
+        elif self.shape == "fat-tree" and self.links.rate == 0:
             raise ValueError(
                 'links.rate = "0 b/s" takes the rates of imported dumps; a fat-tree requires a '
                 'rate, such as "200 Gb/s" or HDR'

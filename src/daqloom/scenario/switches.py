@@ -1,4 +1,4 @@
-"""[network.switch.core] and [network.switch.tor]: packet buffers.
+"""[network.switch]: the switches; of Ethernet, the packet buffers of each level.
 
 A model is an architecture of the buffer; products are models with their numbers filled in.
 Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
@@ -15,6 +15,8 @@ from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeco
 
 _ETHERNET = When("network.technology", ("ethernet",))
 _INFINIBAND = When("network.technology", ("infiniband",))
+_RACKS = When("network.shape", ("rack", "farm"))
+_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
 
 Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
 Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail"]
@@ -68,7 +70,7 @@ and is assumed of the other. Latencies are those of data sheets, from port to po
 
 
 class Switch(Part):
-    """[network.switch.core], [network.switch.tor]: one output-queued switch."""
+    """[network.switch.core], …: each output-queued switch of a level."""
 
     model: Model = Field(
         default="infinite",
@@ -212,6 +214,10 @@ class Switch(Part):
         return self
 
 
+LEVELS = ("core", "tor", "leaf", "spine")
+"""Of Ethernet switches."""
+
+
 class InfinibandSwitch(Part):
     """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
 
@@ -275,8 +281,20 @@ class Switches(InfinibandSwitch):
     """[network.switch]: the switches."""
 
     core: Annotated[Switch, _ETHERNET] = Field(
-        default_factory=Switch, description="between readout units and uplinks"
+        default_factory=Switch,
+        description="racks: between readout units and uplinks; elsewhere: above the spines",
     )
-    tor: Annotated[Switch, _ETHERNET] = Field(
+    tor: Annotated[Switch, _ETHERNET, _RACKS] = Field(
         default_factory=Switch, description="top of rack, before the builder units"
     )
+    leaf: Annotated[Switch, _ETHERNET, _CABLED] = Field(
+        default_factory=Switch, description="with hosts"
+    )
+    spine: Annotated[Switch, _ETHERNET, _CABLED] = Field(
+        default_factory=Switch, description="between leaves"
+    )
+
+    def of(self, level: str) -> Switch:
+        """Return the buffers of an Ethernet switch of a level: core, tor, leaf or spine."""
+        switch: Switch = getattr(self, level)
+        return switch

@@ -8,11 +8,12 @@ from daqloom.scenario.building import Building
 from daqloom.scenario.event import Event
 from daqloom.scenario.flows import Flows
 from daqloom.scenario.hosts import Hosts
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.measure import Measure
 from daqloom.scenario.network import Network
 from daqloom.scenario.part import Part
 from daqloom.scenario.run import Run
-from daqloom.scenario.transport import Transport
+from daqloom.scenario.transport import ROCE_HEADER_BYTES, Transport
 from daqloom.scenario.units import Builders, Readout
 
 
@@ -43,10 +44,42 @@ class Tables(Part):
         """Payload of a full TCP segment (B)."""
         return self.network.mtu - self.transport.header_bytes
 
+    def wire_bytes(self, size: int) -> int:
+        """Return the bytes on the wire of a message of `size` bytes: headers, and on Ethernet
+        preambles and gaps."""
+        frame_bytes = FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+        if self.transport.kind == "tcp":
+            return size + -(-size // self.mss) * (self.transport.header_bytes + frame_bytes)
+        if self.network.technology == "ethernet":
+            return self.transport.write_bytes(size, ROCE_HEADER_BYTES + frame_bytes)
+        return self.transport.write_bytes(size)
+
+    @property
+    def packet_payload(self) -> int:
+        """Payload of a full packet of the transport (B)."""
+        return self.mss if self.transport.kind == "tcp" else self.transport.mtu
+
     @property
     def is_rack(self) -> bool:
-        """Return whether the network is that of one rack on Ethernet."""
-        return self.network.technology == "ethernet" and self.network.shape == "rack"
+        """Return whether the system is pull building over TCP in one rack, whose buffers the closed
+        forms of incast are about."""
+        return (
+            self.building.protocol == "pull"
+            and self.transport.kind == "tcp"
+            and self.network.technology == "ethernet"
+            and self.network.shape == "rack"
+            and not self.folded
+        )
+
+    @property
+    def racks(self) -> int:
+        """Number of racks of a farm, each of which has the units that are counted; else 1."""
+        return self.network.racks if self.network.shape == "farm" else 1
+
+    @property
+    def all_builders(self) -> int:
+        """Number of builder units as given, in all racks together."""
+        return self.racks * self.builders.units
 
     @property
     def nodes(self) -> int:
@@ -54,10 +87,10 @@ class Tables(Part):
         if self.hosts.placement == "table":
             return len(self.hosts.units)
         if self.building.protocol == "none":
-            return self.hosts.count
+            return self.racks * self.hosts.count
         if self.folded:
-            return self.readout.units
-        return self.readout.units + (self.builders.units or self.readout.units)
+            return self.racks * self.readout.units
+        return self.readout.units + (self.all_builders or self.readout.units)
 
     @property
     def folded(self) -> bool:
@@ -70,10 +103,12 @@ class Tables(Part):
         """Return how many of `nodes` hosts have a readout unit."""
         if self.hosts.placement == "table":
             return sum(unit.reads for unit in self.hosts.units)
+        if self.building.protocol == "pull":
+            return nodes if self.folded else self.readout.units
         return nodes if self.folded else -(-nodes // 2)
 
     def builder_units(self, nodes: int) -> int:
         """Return how many of `nodes` hosts have a builder unit."""
         if self.hosts.placement == "table":
             return sum(unit.builds for unit in self.hosts.units)
-        return nodes if self.folded else nodes // 2
+        return nodes if self.folded else nodes - self.readouts(nodes)

@@ -16,6 +16,8 @@ BLOCK_BYTES = 64
 LARGEST_MTU_BYTES = 4096
 HEADER_BYTES = 8 + 12 + 4 + 2
 """Header bytes of each packet: local route header, base transport header, two CRCs."""
+ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
+"""Of an IP packet of RoCEv2: IPv4, UDP, base transport header, check of the payload."""
 ADDRESS_BYTES = 16
 """Further header bytes of the first packet of an RDMA write."""
 IMMEDIATE_BYTES = 4
@@ -41,7 +43,7 @@ class Kind(Part):
 
 
 class Tcp(Part):
-    """TCP: one persistent connection between every readout unit and every builder unit."""
+    """TCP: one persistent connection between any two units that speak."""
 
     congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = Field(
         default="cubic",
@@ -157,7 +159,9 @@ class Tcp(Part):
 class Rdma(Part):
     """RDMA: writes over connections between hosts."""
 
-    mtu: Annotated[PositiveBytes, _RDMA] = Field(
+    mtu: Annotated[
+        PositiveBytes, _RDMA, DefaultWith("network.technology", {"ethernet": "1024 B"})
+    ] = Field(
         default=4096, ge=256, le=LARGEST_MTU_BYTES, description="payload of a full packet (B)"
     )
     connection: Annotated[Literal["reliable", "unreliable"], _RDMA] = Field(
@@ -181,12 +185,12 @@ class Rdma(Part):
         default=0, ge=0, le=15, description="service level of all other messages, barriers included"
     )
 
-    def wire_bytes(self, size: int) -> int:
-        """Return the bytes on the wire of an RDMA write of `size` bytes; payloads fill whole
-        words."""
+    def write_bytes(self, size: int, header_bytes: int = HEADER_BYTES) -> int:
+        """Return the bytes on the wire of an RDMA write of `size` bytes, by default on InfiniBand;
+        payloads fill whole words. `header_bytes` are those of each packet, gaps included."""
         full, rest = divmod(size, self.mtu)
         payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
-        return payload + (full + (rest > 0)) * HEADER_BYTES + WRITE_BYTES
+        return payload + (full + (rest > 0)) * header_bytes + WRITE_BYTES
 
 
 class Transport(Rdma, Tcp, Kind):

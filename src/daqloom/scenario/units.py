@@ -15,7 +15,7 @@ _PULL = When("building.protocol", ("pull",))
 _SHIFT = When("building.protocol", ("shift",))
 _PACKED = When("building.protocol", ("shift", "daqpipe"))
 _BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
-_COST = "CPU time per message, sent or received, one message at a time (s)"
+_COST = 'CPU time per message of these units; "0 s": `hosts.message_cost` (s)'
 
 
 class Card(Part):
@@ -89,7 +89,10 @@ class Builders(Part):
         default=0,
         ge=0,
         le=10_000,
-        description="number of builder units; shift, daqpipe: 0: as many as readout units",
+        description=(
+            "number of builder units, on a farm of each rack; shift, daqpipe: 0: as many as "
+            "readout units"
+        ),
     )
     folded: Annotated[
         bool,

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
+from daqloom.rules import set_daqpipe_rules
 from daqloom.simulate import latency
-from daqloom.simulate.fabric_configure import daqpipe_config
 from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.packets import interval_s, set_processing
+from daqloom.simulate.system_config import no_frames, set_system
 from daqloom.timeline import Collected, event_columns, write_events
+from daqloom.topology.schedule import hosts_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
     from daqloom.topology.system import FabricSystem
 
 
+def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
+    """Return the configuration of a simulated DAQPIPE, where a readout unit's streams are one
+    fragment."""
+    streams = scenario.readout.streams
+    config = _engine.DaqpipeConfig()
+    set_system(config, scenario, system, seed)
+    config.readouts = hosts_of(system.readouts)
+    config.builders = hosts_of(system.builders)
+    set_daqpipe_rules(config, scenario.building)
+    sizes = system.mfp_bytes
+    config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
+    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
+    config.event_interval_s = interval_s(scenario.event)
+    set_processing(config.processing, scenario.builders.processing)
+    return config
+
+
 class DaqpipeRun:
-    """See `daqloom.simulate.fabric.ProtocolRun`."""
+    """See `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
         self.end_s = scenario.run.duration
+        self._trace: Path | None = None
         config = daqpipe_config(scenario, system, seed)
         self.builders = config.builders
         self.engine = _engine.DaqpipeSystem(config)
@@ -32,16 +54,22 @@ class DaqpipeRun:
         """The report at the end of the run."""
         return self.engine.report()
 
-    def record(self) -> None:
-        """Record what the timeline needs."""
+    def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
+        """Record what the timeline needs. Raises ValueError for captures of frames."""
+        no_frames(captures)
+        self._trace = trace
         self.engine.record_events()
 
-    def write_timeline(self, path: Path) -> None:
+    def finish_recording(self) -> None:
         """Write which event each builder unit collected when."""
-        write_events(path, self._built(), self._names())
+        if self._trace is None:
+            return
+        write_events(self._trace, self._built(), self._names())
 
-    def timeline(self) -> dict[str, Any]:
-        """Return the series `events`."""
+    def series(self, *, timeline: bool) -> dict[str, Any]:
+        """Return, with the timeline, the series `events`."""
+        if not timeline:
+            return {}
         events = self.engine.events_under_way()
         columns = (events.assigned_s.tolist(), events.builder.tolist(), events.event.tolist())
         under_way = list(zip(*columns, strict=True))

@@ -1,33 +1,34 @@
-"""An Ethernet, and TCP over it, as the engine is told of them."""
+"""An Ethernet, as the engine is told of it, and what it has counted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.enumerations import named
 from daqloom.simulate.graph import set_graph
+from daqloom.topology.link_names import link_names, switch_levels
 
 if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.network import Network
     from daqloom.scenario.switches import Switch
-    from daqloom.topology.equal_cost import EqualCost
-    from daqloom.topology.fabric import Fabric
+    from daqloom.topology.system import FabricSystem
 
 
-def ethernet_config(
-    fabric: Fabric, routes: EqualCost, delays_s: Sequence[float]
-) -> _engine.EthernetConfig:
-    """Return the network without its switches, which are added in the order of the fabric.
-
-    `delays_s` are those of the cables. Link 2c leads from end a of cable c to its end b, link
-    2c + 1 back.
-    """
+def ethernet_config(network: Network, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
+    """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
     config = _engine.EthernetConfig()
-    set_graph(config, fabric, delays_s, routes.ports)
-    for switch, ports in routes.groups:
-        config.add_group(fabric.switch_node(switch), list(ports))
+    set_graph(config, network, system)
+    names = link_names(network, system.fabric)
+    for number, level in enumerate(switch_levels(network, system.fabric)):
+        switch = switch_config(network.switch.of(level))
+        switch.hash_seed = number
+        config.add_switch(switch)
+    if network.is_racks and (limit := network.links.access.rate_limit):
+        config.rate_limits_bps = [limit * (kind == "access.down") for _, kind in names]
+    config.link_names = [name for name, _ in names]
+    config.seed = seed
     return config
 
 
@@ -47,25 +48,87 @@ def switch_config(of: Switch) -> _engine.SwitchConfig:
     return switch
 
 
-def tcp_config(scenario: Scenario) -> _engine.TcpConfig:
-    """Return the settings of TCP at both ends of every connection."""
-    tcp, transport = _engine.TcpConfig(), scenario.transport
-    tcp.congestion = named(_engine.CongestionControl, transport.congestion)
-    tcp.mss_bytes = scenario.mss
-    tcp.static_window_bytes = transport.static_window
-    tcp.initial_window = transport.initial_window
-    tcp.receive_window_bytes = transport.receive_window
-    tcp.timestamps = transport.timestamps
-    tcp.rto_min_s = transport.rto_min
-    tcp.rto_max_s = transport.rto_max
-    tcp.timer_tick_s = transport.timer_tick
-    tcp.delayed_ack_s = transport.delayed_ack
-    tcp.ack_every = transport.ack_every
-    tcp.quick_acks = transport.quick_acks
-    tcp.rack = transport.rack
-    tcp.tail_loss_probe = transport.tail_loss_probe
-    tcp.tso_burst_bytes = transport.tso_burst
-    tcp.restart_after_idle = transport.restart_after_idle
-    tcp.hystart = transport.hystart
-    tcp.dctcp_gain = transport.dctcp_g
-    return tcp
+def ethernet_metrics(
+    network: Network, system: FabricSystem, counted: _engine.RunReport, window_s: float
+) -> dict[str, Any]:
+    """Return the metrics of the network in the `window_s` after the warm-up."""
+    links, names = counted.links, link_names(network, system.fabric)
+    dropped = zip(names, links.drops.tolist(), strict=True)
+    return {
+        "buffer_peak_bytes": _by_level(network, system, counted.switches.peak_bytes.tolist()),
+        **_needed(network, system, counted),
+        "packets_dropped": counted.drops,
+        **(
+            {"drops_by_port": {link.name: drops for link, drops in dropped if drops}}
+            if network.is_racks
+            else {}
+        ),
+        **_drop_fraction(
+            counted.drops,
+            dict(zip((link.name for link in names), links.frames.tolist(), strict=True)),
+            {link.name for link in names if link.kind in FROM_HOSTS},
+        ),
+        "packets_marked": counted.marks,
+        "link_utilisation": _utilisation(network, system, links, window_s),
+        "packet_hops": sum(links.frames.tolist()),
+        "ack_hops": sum(links.ack_frames.tolist()),
+    }
+
+
+FROM_HOSTS = ("source.up", "access.up", "host.up")
+"""Kinds of links that leave a host."""
+
+
+def _by_level(network: Network, system: FabricSystem, values: list[int]) -> dict[str, int]:
+    """Return the largest value of the switches of each level."""
+    levels = switch_levels(network, system.fabric)
+    return {
+        level: max(value for value, of in zip(values, levels, strict=True) if of == level)
+        for level in sorted(set(levels), key=levels.index)
+    }
+
+
+def _needed(network: Network, system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
+    """Return the buffers with which shared-memory switches drop nothing; none where some did."""
+    needed = _by_level(network, system, counted.switches.needed_bytes.tolist())
+    needed = {level: size for level, size in needed.items() if size}
+    return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
+
+
+def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) -> dict[str, float]:
+    """Return dropped / (dropped + forwarded), from the frames of each link; those of links that
+    leave a host do not count.
+
+    Frames queued or on the wire when counting begins or ends are an error of that number.
+    """
+    forwarded = sum(count for name, count in frames.items() if name not in from_hosts)
+    arrived = drops + forwarded
+    return {"drop_fraction": drops / arrived} if arrived else {}
+
+
+def _utilisation(
+    network: Network, system: FabricSystem, links: _engine.Links, window_s: float
+) -> dict[str, float]:
+    """Return the mean utilisation of all links of a kind and direction, and in racks of each."""
+    columns = zip(
+        link_names(network, system.fabric),
+        links.wire_bytes.tolist(),
+        links.rate_bps.tolist(),
+        strict=True,
+    )
+    busy = [(link, 8 * nbytes / (rate_bps * window_s)) for link, nbytes, rate_bps in columns]
+    kinds: dict[str, list[float]] = {}
+    for link, share in busy:
+        kinds.setdefault(link.kind, []).append(share)
+    means = {kind: sum(shares) / len(shares) for kind, shares in kinds.items()}
+    return means | ({link.name: share for link, share in busy} if network.shape == "rack" else {})
+
+
+def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+    """Return what each output has counted after the warm-up, by its name."""
+    ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
+    return {
+        "name": [system.fabric.end_name(end) for end in ends],
+        "bytes": counted.links.wire_bytes.tolist(),
+        "drops": counted.links.drops.tolist(),
+    }

@@ -30,10 +30,10 @@ LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
 """File with the memory limit of the container (cgroup v2)."""
 
 
-def check_memory(scenario: Scenario, nodes: int = 0) -> None:
+def check_memory(scenario: Scenario, nodes: int) -> None:
     """Raise ScenarioError where the simulation would need more memory than the machine has.
 
-    `nodes`: number of hosts with a unit, on a fabric.
+    `nodes`: number of hosts with a unit.
     """
     needed, has = needed_bytes(scenario, nodes), machine_bytes()
     if needed > has:
@@ -45,11 +45,11 @@ def check_memory(scenario: Scenario, nodes: int = 0) -> None:
         )
 
 
-def needed_bytes(scenario: Scenario, nodes: int = 0) -> int:
+def needed_bytes(scenario: Scenario, nodes: int) -> int:
     """Return the estimate: of all pairs of units, and of the events that wait."""
     pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
     if protocol == "pull":
-        return round(CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting_events(scenario))
+        return round(CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes))
     if protocol == "shift":
         mfps = scenario.readout.streams * scenario.building.meps_per_phase
         return pairs * (SHIFT_PAIR_BYTES + mfps * SHIFT_MFP_BYTES)
@@ -59,14 +59,17 @@ def needed_bytes(scenario: Scenario, nodes: int = 0) -> int:
 def _pairs(scenario: Scenario, nodes: int) -> int:
     if scenario.building.protocol == "pull":  # connections come into being with the first request
         events = math.ceil(scenario.event.rate * scenario.run.duration)
-        return scenario.readout.units * min(scenario.builders.units, events)
+        return scenario.readouts(nodes) * min(scenario.builder_units(nodes), events)
     return scenario.readouts(nodes) * scenario.builder_units(nodes)
 
 
-def _waiting_events(scenario: Scenario) -> float:
+def _waiting(scenario: Scenario, nodes: int) -> float:
     """Return the number of events at the end that come faster than the builders' links carry."""
     links = scenario.network.links
-    carried_hz = links.access.rate * scenario.builders.units / (8 * scenario.event.size)
+    rate_bps = links.access.rate if scenario.network.is_racks else links.rate
+    if not rate_bps:  # of each cable its own
+        return 0.0
+    carried_hz = rate_bps * scenario.builder_units(nodes) / (8 * scenario.event.size)
     return max(0.0, scenario.event.rate - carried_hz) * scenario.run.duration
 
 

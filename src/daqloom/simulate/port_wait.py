@@ -70,6 +70,8 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
     flows. The caller has to ensure that both share the one switch behind their links.
     """
     network, transport, flows = scenario.network, scenario.transport, scenario.flows
+    if network.technology != "infiniband":
+        return None
     endless = [name for name, flow in flows.items() if flow.messages == 0]
     counted = [name for name, flow in flows.items() if flow.messages > 0]
     if len(endless) != 1 or len(counted) != 1 or transport.connection == "reliable":
@@ -86,12 +88,12 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
         or stream.size > transport.mtu
     ):
         return None
-    packet = transport.wire_bytes(stream.size)
+    packet = transport.write_bytes(stream.size)
     on_wire = min(packet, BLOCK_BYTES) + packet + network.switch.credit_update_size
     probe = Probe(
         rate_bps=network.links.rate,
         packet_bytes=packet,
-        burst_bytes=burst.messages * transport.wire_bytes(burst.size),
+        burst_bytes=burst.messages * transport.write_bytes(burst.size),
         loop_s=2 * network.links.delay + network.switch.latency + 8 * on_wire / network.links.rate,
         outstanding=stream.outstanding,
         error_s=network.switch.credit_update_interval,

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.quantities import TIME
+from daqloom.simulate import latency
 from daqloom.simulate.errors import SimulationError
 from daqloom.simulate.memory import check_memory, peak_bytes
 
 if TYPE_CHECKING:
-    from daqloom._engine import Links, PullReport, PullSystem, RunReport
+    from daqloom._engine import (
+        DaqpipeReport,
+        DaqpipeSystem,
+        FlowsReport,
+        FlowSystem,
+        PullReport,
+        PullSystem,
+        ShiftReport,
+        ShiftSystem,
+    )
     from daqloom.scenario.models import Scenario
+    from daqloom.simulate.daqpipe import DaqpipeRun
+    from daqloom.simulate.flows import FlowsRun
+    from daqloom.simulate.pull import PullRun
+    from daqloom.simulate.shift import ShiftRun
+    from daqloom.topology.system import FabricSystem
 
-CORE, TOR = 0, 1
-"""Numbers of the switches of a rack."""
-FEW_EVENTS = 20
-ENOUGH_EVENTS = 100
+    ProtocolRun: TypeAlias = PullRun | ShiftRun | DaqpipeRun | FlowsRun
+    Engine: TypeAlias = PullSystem | ShiftSystem | DaqpipeSystem | FlowSystem
+    Counted: TypeAlias = PullReport | ShiftReport | DaqpipeReport | FlowsReport
 
 
 def simulate(
@@ -32,64 +44,55 @@ def simulate(
     seed: int | None = None,
     pcap: Mapping[str, Path] | None = None,
     trace: Path | None = None,
+    timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Simulate `scenario` packet by packet for `run.duration` virtual seconds.
 
-    `seed` replaces `run.seed`. `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`)
-    and the pcapng files that record their frames; `trace` is a timeline for Perfetto. `progress` is
-    called with the fraction done, 0 to 1, some ten times a second.
+    `seed` replaces `run.seed`. `trace` is a timeline for Perfetto. Of pull building over TCP,
+    `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`; outside racks,
+    `leaf0 port 3`) and the pcapng files that record their frames. `progress` is called with the
+    fraction done, 0 to 1, some ten times a second.
 
-    The result carries `series`: `tor_occupancy` (`time_s`, `max_bytes`, one entry per
-    bin of the time after the warm-up), `collection_latency` (`lowest_s`, `width_s`, `count`) and
-    the `course` of some metrics (see `daqloom.simulate.course`).
+    The result carries `series`. Of pull building, `collection_latency` (`lowest_s`, `width_s`,
+    `count`), and in racks `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin of the time
+    after the warm-up) and the `course` of some metrics (see `daqloom.simulate.course`); of the
+    other protocols, `write_latency` likewise. Outside racks `ports`: of every output its
+    name and bytes sent; on Ethernet packets dropped, after the warm-up; on InfiniBand, over the
+    whole run, seconds it waited for credits or the crossbar, packets discarded, and bytes and
+    waiting (for either) of each virtual lane. With `timeline` what
+    figures draw of it, `phases` of linear shifting and `events` of DAQPIPE; see `daqloom.timeline`.
 
     Same scenario, seed and version: the same metrics, bit for bit.
 
-    Raises ScenarioError for what the engine refuses or the machine's memory does not hold,
-    SimulationError for files that cannot be written; after Ctrl-C `StoppedError`, with the result
-    of the time simulated until then. Files are complete in that case too.
+    Raises ScenarioError where network, units, routes and buffers do not fit together, or not into
+    the machine's memory, SimulationError for a deadlock and for files that cannot be written; after
+    Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are complete in
+    that case too. Losses that block the event builder for good are a warning.
     """
-    from daqloom import _engine
-    from daqloom.simulate import latency
-    from daqloom.simulate.configure import pull_config
-    from daqloom.simulate.course import course
+    from daqloom.topology.system import fabric_system
 
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
-    duration_s = scenario.run.duration
-    check_memory(scenario)
+    system = fabric_system(scenario)
+    check_memory(scenario, system.nodes)
+    _check_paths(scenario, system)
     try:
-        config, names = pull_config(scenario, seed)
-        rack = _engine.PullSystem(config)
-        if pcap or trace:
-            for file in [*(pcap or {}).values(), *([trace] if trace else [])]:
-                with suppress(OSError):  # the engine says which file cannot be written, and why
-                    file.parent.mkdir(parents=True, exist_ok=True)
-            rack.record(
-                {link: str(path) for link, path in (pcap or {}).items()},
-                "" if trace is None else str(trace),
-            )
-        ran = run_engine(rack, duration_s, progress)
-        if pcap or trace:
-            rack.finish_recording()
+        run = _protocol_run(scenario, system, seed)
+        if pcap or trace is not None or timeline:
+            run.record(pcap or {}, trace)
+        ran = run_engine(run.engine, scenario.run.duration, progress)
+        run.end_s = ran.end_s
+        counted = run.counted
+        _check_stall(run.engine, system, counted)
+        if pcap or trace is not None:
+            run.finish_recording()
     except ValueError as error:
-        raise ScenarioError(str(error)) from None
+        raise ScenarioError(f"this scenario cannot be simulated: {error}") from None
     except OSError as error:
         raise SimulationError(str(error)) from None
-    check_books(rack)
+    check_books(run.engine)
     ran.check_warm(scenario.run.warmup)
-    counted = rack.report()
-    occupancy = rack.occupancy(TOR)
-    series: dict[str, Any] = {
-        "tor_occupancy": {
-            "time_s": occupancy.time_s.tolist(),
-            "max_bytes": occupancy.max_bytes.tolist(),
-        },
-        "collection_latency": latency.columns(rack.latency),
-    }
-    if not ran.interrupted:
-        series["course"] = course(rack, counted, TOR)
     result = Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
@@ -97,11 +100,11 @@ def simulate(
         method="simulate",
         seed=seed,
         fingerprint=f"{counted.fingerprint:016x}",
-        metrics=_metrics(rack, counted, names),
+        metrics=run.metrics() | _metrics(scenario, system, ran, counted),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
-        warnings=ran.warnings() + _warnings(counted, scenario.run.warmup),
-        series=series,
+        warnings=ran.warnings() + system.warnings + run.warnings() + _warnings(scenario, counted),
+        series=run.series(timeline=timeline) | _series(scenario, system, counted),
     )
     return ran.whole(result)
 
@@ -137,18 +140,35 @@ class Ran:
         return result
 
 
-class Engine(Protocol):
-    """A system in the engine."""
+def _check_paths(scenario: Scenario, system: FabricSystem) -> None:
+    """Raise ScenarioError where a node cannot reach another; flows check this themselves."""
+    from daqloom.topology.load import with_lines
+    from daqloom.topology.routes import trace
+    from daqloom.topology.routing import IMPORTED
+    from daqloom.topology.system import check_paths
 
-    @property
-    def now_s(self) -> float:
-        """Virtual time up to which was simulated (s)."""
+    network = scenario.network
+    if scenario.building.protocol == "none" or network.is_racks:
+        return
+    paths = trace(system.fabric, system.routes)
+    if network.shape == "imported" and network.routing in ("", IMPORTED):
+        paths = with_lines(network.folder, system.fabric, paths)
+    check_paths(scenario.name, paths, system.hosts, system.hosts)
 
-    def run(self, progress: Callable[[float], None] | None = None) -> None:
-        """Simulate to the end of the run; `progress` takes the virtual time (s)."""
 
-    def broken_conservation(self) -> str:
-        """Return the conservation law that does not hold, in a sentence; empty if all do."""
+def _protocol_run(scenario: Scenario, system: FabricSystem, seed: int) -> ProtocolRun:
+    from daqloom.simulate.daqpipe import DaqpipeRun
+    from daqloom.simulate.flows import FlowsRun
+    from daqloom.simulate.pull import PullRun
+    from daqloom.simulate.shift import ShiftRun
+
+    kinds: dict[str, type[ProtocolRun]] = {
+        "pull": PullRun,
+        "shift": ShiftRun,
+        "daqpipe": DaqpipeRun,
+        "none": FlowsRun,
+    }
+    return kinds[scenario.building.protocol](scenario, system, seed)
 
 
 def run_engine(engine: Engine, duration_s: float, progress: Callable[[float], None] | None) -> Ran:
@@ -171,7 +191,7 @@ def check_books(engine: Engine) -> None:
         )
 
 
-def cost(started_s: float, ran: Ran, counted: RunReport) -> dict[str, Any]:
+def cost(started_s: float, ran: Ran, counted: Counted) -> dict[str, Any]:
     """Return the cost of a run, as `Result.engine`; `started_s` by `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
@@ -185,105 +205,80 @@ def cost(started_s: float, ran: Ran, counted: RunReport) -> dict[str, Any]:
     }
 
 
-def _metrics(rack: PullSystem, counted: PullReport, names: Sequence[str]) -> dict[str, Any]:
-    from daqloom.simulate import latency
+def _metrics(
+    scenario: Scenario, system: FabricSystem, ran: Ran, counted: Counted
+) -> dict[str, Any]:
+    """Return the metrics of network and transport."""
+    from daqloom.simulate.ethernet import ethernet_metrics
+    from daqloom.simulate.infiniband import infiniband_metrics
+    from daqloom.simulate.transports import transport_metrics
 
-    window_s = counted.window_s
-    tcp, links, switches = counted.tcp, counted.links, counted.switches
-    assert tcp is not None  # the transport of a rack
-    metrics: dict[str, Any] = {
-        "event_rate_hz": counted.events_built / window_s,
-        "throughput_bps": 8 * counted.bytes_built / window_s,
-        "events_built": counted.events_built,
-        "events_in_flight": counted.events_in_flight,
-        "events_waiting": counted.events_waiting,
-    }
-    if latencies := latency.summary(rack.latency):
-        metrics["collection_latency_s"] = latencies
-    metrics |= {
-        "buffer_peak_bytes": {
-            "tor": int(switches.peak_bytes[TOR]),
-            "core": int(switches.peak_bytes[CORE]),
-        },
-        **_needed(counted),
-        "packets_dropped": counted.drops,
-        "drops_by_port": {
-            name: drops for name, drops in zip(names, links.drops.tolist(), strict=True) if drops
-        },
-        **_drop_fraction(counted.drops, dict(zip(names, links.frames.tolist(), strict=True))),
-        "retransmission_timeouts": (
-            tcp.timeouts_whole_window + tcp.timeouts_tail + tcp.timeouts_retransmission
-        ),
-        "timeouts_by_cause": {
-            "whole_window": tcp.timeouts_whole_window,
-            "tail": tcp.timeouts_tail,
-            "retransmission": tcp.timeouts_retransmission,
-        },
-        "retransmissions": {
-            "fast": tcp.fast_retransmissions,
-            "probe": tcp.probe_retransmissions,
-            "timeout": tcp.timeout_retransmissions,
-        },
-        "packets_marked": counted.marks,
-        "link_utilisation": _utilisation(names, links, window_s),
-        "packet_hops": sum(links.frames.tolist()),
-        "ack_hops": sum(links.ack_frames.tolist()),
-    }
-    return metrics
+    if scenario.network.technology == "ethernet":
+        metrics = ethernet_metrics(scenario.network, system, counted, counted.window_s)
+    else:
+        metrics = infiniband_metrics(scenario, system, counted, ran.end_s)
+    if latencies := latency.summary(counted.write_latency):
+        metrics["write_latency_s"] = latencies
+    return metrics | transport_metrics(scenario, counted)
 
 
-def _needed(counted: PullReport) -> dict[str, Any]:
-    """Return the buffer with which a shared-memory switch drops nothing; none where it dropped."""
-    needed = int(counted.switches.needed_bytes[TOR])
-    return {} if counted.drops or not needed else {"buffer_needed_bytes": {"tor": needed}}
+def _series(scenario: Scenario, system: FabricSystem, counted: Counted) -> dict[str, Any]:
+    from daqloom.simulate import ethernet, infiniband
+
+    series: dict[str, Any] = {}
+    if scenario.building.protocol != "pull":
+        series["write_latency"] = latency.columns(counted.write_latency)
+    if not scenario.network.is_racks:
+        on_ethernet = scenario.network.technology == "ethernet"
+        columns = ethernet.port_columns if on_ethernet else infiniband.port_columns
+        series["ports"] = columns(system, counted)
+    return series
 
 
-def _drop_fraction(drops: int, frames: Mapping[str, int]) -> dict[str, float]:
-    """Return dropped / (dropped + forwarded), from the frames of each link; those of links that
-    leave a host do not count.
+def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None:
+    """Raise SimulationError where units wait for what will not come, and nothing was lost."""
+    from daqloom.simulate.infiniband import discarded
 
-    Frames queued or on the wire when counting begins or ends are an error of that number.
-    """
-    forwarded = sum(
-        count
-        for name, count in frames.items()
-        if not (name.startswith(("source.", "access.")) and name.endswith(".up"))
-    )
-    arrived = drops + forwarded
-    return {"drop_fraction": drops / arrived} if arrived else {}
+    if not counted.stalled:
+        return
+    retries = counted.retries
+    lost = discarded(counted) or counted.drops or (retries and retries.writes_failed)
+    if (circle := engine.deadlock()) or not lost:
+        raise SimulationError(_stall(system, circle))
 
 
-def _utilisation(names: Sequence[str], links: Links, window_s: float) -> dict[str, float]:
-    """Return the utilisation of each link, and of all links of a kind and direction
-    (`access.down`)."""
-    columns = zip(names, links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
-    busy = {name: 8 * nbytes / (rate_bps * window_s) for name, nbytes, rate_bps in columns}
-    kinds: dict[str, list[float]] = {}
-    for name, share in busy.items():
-        kind, _, direction = name.split(".")
-        kinds.setdefault(f"{kind}.{direction}", []).append(share)
-    return {name: sum(shares) / len(shares) for name, shares in kinds.items()} | busy
+def _warnings(scenario: Scenario, counted: Counted) -> list[str]:
+    """Return warnings about losses and their consequences."""
+    from daqloom.simulate.infiniband import discarded
 
-
-def _warnings(counted: PullReport, warmup_s: float) -> list[str]:
     warnings = []
-    arrived, built = counted.events_arrived, counted.events_built
-    if built == 0:
+    retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
+    lost = counted.drops if scenario.network.technology == "ethernet" else discarded(counted)
+    if is_rdma and lost and not scenario.transport.retry_timeout:
+        what = "dropped" if scenario.network.technology == "ethernet" else "discarded"
         warnings.append(
-            "no event was built after the warm-up; lengthen run.duration or look at the rates"
+            f"{lost} packets were {what} and none is retransmitted: a connection that has "
+            "lost a packet delivers nothing more; set transport.retry_timeout"
         )
-    elif built < FEW_EVENTS:
-        window_s = counted.window_s
-        enough_s = warmup_s + ENOUGH_EVENTS / built * window_s
+    if retries and (failed := retries.writes_failed):
         warnings.append(
-            f"only {built} events were built in the {TIME.format(window_s)} counted, too few for "
-            f"a rate or for percentiles of latency; "
-            f'run.duration = "{TIME.format(float(f"{enough_s:.2g}"))}" counts '
-            f"about {ENOUGH_EVENTS}"
+            f"{failed} writes failed: their connections gave up after "
+            f"{scenario.transport.retry_count + 1} timeouts in a row"
         )
-    if counted.events_waiting and built < 0.98 * arrived:
+    if counted.stalled:
         warnings.append(
-            f"the system is overloaded: {arrived} events arrived after the warm-up and {built} "
-            f"were built; {counted.events_waiting} wait for a builder at the end"
+            "the event builder has stalled at the end: it waits for packets that are lost"
         )
     return warnings
+
+
+def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
+    from daqloom.topology.fabric import End
+
+    if not circle:
+        return "the event builder has stalled: no event is left to simulate; please report this"
+    names = " → ".join(system.fabric.end_name(End(*end)) for end in [*circle, circle[0]])
+    return (
+        "deadlock: each of these outputs waits for a buffer that only the next one can drain: "
+        f"{names}; use routes without cycles, or a virtual lane for each direction"
+    )

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.simulate.fabric_configure import shift_config
+from daqloom.rules import set_shift_rules
+from daqloom.simulate.delay import set_delay
 from daqloom.simulate.fabric_rates import rates, too_short
+from daqloom.simulate.packets import interval_s, set_processing
+from daqloom.simulate.system_config import no_frames, set_system
 from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
 from daqloom.topology.schedule import hosts_of
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
+    from daqloom.scenario.units import Card
     from daqloom.topology.system import FabricSystem
 
 
+def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
+    """Return the configuration of the simulated event builder; attributes have units in their
+    names."""
+    config = _engine.ShiftConfig()
+    set_system(config, scenario, system, seed)
+    config.slots = system.readouts.tolist()
+    config.builder_slots = system.builders.tolist()
+    set_shift_rules(config, scenario.building)
+    set_delay(config.phase_jitter, scenario.building.jitter)
+    config.mfp_bytes = system.mfp_bytes
+    config.streams = scenario.readout.streams
+    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
+    config.mfp_interval_s = interval_s(scenario.event)
+    config.stream_buffer = scenario.readout.buffer
+    _set_card(config, scenario.readout.card)
+    config.output_buffer = scenario.builders.buffer
+    set_processing(config.processing, scenario.builders.processing)
+    return config
+
+
+def _set_card(config: _engine.ShiftConfig, card: Card) -> None:
+    config.card_buffer = card.buffer
+    delay = config.card_acknowledge
+    set_delay(delay.usual, card.acknowledge)
+    set_delay(delay.spike, card.spike)
+    delay.spike_probability = card.spike_probability
+
+
 class ShiftRun:
-    """See `daqloom.simulate.fabric.ProtocolRun`."""
+    """See `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
         self.end_s = scenario.run.duration
+        self._trace: Path | None = None
         self.engine = _engine.ShiftSystem(shift_config(scenario, system, seed))
 
     @cached_property
@@ -30,17 +64,21 @@ class ShiftRun:
         """The report at the end of the run."""
         return self.engine.report()
 
-    def record(self) -> None:
-        """Record what the timeline needs."""
+    def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
+        """Record what the timeline needs. Raises ValueError for captures of frames."""
+        no_frames(captures)
+        self._trace = trace
         self.engine.record_stages()
 
-    def write_timeline(self, path: Path) -> None:
+    def finish_recording(self) -> None:
         """Write what each node does in which phase."""
-        write_phases(path, self._spans(), self.system)
+        if self._trace is None:
+            return
+        write_phases(self._trace, self._spans(), self.system)
 
-    def timeline(self) -> dict[str, Any]:
-        """Return the series `phases`."""
-        return {"phases": phase_columns(self._spans(), self.system)}
+    def series(self, *, timeline: bool) -> dict[str, Any]:
+        """Return, with the timeline, the series `phases`."""
+        return {} if not timeline else {"phases": phase_columns(self._spans(), self.system)}
 
     def _spans(self) -> list[Span]:
         nodes = range(len(hosts_of(self.system.readouts)))

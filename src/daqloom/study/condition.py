@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from daqloom.metrics import Metric, Systems, described, flatten, nearest, unknown_sentence
+from daqloom.metrics import Metric, Parts, described, flatten, nearest, unknown_sentence
 from daqloom.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
 from daqloom.study.errors import StudyError
@@ -70,8 +70,8 @@ class Condition:
     comparisons: tuple[Comparison, ...]
 
     @classmethod
-    def parse(cls, text: str, method: str, systems: Systems = Systems.ALL) -> Condition:
-        """Reads comparisons joined by " and ", for results of `method` for `systems`.
+    def parse(cls, text: str, method: str, parts: Parts = ~Parts.NONE) -> Condition:
+        """Reads comparisons joined by " and ", for results of `method` for `parts`.
 
         A number stands in the metric's SI unit, or carries the unit with any prefix that a
         scenario may use ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that no
@@ -81,7 +81,7 @@ class Condition:
             raise StudyError(f'"{method}" is not a method; known are {", ".join(METHODS)}')
         if len(text) > _LONGEST:
             raise StudyError(f"a condition has at most {_LONGEST} characters, this has {len(text)}")
-        return cls(tuple(_parse(part, method, systems) for part in re.split(r"\sand\s", text)))
+        return cls(tuple(_parse(part, method, parts) for part in re.split(r"\sand\s", text)))
 
     def holds(self, result: Result) -> bool:
         """Whether every comparison is true of `result`. Raises StudyError as they do."""
@@ -92,12 +92,12 @@ class Condition:
         return " and ".join(map(str, self.comparisons))
 
 
-def _parse(text: str, method: str, systems: Systems) -> Comparison:
+def _parse(text: str, method: str, parts: Parts) -> Comparison:
     match = _TERM.fullmatch(text)
     if match is None:
         raise StudyError(f'"{text.strip()}" is not a condition; {_SHAPE}')
     name, comparison, number = match.groups()
-    metric = require_metric(name, (method,), systems)
+    metric = require_metric(name, (method,), parts)
     try:
         limit = _limit(number, metric)
     except ValueError as error:
@@ -105,17 +105,18 @@ def _parse(text: str, method: str, systems: Systems) -> Comparison:
     return Comparison(name, comparison, limit, number)
 
 
-def require_metric(name: str, methods: Collection[str], systems: Systems) -> Metric:
+def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
     """Return the declaration of a metric.
 
-    Raises StudyError if there is none, or if none of `methods` gives it for any of `systems`.
+    Raises StudyError if there is none, or if none of `methods` gives it for a system with these
+    `parts`.
     """
     metric = described(name)
     if metric is None:
         raise StudyError(unknown_sentence(name))
     given = [metric.given_by(method) for method in methods]
-    if not any(systems & each for each in given):
-        kind = f" for this kind of system ({systems})" if any(given) else ""
+    if not any(parts & each for each in given):
+        kind = f" for this system ({parts})" if any(given) else ""
         raise StudyError(
             f"{name} is not given by {' or '.join(methods)}{kind}, only by {metric.givers()}; use "
             "another method or another metric"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.study.changes import number, value
@@ -48,12 +47,6 @@ class Fabrics:
         "event.rate",
         "run.duration",
     )
-
-    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
-        """Return the kind of the protocol, or all kinds where a study varies it."""
-        if "building.protocol" in varied:
-            return Systems.FABRIC
-        return Systems.of(base.building.protocol)
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
         """None: event rate and size are what comes out, not what is given."""

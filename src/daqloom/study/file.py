@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from daqloom.metrics import Systems
+from daqloom.metrics import Parts, parts_of
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
@@ -38,6 +38,8 @@ from daqloom.topology.loaded import load, override
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
+CHOICES = {"building.protocol", "transport.kind", "network.technology", "network.shape"}
+"""Keys that decide which parts a system has."""
 SEEDS_END = 1 << 53
 """Seeds are below, so that a voter's fits the engine, and a dataset's coordinate is exact."""
 MOST_ANSWERS = 10_000_000
@@ -215,12 +217,12 @@ class Study:
     def condition(self) -> Condition:
         """Return the condition that the search asks for."""
         assert self.search is not None
-        return Condition.parse(self.search.where, self.search.method, self.systems)
+        return Condition.parse(self.search.where, self.search.method, self.parts)
 
     @property
-    def systems(self) -> Systems:
-        """The kinds of systems that the study's points are, by which metrics are checked."""
-        return traits_of(self.base).systems(self.base, self.keys)
+    def parts(self) -> Parts:
+        """The parts that the study's systems may have, by which metrics are checked."""
+        return ~Parts.NONE if CHOICES & set(self.keys) else parts_of(self.base)
 
     @property
     def keys(self) -> list[str]:
@@ -393,7 +395,7 @@ def _check(study: Study) -> None:
     if study.equilibrium:
         _check_equilibrium(study, study.equilibrium)
     for name in study.show:
-        require_metric(name, study.methods, study.systems)
+        require_metric(name, study.methods, study.parts)
     for key in {"run.seed"} & set(keys):
         raise StudyError(f"{key} is set by [repeat], not by an axis")
     for key in keys:

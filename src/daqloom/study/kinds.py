@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.study.fabrics import Fabrics
 from daqloom.study.racks import Racks
@@ -37,9 +36,6 @@ class Traits(Protocol):
 
     analysis_s: float
     """Time on one core of an analysis, roughly."""
-
-    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
-        """Return the kinds of systems that `base` is with changes of the keys `varied`."""
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
         """Return the operating point that figures mark: SI numbers by key."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from daqloom.metrics import Systems
 from daqloom.scenario import Scenario
 from daqloom.simulate.course import COURSES
 from daqloom.study.changes import number
@@ -26,10 +25,6 @@ class Racks:
     analysis_s = 2e-3
     courses: Sequence[str] = COURSES
     costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
-
-    def systems(self, base: Scenario, varied: Collection[str]) -> Systems:
-        """Return the kind of systems on racks."""
-        return Systems.RACK
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
         """Return event rate and size, which figures mark."""

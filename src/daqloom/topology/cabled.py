@@ -1,42 +1,63 @@
-"""The network of a scenario: a regular tree, imported dumps, or a list of cables."""
+"""The network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
+from daqloom.topology.equal_cost import EqualCost, equal_cost, single
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric, with_rate
 from daqloom.topology.load import load_cabling, load_tables
+from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
-from daqloom.topology.routing import MINIMAL, routing
+from daqloom.topology.routing import ECMP, MINIMAL, routing
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
     from daqloom.scenario.network import Network
 
 
-def cabled(scenario: Scenario) -> tuple[Fabric, Routes, list[str]]:
+class Cabled(NamedTuple):
+    """A network, cabled and routed."""
+
+    fabric: Fabric
+    routes: Routes
+    """One way to each host; where there are several, the first of them."""
+    ways: EqualCost
+    warnings: list[str]
+    """Assumptions that the import of dumps had to make, as sentences."""
+
+
+def cabled(scenario: Scenario) -> Cabled:
     """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
     none such."""
     given = scenario.network
+    if given.is_racks:
+        fabric, ways = _racks(scenario)
+        return Cabled(fabric, ways.first(fabric), ways, [])
     fabric, warnings = cables(scenario)
+    if given.technology == "ethernet" and given.routing in ("", ECMP):
+        ways = equal_cost(fabric)
+        return Cabled(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None
     if given.shape == "imported":
         tables, more = load_tables(given.folder, fabric)
         warnings = warnings + more
-    regular = given.technology == "infiniband" and given.shape != "cables"
-    usual = None if regular else MINIMAL
-    return fabric, routing(fabric, tables, given.routing or usual), warnings
+    usual = MINIMAL if given.shape == "cables" else None
+    routes = routing(fabric, tables, given.routing or usual)
+    return Cabled(fabric, routes, single(routes), warnings)
 
 
 def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
     given = scenario.network
+    if given.is_racks:
+        return _racks(scenario)[0], []
     if given.shape == "fat-tree":
         return _regular(given), []
     if given.shape == "cables":
@@ -46,6 +67,22 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
             raise TopologyError(f"{scenario.name}: {error}") from None
     fabric, warnings = load_cabling(given.folder, given.links.rate)
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
+
+
+def _racks(scenario: Scenario) -> tuple[Fabric, EqualCost]:
+    """Readout units at the core, builder units in racks; hosts with both are in racks."""
+    given, links = scenario.network, scenario.network.links
+    both = scenario.folded
+    return racks(
+        readouts=0 if both else scenario.readout.units,
+        builders=scenario.nodes // scenario.racks if both else scenario.builders.units,
+        racks=scenario.racks,
+        routers=given.routers if given.shape == "farm" else 1,
+        uplinks=links.uplink.count,
+        readout_bps=links.source.rate,
+        uplink_bps=links.uplink.rate,
+        access_bps=links.access.rate,
+    )
 
 
 def _regular(given: Network) -> Fabric:

@@ -28,6 +28,15 @@ class EqualCost:
     """Switch, by its place in `fabric.switches`, and ports of each group; the groups of one switch
     in the order of their numbers."""
 
+    def first(self, fabric: Fabric) -> Routes:
+        """Return tables with the first port of each group."""
+        ports = self.ports.astype(np.int16)
+        number = [switch.ports for switch in fabric.switches]
+        for switch, group in self.groups:
+            number[switch] += 1
+            ports[switch][self.ports[switch] == number[switch]] = group[0]
+        return Routes(ports)
+
 
 def single(routes: Routes) -> EqualCost:
     """Return tables that name one port for each host."""

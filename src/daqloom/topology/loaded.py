@@ -11,13 +11,13 @@ from daqloom.scenario.possible import impossible
 from daqloom.scenario.quantities import TIME
 
 EVENTS_TO_SETTLE = 400
-"""Events of each builder in the default warm-up of a rack."""
+"""Events of each builder in the default warm-up of pull building."""
 EVENTS_COUNTED = 1600
 """Events of each builder counted after it."""
 NOT_POSSIBLE_YET = (2e-3, 8e-3)
 """Default warm-up, and time counted, of a system that no method takes so far (s)."""
 MOST_PACKETS = 2e8
-"""Most packets that cross the rack in a run of default length: 600 million packet hops, about a
+"""Most packets that cross the network in a run of default length: 600 million packet hops, about a
 minute of CPU time."""
 MOST_TIME_S = 1000.0
 """Most virtual time of such a run."""
@@ -60,20 +60,22 @@ def settled(scenario: Scenario) -> Scenario:
 def usual_run(scenario: Scenario) -> tuple[float, float]:
     """Return the default warm-up and the default time counted after it (s).
 
-    On a rack, from a number of events of each builder, or as many as are affordable: windows
+    Of pull building, from a number of events of each builder, or as many as are affordable: windows
     and queues have settled after some hundred events of each, and retransmission timeouts have
-    occurred. On a fabric, see `daqloom.topology.run_length`.
+    occurred. Of other protocols, see `daqloom.topology.run_length`.
     """
     if impossible(scenario):
         return NOT_POSSIBLE_YET
-    if not scenario.is_rack:
+    if scenario.building.protocol != "pull":
         from daqloom.topology.run_length import run_length
 
         return run_length(scenario)
-    rate, builders = scenario.event.rate, scenario.builders.units
-    warmup_s = max(EVENTS_TO_SETTLE * builders / rate, 2 * scenario.transport.rto_min)
+    rate, builders = scenario.event.rate, scenario.builder_units(scenario.nodes)
+    timeouts_s = 2 * scenario.transport.rto_min if scenario.transport.kind == "tcp" else 0.0
+    warmup_s = max(EVENTS_TO_SETTLE * builders / rate, timeouts_s)
     counted_s = EVENTS_COUNTED * builders / rate
-    packets_hz = rate * max(scenario.readout.units, scenario.event.size / scenario.mss)
+    packets = max(scenario.readouts(scenario.nodes), scenario.event.size / scenario.packet_payload)
+    packets_hz = rate * packets
     longest_s = min(MOST_PACKETS / packets_hz, MOST_TIME_S)
     if scenario.event.arrival_times is not None:
         longest_s = min(longest_s, scenario.event.arrival_times[-1])

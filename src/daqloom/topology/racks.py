@@ -18,7 +18,7 @@ from daqloom.topology.equal_cost import EqualCost
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Cable, End, Fabric, Node
 
-MOST_PORTS = 0xFFFF
+MOST_PORTS = 0x7FFF
 """Ports and groups of a switch."""
 
 
@@ -107,8 +107,12 @@ def _routes(
             way(tor, router * uplinks + 1, routers * uplinks + builders, router + 1)
             for router in range(routers)
         ]
+        to_others = to_routers[0]
+        if routers > 1:  # to other racks by way of any router
+            groups.append((tor, tuple(range(1, routers * uplinks + 1))))
+            to_others = routers * uplinks + builders + (routers if uplinks > 1 else 0) + 1
         ports[tor, :readouts] = np.array(to_routers, np.uint16)[unit % routers]
-        ports[tor, readouts:] = to_routers[0]  # to other racks by way of the first router
+        ports[tor, readouts:] = to_others
         ports[tor, there] = routers * uplinks + np.arange(builders) + 1
     # A router reaches the other's readout units by way of any rack's ToR: the first.
     for router in range(routers):

@@ -48,7 +48,8 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
         fabric, _ = cables(scenario)
         slots = node_slots(scenario, fabric)
         nodes = int((slots != DUMMY).sum())
-        rate_bps = scenario.network.links.rate or _slowest_bps(fabric)
+        given_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
+        rate_bps = given_bps or _slowest_bps(fabric)
         if scenario.building.protocol == "none":
             return _of_flows(scenario, nodes, rate_bps)
         if scenario.building.protocol == "daqpipe":
@@ -83,7 +84,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
         round_s = phases * (messages * _message_s(scenario) + building.jitter.mean)
         writes = phases - scenario.folded  # in one phase nodes copy within themselves
         round_s += writes * building.meps_per_phase * _write_s(scenario, largest, rate_bps)
-    packets = sum(math.ceil(size / scenario.transport.mtu) for size in sizes)
+    packets = sum(math.ceil(size / scenario.packet_payload) for size in sizes)
     filled_s = 0.0
     if event.rate:
         filled_s = builders * building.meps_per_phase * event.packing / event.rate
@@ -100,7 +101,7 @@ def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
     readouts = scenario.readouts(nodes)
     builders = max(1, scenario.builder_units(nodes))
     sizes = mfp_bytes(scenario, nodes)
-    packets = sum(math.ceil(size / scenario.transport.mtu) for size in sizes)
+    packets = sum(math.ceil(size / scenario.packet_payload) for size in sizes)
     fragment_s = _write_s(scenario, sum(sizes) / readouts, rate_bps)
     message_s = _message_s(scenario)
     turn_s = max(
@@ -120,12 +121,12 @@ def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, f
     longest_s, packets_hz = 0.0, 0.0
     for flow in scenario.flows.values():
         sources = nodes if flow.source == EVERY else 1
-        wire_s = 8 * scenario.transport.wire_bytes(flow.size) / rate_bps
+        wire_s = 8 * scenario.wire_bytes(flow.size) / rate_bps
         sharing = 1 if flow.destination == RANDOM else sources
         each_s = flow.interval or wire_s / (flow.load or 1 / sharing)
         wanted = min(flow.messages or MESSAGES, MESSAGES)
         longest_s = max(longest_s, wanted * each_s + 10 * _message_s(scenario))
-        packets_hz += sources * math.ceil(flow.size / scenario.transport.mtu) / each_s
+        packets_hz += sources * math.ceil(flow.size / scenario.packet_payload) / each_s
     counted_s = min(longest_s, MOST_PACKETS / packets_hz)
     begun_s = max(flow.start for flow in scenario.flows.values())
     endless = any(flow.messages == 0 for flow in scenario.flows.values())
@@ -136,13 +137,15 @@ def _write_s(scenario: Scenario, size: float, rate_bps: float) -> float:
     """Of data on a link, through PCIe and memory."""
     hosts = scenario.hosts
     limits = [rate_bps, hosts.pcie_rate, hosts.memory_rate / (2 * hosts.memory_passes)]
-    return 8 * scenario.transport.wire_bytes(math.ceil(size)) / min(each for each in limits if each)
+    return 8 * scenario.wire_bytes(math.ceil(size)) / min(each for each in limits if each)
 
 
 def _message_s(scenario: Scenario) -> float:
     """Of a message of next to no bytes, from one processor to the other."""
     hosts, network = scenario.hosts, scenario.network
-    switches_s = SWITCHES * network.switch.latency + (SWITCHES + 1) * network.links.delay
+    passing_s = network.switch.latency if network.technology == "infiniband" else 0.0
+    delay_s = network.links.access.delay if network.is_racks else network.links.delay
+    switches_s = SWITCHES * passing_s + (SWITCHES + 1) * delay_s
     return 2 * hosts.message_cost + hosts.polling_delay + hosts.latency.mean + switches_s
 
 

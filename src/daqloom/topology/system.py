@@ -1,4 +1,4 @@
-"""What a fabric's scenario says, as every method takes it: cabled, routed and scheduled."""
+"""What a scenario says, as every method takes it: cabled, routed and scheduled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.cabled import cabled
+from daqloom.topology.equal_cost import EqualCost
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.schedule import (
@@ -38,13 +39,17 @@ class FabricSystem:
 
     fabric: Fabric
     routes: Routes
+    ways: EqualCost
+    """All ways of which switches choose; where there is one, that of `routes`."""
     slots: Slots
     readouts: Slots
-    """Host of the readout unit in each slot of the schedule; folded, `slots`."""
+    """Host of the readout unit in each slot of the schedule; folded, `slots`. Pull building has no
+    schedule: the hosts of its readout units."""
     builders: Slots
-    """Host of the builder unit in each slot; as many as `readouts`."""
+    """Host of the builder unit in each slot; as many as `readouts`, but of pull building."""
     mfp_bytes: list[int]
-    """Mean size of an MFP by readout unit, in the order of the slots, and stream."""
+    """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
+    building."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
 
@@ -61,16 +66,21 @@ class FabricSystem:
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
     """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
-    fabric, routes, warnings = cabled(scenario)
+    fabric, routes, ways, warnings = cabled(scenario)
     slots = node_slots(scenario, fabric)
-    sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
+    sizes: list[int] = []
+    if scenario.building.protocol != "pull":
+        sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     readouts, builders = unit_slots(scenario, slots)
-    return FabricSystem(fabric, routes, slots, readouts, builders, sizes, warnings)
+    return FabricSystem(fabric, routes, ways, slots, readouts, builders, sizes, warnings)
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     """Which host has which slot. Raises ScenarioError where there are too few hosts."""
     hosts, dummies = scenario.hosts, scenario.building.dummies
+    if scenario.network.is_racks:  # readout units first, then rack after rack
+        return slots_of(range(len(fabric.hosts)))
+    pulls = scenario.building.protocol == "pull"
     wiring = wire(fabric)
     everyone = by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
     if hosts.placement == "table":
@@ -82,8 +92,12 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
             f"{len(everyone)}; use "
             "fewer units, more leaves or more hosts_per_leaf"
         )
-    taken = everyone[:count] if hosts.placement == "fill" else _spread(everyone, wiring, count)
-    if dummies == "all-ports":
+    taken = everyone[:count]
+    if hosts.placement == "spread":  # pull building: readout units evenly, then builder units
+        taken = _spread(everyone, wiring, count, in_turn=pulls)
+    if pulls:
+        slots = taken
+    elif dummies == "all-ports":
         slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
     else:
         slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
@@ -94,10 +108,18 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
     """Of the nodes' slots, those of readout units and those of builder units, as many."""
     if scenario.folded:
         return slots, slots
+    pulls = scenario.building.protocol == "pull"
     if scenario.hosts.placement == "table":
         units = _in_order(scenario)
-        return by_role(slots, [unit.reads for unit in units], [unit.builds for unit in units])
-    return unfolded(slots)
+        reads, builds = [unit.reads for unit in units], [unit.builds for unit in units]
+        return (slots[reads], slots[builds]) if pulls else by_role(slots, reads, builds)
+    if not pulls and not scenario.network.is_racks:
+        return unfolded(slots)
+    readouts, builders = np.split(slots, [scenario.readout.units])
+    if pulls:
+        return readouts, builders
+    missing = len(readouts) - len(builders)  # at most one
+    return readouts, np.append(builders, np.full(missing, DUMMY, np.int32))
 
 
 def _in_order(scenario: Scenario) -> list[UnitPlace]:
@@ -145,7 +167,7 @@ def _counted(scenario: Scenario) -> str:
         return "hosts.count takes"
     if scenario.folded:
         return f"readout.units = {scenario.readout.units} takes"
-    units = scenario.builders.units or scenario.readout.units
+    units = scenario.all_builders or scenario.readout.units
     return f"readout.units = {scenario.readout.units} and {units} builder units take"
 
 
@@ -163,14 +185,14 @@ def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: Array
     )
 
 
-def _spread(everyone: Slots, wiring: Wiring, count: int) -> Slots:
-    """The first host of each leaf, the second of each, …"""
+def _spread(everyone: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Slots:
+    """The first host of each leaf, the second of each, …; in that order, or by port."""
     leaf = wiring.leaf[everyone]
     place = np.zeros(len(everyone), int)
     for each in np.unique(leaf):
         place[leaf == each] = np.arange((leaf == each).sum())
-    order = np.lexsort((np.arange(len(everyone)), place))
-    spread: Slots = everyone[np.sort(order[:count])]
+    order = np.lexsort((np.arange(len(everyone)), place))[:count]
+    spread: Slots = everyone[order if in_turn else np.sort(order)]
     return spread
 
 

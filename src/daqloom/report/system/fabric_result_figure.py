@@ -1,4 +1,4 @@
-"""The picture of a run on a fabric: its timeline, how long writes took, what each cable carried."""
+"""The picture of a run but of incast in a rack: its timeline, how long writes took, what each cable carried."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NUMBERS = (
 
 
 def draw(scenario: Scenario, result: Result) -> Figure:
-    """The panels for which `result` has the series, from the top down; see `simulate_fabric`.
+    """The panels for which `result` has the series, from the top down; see `simulate`.
 
     Raises OutputError where the result is not one of `scenario`.
     """
@@ -52,8 +52,12 @@ def draw(scenario: Scenario, result: Result) -> Figure:
 
     system = fabric_system(scenario)
     measured = result.method == "measure"  # nobody sees into real cables
-    ran_s = result.engine.get("virtual_s", scenario.run.duration)
-    carried = None if measured else loads(system.fabric, result, ran_s)
+    on_ethernet = scenario.network.technology == "ethernet"
+    counted_s = result.engine.get("virtual_s", scenario.run.duration)
+    counted_s -= scenario.run.warmup if on_ethernet else 0.0
+    carried = None
+    if not measured and not scenario.network.is_racks:
+        carried = loads(system.fabric, result, counted_s)
     with mpl.rc_context(style.RC):
         sheet = Sheet(WIDTH, MARGIN)
         name = f"{scenario.name}: " if scenario.name else ""
@@ -61,7 +65,9 @@ def draw(scenario: Scenario, result: Result) -> Figure:
         sheet.write(_numbers(result), 10, 44, color=style.GREY)
         _draw_times(sheet, scenario, result)
         if carried is not None:
-            title = "Load of each cable, over the whole run with its warm-up"
+            title = "Load of each cable, " + (
+                "after the warm-up" if on_ethernet else "over the whole run with its warm-up"
+            )
             sheet.write(title, 10.5, 4, weight="bold")
             link_load_map.draw(sheet, system.fabric, carried)
         return sheet.finish()
@@ -72,6 +78,9 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
+    titles = write_latency.WRITES
+    if not latency.get("count"):
+        latency, titles = result.series.get("collection_latency", {}), write_latency.EVENTS
     beside = BESIDE if any(latency.get("count", ())) else 0.0
     width = WIDTH - beside
     given = scenario.measure if result.method == "measure" else scenario.run
@@ -84,7 +93,7 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
     if beside:
         left, high = (width, height - BELOW) if height else (0.0, LOW)
         axes = sheet.axes(left + AXIS, WIDTH - left - AXIS, high)
-        write_latency.draw(axes, latency)
+        write_latency.draw(axes, latency, titles)
         height = high + BELOW
     sheet.down(height + 24 if height else 0)
 
@@ -97,6 +106,8 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
     if protocol == "shift":
         step = f"{building.barrier} barrier" if building.barrier != "none" else "no barrier"
         how = f"linear shifting, {step if building.change == 'count' else 'by time windows'}"
+    if protocol == "pull":
+        how = f"pull building, {building.concurrent_events} concurrent events"
     if protocol == "daqpipe":
         how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
     switches = Counter(map(level_label, tree(system.fabric).level))

@@ -86,7 +86,7 @@ def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
     rows = [place[name] for name in ends]
     rate_bps = np.repeat([float(cable.rate_bps) for cable in fabric.cables], 2)
     sent = np.asarray(ports["bytes"], float)[rows]
-    waited_s = np.asarray(ports["wait_credits_s"], float)[rows]
+    waited_s = np.asarray(ports.get("wait_credits_s", np.zeros(len(place))), float)[rows]
     return Loads(8 * sent / (rate_bps * duration_s), waited_s / duration_s)
 
 

@@ -1,4 +1,4 @@
-"""How long writes take, from their post to their completion: a histogram."""
+"""How long writes take, or the collection of events: a histogram."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ Histogram = Mapping[str, Sequence[float]]
 """Columns `lowest_s`, `width_s` and `count`, a row for each bucket."""
 
 
-def draw(axes: Axes, histogram: Histogram) -> None:
-    """The share of all writes in each of equal bins; median, 99 % and slowest in words."""
+WRITES = "Latency of writes", "latency from post to completion"
+EVENTS = "Time to collect an event", "latency from assignment to completion"
+"""Title, and what the axis of times is."""
+
+
+def draw(axes: Axes, histogram: Histogram, titles: tuple[str, str] = WRITES) -> None:
+    """The share of all in each of equal bins; median, 99 % and slowest in words."""
     lowest, width, count = (
         np.asarray(histogram[name], float) for name in ("lowest_s", "width_s", "count")
     )
@@ -44,8 +49,9 @@ def draw(axes: Axes, histogram: Histogram) -> None:
     axes.tick_params(labelsize=FONT + 0.5)
     marks = "\n".join(f"{text} {style.seconds(at)}" for text, at in _marks(lowest, highest, count))
     axes.text(0.98, 0.98, marks, transform=axes.transAxes, ha="right", va="top", fontsize=FONT + 1)
-    axes.set_xlabel("latency from post to completion")
-    axes.set_title("Latency of writes")
+    title, times = titles
+    axes.set_xlabel(times)
+    axes.set_title(title)
     style.quiet_grid(axes)
 
 

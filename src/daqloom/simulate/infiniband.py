@@ -1,0 +1,88 @@
+"""An InfiniBand fabric, as the engine is told of it, and what it has counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from daqloom import _engine
+from daqloom.enumerations import named
+from daqloom.scenario.transport import BLOCK_BYTES
+from daqloom.simulate.graph import set_graph
+from daqloom.topology.fabric import End
+from daqloom.topology.link_names import link_names
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.network import Network
+    from daqloom.topology.system import FabricSystem
+
+
+def infiniband_config(given: Network, system: FabricSystem) -> _engine.InfinibandConfig:
+    """Return the network."""
+    switch = given.switch
+    config = _engine.InfinibandConfig()
+    set_graph(config, given, system)
+    config.lanes = given.lanes.count
+    config.service_lanes = list(given.lanes.service_levels)
+    config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
+    config.high = list(given.lanes.high)
+    config.low = list(given.lanes.low)
+    config.high_limit = given.lanes.high_limit
+    config.buffer_blocks = switch.buffer // BLOCK_BYTES
+    config.input_queue = named(_engine.InputQueue, switch.input_queue)
+    config.crossbar_speedup = switch.crossbar_speedup
+    config.credit_release = named(_engine.CreditRelease, switch.credit_release)
+    config.credit_update_interval_s = switch.credit_update_interval
+    config.credit_update_bytes = switch.credit_update_size
+    config.switch_latency_s = switch.latency
+    return config
+
+
+def infiniband_metrics(
+    scenario: Scenario, system: FabricSystem, counted: _engine.RunReport, end_s: float
+) -> dict[str, Any]:
+    """Return the metrics of the fabric over the whole run, which ended at `end_s`."""
+    ports = counted.ports
+    metrics: dict[str, Any] = {
+        "xmit_wait_s": {
+            "credits": sum(ports.wait_credits_s.tolist()),
+            "crossbar": sum(ports.wait_crossbar_s.tolist()),
+        },
+        "link_utilisation": _utilisation(scenario.network, system, ports, end_s),
+        "packet_hops": counted.packet_hops,
+    }
+    if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
+        metrics["packets_discarded"] = discarded(counted)
+    return metrics
+
+
+def discarded(counted: _engine.RunReport) -> int:
+    """Return the number of packets discarded after the head-of-queue lifetime."""
+    return sum(counted.ports.discards.tolist())
+
+
+def _utilisation(
+    network: Network, system: FabricSystem, ports: _engine.Ports, end_s: float
+) -> dict[str, float]:
+    """Return the utilisation of links by kind, hosts that are no nodes included."""
+    busy: dict[str, list[float]] = {}
+    columns = zip(link_names(network, system.fabric), ports.bytes.tolist(), strict=True)
+    for index, (link, nbytes) in enumerate(columns):
+        rate_bps = system.fabric.cables[index // 2].rate_bps
+        busy.setdefault(link.kind, []).append(8 * nbytes / (rate_bps * end_s))
+    return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
+
+
+def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+    """Return what each output has counted, by its name."""
+    ports, lanes = counted.ports, counted.lanes
+    ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)
+    return {
+        "name": [system.fabric.end_name(End(*end)) for end in ends],
+        "bytes": ports.bytes.tolist(),
+        "wait_credits_s": ports.wait_credits_s.tolist(),
+        "wait_crossbar_s": ports.wait_crossbar_s.tolist(),
+        "discards": ports.discards.tolist(),
+        "lane_bytes": lanes.bytes.tolist(),
+        "lane_wait_s": lanes.wait_s.tolist(),
+    }

@@ -1,0 +1,30 @@
+"""What linear shifting and DAQPIPE share: sources that fill packets, one delay of processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from daqloom.scenario.errors import ScenarioError
+from daqloom.simulate.delay import set_delay
+
+if TYPE_CHECKING:
+    from daqloom import _engine
+    from daqloom.scenario.distribution import Distribution
+    from daqloom.scenario.event import Event
+
+
+def interval_s(event: Event) -> float:
+    """Return the time between two MFPs of a source; 0: as fast as they are consumed."""
+    return event.packing / event.rate if event.rate else 0.0
+
+
+def set_processing(delay: _engine.Delay, stages: Sequence[Distribution]) -> None:
+    """Set the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
+    if len(stages) > 1:
+        raise ScenarioError(
+            f"builders.processing has {len(stages)} delays, which linear shifting and DAQPIPE "
+            "cannot simulate yet; give one"
+        )
+    for stage in stages:
+        set_delay(delay, stage)

@@ -1,0 +1,166 @@
+"""A simulated run of pull building: its configuration, its metrics and its timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daqloom import _engine
+from daqloom.enumerations import named
+from daqloom.scenario.quantities import TIME
+from daqloom.simulate import latency
+from daqloom.simulate.course import course
+from daqloom.simulate.delay import delay_of
+from daqloom.simulate.system_config import set_system
+from daqloom.topology.link_names import switch_levels
+
+if TYPE_CHECKING:
+    from daqloom.scenario.event import Event
+    from daqloom.scenario.models import Scenario
+    from daqloom.topology.system import FabricSystem
+
+FEW_EVENTS = 20
+ENOUGH_EVENTS = 100
+
+
+def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.PullConfig:
+    """Return the configuration of simulated pull building; attributes have units in their names."""
+    config = _engine.PullConfig()
+    set_system(config, scenario, system, seed)
+    config.readouts = system.readouts.tolist()
+    config.builders = system.builders.tolist()
+    _set_event(config, scenario.event)
+    _set_units(config, scenario)
+    return config
+
+
+def _set_event(config: _engine.PullConfig, event: Event) -> None:
+    arrivals = config.arrivals
+    arrivals.kind = named(_engine.ArrivalKind, event.arrivals)
+    arrivals.rate_hz = event.rate
+    if event.arrivals == "lhc":
+        arrivals.bunch_spacing_s = event.lhc.bunch_spacing
+        arrivals.filling_scheme = list(event.lhc.pattern)
+        arrivals.simple_dead_time_bx = event.lhc.simple_dead_time
+        arrivals.complex_dead_time = [
+            (bucket.triggers, bucket.window) for bucket in event.lhc.complex_dead_time
+        ]
+    if event.arrival_times is not None:
+        arrivals.trace_times_s = list(event.arrival_times)
+
+    size = config.event_size
+    size.kind = named(_engine.SizeKind, event.size_distribution)
+    size.mean_bytes = event.size
+    size.spread_bytes = event.size_spread * event.size
+    size.quantum_bytes = event.size_quantum
+    if event.histogram is not None:
+        size.histogram = list(zip(*event.histogram, strict=True))
+    if event.share != "equal":
+        config.share = list(event.share)
+
+
+def _set_units(config: _engine.PullConfig, scenario: Scenario) -> None:
+    readout, builders, building = scenario.readout, scenario.builders, scenario.building
+    config.readout_cost_per_message_s = readout.message_cost or scenario.hosts.message_cost
+    config.response = delay_of(readout.response)
+    config.builder_cost_per_message_s = builders.message_cost or scenario.hosts.message_cost
+    config.assignment = named(_engine.Assignment, building.assignment)
+    config.concurrent_events = building.concurrent_events
+    config.outstanding_fragments = building.outstanding_fragments
+    config.request_bytes = building.request_size
+    config.processing = [delay_of(stage) for stage in builders.processing]
+
+
+class PullRun:
+    """See `daqloom.simulate.run.ProtocolRun`."""
+
+    def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
+        self.scenario, self.system = scenario, system
+        self.end_s = scenario.run.duration
+        self.engine = _engine.PullSystem(pull_config(scenario, system, seed))
+
+    @cached_property
+    def counted(self) -> _engine.PullReport:
+        """The report at the end of the run."""
+        return self.engine.report()
+
+    def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
+        """Record frames by the name of their link, and the timeline.
+
+        Raises ValueError for an unknown link, OSError for a file that cannot be written.
+        """
+        for file in [*captures.values(), *([trace] if trace else [])]:
+            with suppress(OSError):  # the engine says which file cannot be written, and why
+                file.parent.mkdir(parents=True, exist_ok=True)
+        self.engine.record(
+            {link: str(path) for link, path in captures.items()},
+            "" if trace is None else str(trace),
+        )
+
+    def finish_recording(self) -> None:
+        """Complete the files. Raises OSError."""
+        self.engine.finish_recording()
+
+    def series(self, *, timeline: bool) -> dict[str, Any]:
+        """Return latency, and in racks the occupancy of the fullest top-of-rack switch and the
+        course of some metrics."""
+        series: dict[str, Any] = {"collection_latency": latency.columns(self.engine.latency)}
+        if (tor := self._tor) is not None:
+            occupancy = self.engine.occupancy(tor)
+            series["tor_occupancy"] = {
+                "time_s": occupancy.time_s.tolist(),
+                "max_bytes": occupancy.max_bytes.tolist(),
+            }
+            if self.end_s == self.scenario.run.duration:
+                series["course"] = course(self.engine, self.counted, tor)
+        return series
+
+    @property
+    def _tor(self) -> int | None:
+        """The number of the top-of-rack switch with the highest peak; None where there is none."""
+        levels = switch_levels(self.scenario.network, self.system.fabric)
+        peaks = self.counted.switches.peak_bytes.tolist()
+        tors = [number for number, level in enumerate(levels) if level == "tor"]
+        return max(tors, key=lambda tor: peaks[tor], default=None)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the protocol."""
+        counted = self.counted
+        metrics: dict[str, Any] = {
+            "event_rate_hz": counted.events_built / counted.window_s,
+            "throughput_bps": 8 * counted.bytes_built / counted.window_s,
+            "events_built": counted.events_built,
+            "events_in_flight": counted.events_in_flight,
+            "events_waiting": counted.events_waiting,
+        }
+        if latencies := latency.summary(self.engine.latency):
+            metrics["collection_latency_s"] = latencies
+        return metrics
+
+    def warnings(self) -> list[str]:
+        """Return warnings about the numbers."""
+        counted, warmup_s = self.counted, self.scenario.run.warmup
+        warnings = []
+        arrived, built = counted.events_arrived, counted.events_built
+        if built == 0:
+            warnings.append(
+                "no event was built after the warm-up; lengthen run.duration or look at the rates"
+            )
+        elif built < FEW_EVENTS:
+            window_s = counted.window_s
+            enough_s = warmup_s + ENOUGH_EVENTS / built * window_s
+            warnings.append(
+                f"only {built} events were built in the {TIME.format(window_s)} counted, too few "
+                f"for a rate or for percentiles of latency; "
+                f'run.duration = "{TIME.format(float(f"{enough_s:.2g}"))}" counts '
+                f"about {ENOUGH_EVENTS}"
+            )
+        if counted.events_waiting and built < 0.98 * arrived:
+            warnings.append(
+                f"the system is overloaded: {arrived} events arrived after the warm-up and {built} "
+                f"were built; {counted.events_waiting} wait for a builder at the end"
+            )
+        return warnings

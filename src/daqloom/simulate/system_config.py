@@ -1,0 +1,56 @@
+"""Tells the engine of what every simulated system has: network, transport, hosts, and a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daqloom.simulate.delay import set_delay
+from daqloom.simulate.ethernet import ethernet_config
+from daqloom.simulate.infiniband import infiniband_config
+from daqloom.simulate.transports import rdma_config, tcp_config
+
+if TYPE_CHECKING:
+    from daqloom import _engine
+    from daqloom.scenario.models import Scenario
+    from daqloom.topology.system import FabricSystem
+
+
+def no_frames(captures: Mapping[str, Path]) -> None:
+    """Raise ValueError where frames are to be captured."""
+    if captures:
+        raise ValueError(
+            f"frames of {next(iter(captures))} cannot be recorded: pcapng files are written of "
+            "pull building over TCP alone"
+        )
+
+
+def set_system(
+    config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem, seed: int
+) -> None:
+    """Set the part of the configuration that is common to all protocols."""
+    hosts, transport = scenario.hosts, scenario.transport
+    if scenario.network.technology == "ethernet":
+        config.set_network(ethernet_config(scenario.network, system, seed))
+    else:
+        config.set_network(infiniband_config(scenario.network, system))
+    if transport.kind == "tcp":
+        config.set_transport(tcp_config(scenario))
+    else:
+        config.set_transport(rdma_config(transport))
+    config.path.pcie_rate_bps = hosts.pcie_rate
+    config.path.memory_rate_bps = hosts.memory_rate
+    config.path.memory_passes = hosts.memory_passes
+    config.data_service_level = transport.data_service_level
+    config.control_service_level = transport.control_service_level
+    set_delay(config.latency, hosts.latency)
+    config.message_cost_s = hosts.message_cost
+    config.polling_delay_s = hosts.polling_delay
+    config.control_bytes = scenario.building.control_size
+    config.local_rate_bps = hosts.local_rate
+    config.clock_offset_s = hosts.clock_offset
+    config.clock_drift = hosts.clock_drift
+    config.duration_s = scenario.run.duration
+    config.warmup_s = scenario.run.warmup
+    config.seed = seed
