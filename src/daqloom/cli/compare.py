@@ -55,9 +55,10 @@ def compare(
 ) -> None:
     """Compare the methods and explain why they disagree.
 
-    Rack: formula and simulation of the same events, and how much of their difference is due to the
-    random spacing of events and how much to the network. Event builder on a fabric: closed form,
-    simulation and a measurement on this machine in one table.
+    Pull building over TCP in a rack: formula and simulation of the same events, and how much of
+    their difference is due to the random spacing of events and how much to the network. Any other
+    system: closed form, where there is one, simulation, and for event builders of which this
+    machine can run the processes a measurement, in one table.
 
     \b
     Examples:

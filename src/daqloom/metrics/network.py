@@ -93,7 +93,7 @@ NETWORK: tuple[Metric, ...] = (
         "retransmission_timeouts",
         "timeouts",
         "retransmission timeouts",
-        "Retransmission timeouts (RTO expiries) after the warm-up; on a fabric, whole run.",
+        "Retransmission timeouts: of TCP (RTO expiries) after the warm-up; of RDMA, whole run.",
         simulate=TCP | RDMA,
     ),
     Metric(
@@ -109,7 +109,7 @@ NETWORK: tuple[Metric, ...] = (
         "segments",
         "retransmissions",
         "Segments retransmitted, by trigger: `fast` (SACK or duplicate ACKs), `probe` (tail-loss "
-        "probe), `timeout` (retransmission timer). On a fabric, whole run: packets retransmitted "
+        "probe), `timeout` (retransmission timer). Of RDMA, whole run: packets retransmitted "
         "after a NAK of the receiver (`nak`) or the timer.",
         simulate=TCP | RDMA,
     ),
@@ -134,7 +134,7 @@ NETWORK: tuple[Metric, ...] = (
         "packet_hops",
         "packets",
         "packet hops",
-        "Frames delivered, counted on each link; on a fabric, whole run.",
+        "Frames delivered, counted on each link, after the warm-up; on InfiniBand, whole run.",
         simulate=ETHERNET | INFINIBAND,
     ),
     Metric(

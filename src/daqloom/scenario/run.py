@@ -17,17 +17,17 @@ class Run(Part):
     duration: PositiveSeconds = Field(
         default=FROM_THE_SYSTEM,
         description=(
-            "virtual time simulated, warm-up included; by default the time of 2000 events of each "
-            "builder, on a fabric 21 rounds of event building or 1000 messages of each flow, and "
-            "less for systems that would take too long (s)"
+            "virtual time simulated, warm-up included; by default of pull building the time of 2000 "
+            "events of each builder, else 21 rounds of event building or 1000 messages of each "
+            "flow, and less for systems that would take too long (s)"
         ),
         json_schema_extra={"default": "from the system"},
     )
     warmup: Seconds = Field(
         default=FROM_THE_SYSTEM,
         description=(
-            "virtual time at the start that no metric counts; by default that of 400 events of "
-            "each builder, or on a fabric one round after the sources have filled the first "
+            "virtual time at the start that no metric counts; by default of pull building that of "
+            "400 events of each builder, else one round after the sources have filled the first "
             "packets (s)"
         ),
         json_schema_extra={"default": "from the system"},

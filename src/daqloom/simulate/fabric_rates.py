@@ -1,4 +1,4 @@
-"""Two rates of an event builder on a fabric: of events built, and of fragments written."""
+"""Two rates of linear shifting and DAQPIPE: of events built, and of fragments written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a run but of incast in a rack: its timeline, how long writes took, what each cable carried."""
+"""The picture of a run: its timeline, how long writes took, what each cable carried."""
 
 from __future__ import annotations
 
