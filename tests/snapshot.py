@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from daqloom import methods
 from daqloom.result import Result
-from daqloom.scenario import ScenarioError
 from daqloom.scenario.shipped import shipped
 from daqloom.study.file import load_study
 from daqloom.study.program import tasks
@@ -46,6 +44,7 @@ def _in_groups(count: int, **more: object) -> dict[str, object]:
 
 
 RUNS: dict[str, dict[str, dict[str, object]]] = {
+    "atlas-farm": {"simulate": _lasts("5 ms", "1 ms")},
     "atlas-hllhc": {"simulate": _lasts("5 ms", "1 ms")},
     "atlas-lab": {"simulate": _lasts("10 ms", "2 ms")},
     "daqpipe-cluster64": {"simulate": _lasts("4 ms", "2 ms", event__packing=64)},
@@ -64,6 +63,10 @@ RUNS: dict[str, dict[str, dict[str, object]]] = {
     },
     "lhcb-60-percent": {
         "simulate": _lasts("5 ms", "2 ms", **_in_groups(60)),
+        "simulate, all nodes": _lasts("200 us", "20 us"),
+    },
+    "lhcb-ethernet": {
+        "simulate": _lasts("5 ms", "2 ms", **_in_groups(40)),
         "simulate, all nodes": _lasts("200 us", "20 us"),
     },
     "lhcb-full-chain": {
@@ -87,6 +90,7 @@ RUNS: dict[str, dict[str, dict[str, object]]] = {
         "simulate, all nodes": _lasts("200 us", "20 us"),
     },
     "lossless-switch-all-to-one": {"simulate": _lasts("1 s", "0.1 s")},
+    "pull-infiniband": {"simulate": _lasts("4 ms", "1 ms")},
     "small-rack": {"simulate": _lasts("0.2 s", "20 ms")},
 }
 """The runs of each shipped scenario and their overrides: short; where a round of event building
@@ -97,8 +101,8 @@ def of_scenario(name: str) -> dict[str, dict[str, Any]]:
     """Return the metrics of a scenario, by method and name."""
     system = load(name)
     found = {}
-    with suppress(ScenarioError):  # flows have no closed form
-        found["analyse"] = _numbers(methods.analyse(system))
+    if closed := _numbers(methods.analyse(system)):
+        found["analyse"] = closed
     for run, overrides in RUNS[name].items():
         found[run] = _numbers(methods.simulate(override(system, overrides), seed=SEED))
     return found

@@ -87,7 +87,7 @@ def test_analyse_takes_fabrics_too(tmp_path):
     assert "barrier_s.waiting" in invoke("analyse", "lhcb-10-percent").stdout
     refused = invoke("analyse", "lhcb-10-percent", "--figure", str(tmp_path / "a.png"))
     assert refused.exit_code == 2
-    assert "closed forms of a fabric have no figure" in refused.stderr
+    assert "closed forms of lhcb-10-percent have no figure" in refused.stderr
 
 
 def test_analyse_imports_nothing_heavy():
@@ -132,7 +132,10 @@ def test_help_explains_every_command(command):
         (["show", "small-rack", "--set", "builders.units=0"], "pull requires a number of units"),
         (["simulate", "small-rack", "--set", "event.rate=0 Hz"], "pull requires a rate"),
         (["simulate", "small-rack", "--seed", "-1"], "--seed: run.seed = -1 is too small"),
-        (["simulate", "lhcb-10-percent", "--pcap", "a=b"], "--pcap records Ethernet frames"),
+        (
+            ["simulate", "lhcb-10-percent", "--pcap", "a=b"],
+            "--pcap records frames of pull building over TCP",
+        ),
         (["simulate", "small-rack", "--pcap", "access.0"], "expected LINK=FILE"),
         (
             ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", f"{LINK}=c"],
@@ -142,7 +145,10 @@ def test_help_explains_every_command(command):
             ["simulate", "small-rack", "--pcap", f"{LINK}=b", "--pcap", "uplink.0.up=b"],
             "already the file of another link",
         ),
-        (["simulate", "small-rack", "--pcap", "access.4.down=b"], "uplink.0, access.0 to access.3"),
+        (
+            ["simulate", "small-rack", "--pcap", "access.4.down=b"],
+            "source.0.down to access.3.down, access.3.up",
+        ),
         (["simulate", "small-rack", "--pcap", "core=b"], 'there is no link "core"'),
         (["simulate", "small-rack", "--trace", "/"], "is a folder"),
         (["simulate", "small-rack", "--trace", "x" * 300], "file name too long"),

@@ -20,12 +20,15 @@ from daqloom.metrics import (
     Parts,
     described,
     flatten,
-    parts_of,
     with_unit,
 )
 from daqloom.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.building import Building
+from daqloom.scenario.network import Shape
+from daqloom.scenario.transport import Kind
+from daqloom.scenario.switches import LEVELS
+from daqloom.scenario.parts import parts_of
 from daqloom.topology.loaded import load
 
 RUNNING = live._running
@@ -59,6 +62,7 @@ QUEUES = {
 
 TREE = {
     "network__technology": "ethernet",
+    "network__shape": "fat-tree",
     "network__switch__leaf__model": "shared-memory",
     "network__switch__leaf__buffer": "4 MB",
 }
@@ -95,7 +99,9 @@ SIMULATED = {
     "flows over RoCE": [small(**ROCE, **FLOW)],
     "DAQPIPE over TCP": [daqpipe(**TCP)],
 }
-SOMETIMES = {"buffer_needed_bytes.*", "buffer_peak_bytes.*", "drops_by_port.*", "drop_fraction"}
+SOMETIMES = {"drops_by_port.*", "drop_fraction"} | {
+    f"buffer_{what}_bytes.{level}" for what in ("peak", "needed") for level in LEVELS
+}
 """Given where there is something to tell."""
 
 
@@ -241,7 +247,11 @@ def test_a_number_is_shown_as_its_unit_asks(value: float, unit: str, text: str) 
     assert with_unit(value, unit) == text
 
 
-def test_systems_are_those_of_protocols() -> None:
-    protocols = get_args(Building.model_fields["protocol"].annotation)
-    of_fabrics = {Systems.of(each) for each in protocols if each != "pull"}
-    assert of_fabrics == {SHIFT, DAQPIPE, FLOWS}
+def test_every_choice_is_a_part() -> None:
+    chosen = [
+        *get_args(Building.model_fields["protocol"].annotation),
+        *get_args(Kind.model_fields["kind"].annotation),
+        *get_args(Shape.model_fields["technology"].annotation),
+    ]
+    names = {"FLOWS" if choice == "none" else choice.upper() for choice in chosen}
+    assert names <= Parts.__members__.keys()

@@ -161,6 +161,7 @@ def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
 NEUTRAL = {
     # One is no multiplication.
     "network.links.uplink.count", "network.switch.core.cost", "network.switch.tor.cost",
+    "network.switch.leaf.cost", "network.switch.spine.cost",
     "building.meps_per_phase",
     "building.phases_per_barrier", "building.phases_under_way", "network.core_links",
     "network.lanes.count",

@@ -149,7 +149,7 @@ def test_an_ethernet_is_imported_from_its_neighbour_tables(tmp_path: Path) -> No
     file = tmp_path / "mine.toml"
     file.write_text(LLDP)
     scenario = load(file)
-    fabric, routes, warnings = cabled(scenario)
+    fabric, routes, _, warnings = cabled(scenario)
     assert (len(fabric.hosts), len(fabric.switches), len(fabric.cables)) == (9, 6, 17)
     assert {cable.rate_bps for cable in fabric.cables} == {400_000_000_000}
     assert not any("rates" in warning for warning in warnings)
@@ -172,7 +172,7 @@ def test_dumps_may_be_one_file(tmp_path: Path) -> None:
     )
     file = tmp_path / "mine.toml"
     file.write_text(LLDP.replace("./lldp", "lab.toml"))
-    fabric, _, _ = cabled(load(file))
+    fabric = cabled(load(file)).fabric
     assert [cable.rate_bps for cable in fabric.cables] == [400_000_000_000] * 2
     before = load(file).hash()
     (tmp_path / "lab.toml").write_text((tmp_path / "lab.toml").read_text() + "\n")

@@ -27,7 +27,7 @@ def refusal(scenario, overrides=()) -> str:
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     assert 'did you mean "atlas-lab"?' in refusal("atlas-lap")
-    assert "known are atlas-hllhc, atlas-lab, " in refusal("zzz")
+    assert "known are atlas-farm, atlas-hllhc, atlas-lab, " in refusal("zzz")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,10 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
 def test_choices_that_no_method_combines_yet_are_described_and_refused():
     infiniband = {"network.technology": "infiniband"}
     for changes, said in [
-        (infiniband | {"network.shape": "rack"}, 'network.shape = "rack" with network.technology = "infiniband"'),
+        (
+            infiniband | {"network.shape": "rack"},
+            'network.shape = "rack" with network.technology = "infiniband"',
+        ),
         (infiniband | {"network.shape": "fat-tree"}, 'transport.kind = "tcp" over network.tech'),
         ({"flows.a.source": 0, "flows.a.destination": 1}, "[flows] beside building.protocol"),
     ]:

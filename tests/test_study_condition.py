@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.metrics import Systems
+from daqloom.metrics import Parts
 from daqloom.result import Result
 from daqloom.scenario.quantities import format_quantity
 from daqloom.study import StudyError
@@ -113,7 +113,7 @@ def test_spaces_do_not_matter() -> None:
         (
             "packets_dropped == 0",
             "analyse",
-            "is not given by analyse, only by simulate (rack); use",
+            "is not given by analyse, only by simulate (Ethernet); use",
         ),
         ("packets_dropped == 0", "guess", "known are analyse, simulate, measure"),
         ("packets_dropped", "simulate", "write METRIC COMPARISON NUMBER"),
@@ -143,12 +143,12 @@ def test_a_mistake_is_one_sentence(text: str, method: str, sentence: str) -> Non
 
 def test_a_method_is_asked_for_what_it_gives_for_the_kind_of_system() -> None:
     text = "barrier_share < 0.5 and control_messages > 0"
-    assert str(Condition.parse(text, "measure", Systems.SHIFT)) == text
+    assert str(Condition.parse(text, "measure", Parts.SHIFT)) == text
     # A study that varies the protocol has points of several kinds: one that has it is enough.
-    assert str(Condition.parse(text, "simulate", Systems.FABRIC)) == text
-    told = r"barrier_share is not given by measure for this kind of system \(DAQPIPE\), only by "
+    assert str(Condition.parse(text, "simulate", Parts.BUILDERS)) == text
+    told = r"barrier_share is not given by measure for this system \(DAQPIPE\), only by "
     with pytest.raises(StudyError, match=told):
-        Condition.parse(text, "measure", Systems.DAQPIPE)
+        Condition.parse(text, "measure", Parts.DAQPIPE)
 
 
 @given(st.text(max_size=80))

@@ -224,7 +224,7 @@ def test_two_workers_give_the_same_numbers_as_one(tmp_path: Path) -> None:
          "bounds = ['8 KiB', '9 KiB']\ntolerance = '1 KiB'", 'mean "network.switch.buffer"'),
         ("[search]\nkey = 'network.switch.buffer'\nfind = 'smallest'\n"
          "where = 'events_waiting == 0'\n"
-         "bounds = ['8 KiB', '9 KiB']\ntolerance = '1 KiB'", "(shift), only by simulate (rack)"),
+         "bounds = ['8 KiB', '9 KiB']\ntolerance = '1 KiB'", ", only by simulate (pull)"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None:
@@ -238,7 +238,7 @@ def test_a_rack_has_no_metrics_of_fabrics(tmp_path: Path) -> None:
     path.write_text('scenario = "small-rack"\n[report]\nshow = ["barrier_share"]\n')
     with pytest.raises(
         StudyError,
-        match=r"barrier_share is not given by simulate for this kind of system \(rack\), only by",
+        match=r"barrier_share is not given by simulate for this system \(pull, TCP, Ethernet, .*\), only by",
     ):
         load_study(path)
 

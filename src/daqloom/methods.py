@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.metrics import Parts, parts_of
+from daqloom.metrics import Parts
+from daqloom.scenario.parts import parts_of
 from daqloom.scenario.possible import check_possible
 
 if TYPE_CHECKING:

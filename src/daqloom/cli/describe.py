@@ -189,8 +189,9 @@ def simulate(
     with plain_failures():
         if trace:
             check_writable(trace, "--trace")
-        from daqloom.metrics import Parts, parts_of
+        from daqloom.metrics import Parts
         from daqloom.scenario import ScenarioError
+        from daqloom.scenario.parts import parts_of
 
         system = load(scenario, set_ or ())
         if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):

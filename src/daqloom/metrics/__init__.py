@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from daqloom.metrics.cost import COST
 from daqloom.metrics.events import EVENTS
 from daqloom.metrics.live import LIVE
-from daqloom.metrics.metric import TAKES, Metric, Parts, parts_of, with_unit
+from daqloom.metrics.metric import TAKES, Metric, Parts, with_unit
 from daqloom.metrics.network import NETWORK
 from daqloom.metrics.units import UNITS
 
@@ -29,7 +29,6 @@ __all__ = [
     "for_people",
     "label",
     "nearest",
-    "parts_of",
     "unit_of",
     "unknown",
     "unknown_sentence",

@@ -34,7 +34,7 @@ EVENTS: tuple[Metric, ...] = (
         "Hz",
         "upper bound of the event rate",
         "Upper bound of the event rate: the rate at which source links, uplinks, access links or "
-        "hosts saturate, with buffers of any depth. Over InfiniBand, the rate at which the first part "
+        "hosts saturate, with buffers of any depth. Over InfiniBand, that at which the first part "
         "is always busy, with barriers of any cost.",
         analyse=INCAST | PHASES | CREDITS,
     ),

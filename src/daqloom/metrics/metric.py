@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from typing import NamedTuple
 
 
 class Parts(Flag):
@@ -30,6 +27,8 @@ class Parts(Flag):
     """Linear shifting over InfiniBand as a whole, likewise."""
     CREDITS = auto()
     """DAQPIPE over InfiniBand as a whole, likewise."""
+    TREES = auto()
+    """Ethernet of any other shape than racks."""
     WAITING_FLOWS = auto()
     """Flows over InfiniBand as a whole, whose ports wait for credits."""
     BUILDERS = SHIFT | DAQPIPE
@@ -55,31 +54,11 @@ _NAMES = {
     Parts.INCAST: "pull over TCP in a rack",
     Parts.PHASES: "shift over InfiniBand",
     Parts.CREDITS: "DAQPIPE over InfiniBand",
+    Parts.TREES: "Ethernet outside racks",
     Parts.WAITING_FLOWS: "flows over InfiniBand",
 }
 TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILDERS}
 """Of which parts a system needs one for each method to take it."""
-
-
-_OVER_INFINIBAND = {
-    "shift": Parts.PHASES,
-    "daqpipe": Parts.CREDITS,
-    "none": Parts.WAITING_FLOWS,
-}
-
-
-def parts_of(scenario: Scenario) -> Parts:
-    """Return the parts of a system."""
-    protocol, network = scenario.building.protocol, scenario.network
-    parts = Parts.FLOWS if protocol == "none" else Parts[protocol.upper()]
-    parts |= Parts[scenario.transport.kind.upper()] | Parts[network.technology.upper()]
-    if network.is_racks:
-        parts |= Parts.RACKS
-    if scenario.is_rack:
-        parts |= Parts.INCAST
-    if network.technology == "infiniband":
-        parts |= _OVER_INFINIBAND.get(protocol, Parts.NONE)
-    return parts
 
 
 class Metric(NamedTuple):

@@ -8,6 +8,9 @@ ETHERNET, INFINIBAND, RACKS = Parts.ETHERNET, Parts.INFINIBAND, Parts.RACKS
 TCP, RDMA, INCAST = Parts.TCP, Parts.RDMA, Parts.INCAST
 BUILDERS, FLOWS = Parts.BUILDERS, Parts.FLOWS
 
+LEVELS = ("core", ETHERNET), ("leaf", Parts.TREES), ("spine", Parts.TREES)
+"""Levels of switches besides the top-of-rack switch, and where they are."""
+
 NETWORK: tuple[Metric, ...] = (
     Metric(
         "buffer_peak_bytes.tor",
@@ -19,13 +22,15 @@ NETWORK: tuple[Metric, ...] = (
         analyse=INCAST,
         simulate=RACKS,
     ),
-    Metric(
-        "buffer_peak_bytes.*",
-        "B",
-        "peak occupancy of a switch",
-        "Peak buffer occupancy, summed over outputs, of that switch of a level that had most: "
-        "`core`, outside racks `leaf` and `spine`.",
-        simulate=ETHERNET,
+    *(
+        Metric(
+            f"buffer_peak_bytes.{level}",
+            "B",
+            f"peak occupancy of a {level} switch",
+            f"Peak buffer occupancy, summed over outputs, of the {level} switch that had most.",
+            simulate=parts,
+        )
+        for level, parts in LEVELS
     ),
     Metric(
         "buffer_needed_bytes.tor",
@@ -36,12 +41,15 @@ NETWORK: tuple[Metric, ...] = (
         "Absent where packets were dropped.",
         simulate=RACKS,
     ),
-    Metric(
-        "buffer_needed_bytes.*",
-        "B",
-        "buffer needed by a switch",
-        "The same of the switches of another level.",
-        simulate=ETHERNET,
+    *(
+        Metric(
+            f"buffer_needed_bytes.{level}",
+            "B",
+            f"buffer needed by a {level} switch",
+            f"The same of the {level} switch that needed most.",
+            simulate=parts,
+        )
+        for level, parts in LEVELS
     ),
     Metric(
         "incast_margin_bytes",

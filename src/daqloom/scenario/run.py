@@ -17,7 +17,7 @@ class Run(Part):
     duration: PositiveSeconds = Field(
         default=FROM_THE_SYSTEM,
         description=(
-            "virtual time simulated, warm-up included; by default of pull building the time of 2000 "
+            "virtual time simulated, warm-up included; by default of pull building that of 2000 "
             "events of each builder, else 21 rounds of event building or 1000 messages of each "
             "flow, and less for systems that would take too long (s)"
         ),

@@ -13,10 +13,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from daqloom.metrics import Parts, parts_of
+from daqloom.metrics import Parts
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.parts import parts_of
 from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES

@@ -1,0 +1,32 @@
+"""What a system is made of, by which metrics are declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daqloom.metrics import Parts
+
+if TYPE_CHECKING:
+    from daqloom.scenario.tables import Tables
+
+_OVER_INFINIBAND = {
+    "shift": Parts.PHASES,
+    "daqpipe": Parts.CREDITS,
+    "none": Parts.WAITING_FLOWS,
+}
+
+
+def parts_of(scenario: Tables) -> Parts:
+    """Return the parts of a system."""
+    protocol, network = scenario.building.protocol, scenario.network
+    parts = Parts.FLOWS if protocol == "none" else Parts[protocol.upper()]
+    parts |= Parts[scenario.transport.kind.upper()] | Parts[network.technology.upper()]
+    if network.is_racks:
+        parts |= Parts.RACKS
+    elif network.technology == "ethernet":
+        parts |= Parts.TREES
+    if scenario.is_rack:
+        parts |= Parts.INCAST
+    if network.technology == "infiniband":
+        parts |= _OVER_INFINIBAND.get(protocol, Parts.NONE)
+    return parts
