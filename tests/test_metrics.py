@@ -26,9 +26,9 @@ from daqloom.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.building import Building
 from daqloom.scenario.network import Shape
-from daqloom.scenario.transport import Kind
-from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.parts import parts_of
+from daqloom.scenario.switches import LEVELS
+from daqloom.scenario.transport import Kind
 from daqloom.topology.loaded import load
 
 RUNNING = live._running
@@ -141,9 +141,14 @@ def test_simulate_gives_what_it_declares(system: str) -> None:
 
 
 def test_what_is_given_sometimes_is_given_somewhere() -> None:
-    came = [
-        given(methods.simulate(each)) for each in SIMULATED["rack"] + SIMULATED["pull over TCP"]
-    ]
+    buffers = {
+        f"network__switch__{level}__{key}": value
+        for level in ("leaf", "spine", "core")
+        for key, value in (("model", "shared-memory"), ("buffer", "4 MB"))
+    }
+    three_levels = {"network__pods": 2, "network__cores": 1, "hosts__placement": "spread"}
+    cores = small(**TCP | PULL | buffers | three_levels)
+    came = [given(methods.simulate(each)) for each in [*SIMULATED["rack"], cores]]
     assert set.union(*came) >= SOMETIMES
 
 

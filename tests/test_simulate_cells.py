@@ -152,8 +152,8 @@ def test_a_cell_with_a_closed_form_agrees_with_it(building: str, network: str) -
 
 
 def test_the_cells_with_closed_forms_are_those() -> None:
-    assert ANALYSED == [
+    assert [
         (building, network)
         for building in ("shift", "push", "daqpipe")
         for network in ("InfiniBand", "imported")
-    ]
+    ] == ANALYSED
