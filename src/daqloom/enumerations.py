@@ -9,5 +9,5 @@ Value = TypeVar("Value", bound=Enum)
 
 
 def named(kind: type[Value], word: str) -> Value:
-    """Return the value that a scenario's word names, such as `named(BufferModel, "drop-tail")`."""
+    """Return the value that a scenario's word names, as `named(BufferModel, "shared-memory")`."""
     return kind[word.replace("-", "_")]

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from daqloom.analyse.condition import Condition, first_failing
+from daqloom.analyse.fabric_answer import Answer, check_connected, of_network, rates_hz, written
 from daqloom.analyse.fabric_bounds import busy_s
-from daqloom.analyse.fabric_conditions import of_daqpipe, of_phases, of_schedule
-from daqloom.analyse.fabric_daqpipe import Pipe
-from daqloom.analyse.fabric_link import OnWire
-from daqloom.analyse.fabric_messages import Messages
+from daqloom.analyse.fabric_conditions import of_phases, of_schedule
+from daqloom.analyse.fabric_daqpipe import Pipe, daqpipe
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_shift import Schedule, by_count, fence, schedule
-from daqloom.analyse.fabric_traffic import Traffic, traffic
+from daqloom.analyse.fabric_traffic import traffic
 from daqloom.analyse.fabric_windows import by_clock
 from daqloom.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.cabled import cables
 from daqloom.topology.loaded import override
-from daqloom.topology.system import check_paths
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
-
-
-class Answer(NamedTuple):
-    """The answer of a protocol's closed forms."""
-
-    metrics: dict[str, Any]
-    analysis: dict[str, dict[str, Any]]
-    conditions: dict[str, list[Condition]]
-    """Conditions, by the entry of `analysis` that they belong to."""
 
 
 def analyse_fabric(scenario: Scenario) -> Result:
@@ -70,7 +58,7 @@ def analyse_fabric(scenario: Scenario) -> Result:
 def _answer(scenario: Scenario) -> Answer:
     scenario = _with_one_rate(scenario)
     if scenario.building.protocol == "daqpipe":
-        return _daqpipe(Pipe(scenario))
+        return daqpipe(Pipe(scenario))
     if not scenario.folded:
         raise ScenarioError(
             f"{scenario.name}: linear shifting with units that are not folded has no closed form; "
@@ -95,13 +83,13 @@ def _with_one_rate(scenario: Scenario) -> Scenario:
 
 
 def _by_count(push: Push) -> Answer:
-    _check_paths(push.scenario, push.traffic)
+    check_connected(push.scenario, push.traffic)
     gate = fence(push)
     found = by_count(push, gate)
     busy = busy_s(push, gate, found.schedule)
     if push.in_step:
         busy["schedule"] = float(found.schedule.links_s.sum())
-    bounds = _rates_hz(push.scenario, push.events, busy)
+    bounds = rates_hz(push.scenario, push.events, busy)
     round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
     metrics = _shift_metrics(push, push.events / round_s, bounds)
     control_s = push.barriers * push.messages.cost_s * float(gate.messages.mean())
@@ -128,10 +116,10 @@ def _by_count(push: Push) -> Answer:
 
 
 def _by_clock(push: Push) -> Answer:
-    _check_paths(push.scenario, push.traffic)
+    check_connected(push.scenario, push.traffic)
     gate = fence(push)
     found, plan = by_clock(push), schedule(push, gate)
-    bounds = _rates_hz(push.scenario, push.events, busy_s(push, gate, plan))
+    bounds = rates_hz(push.scenario, push.events, busy_s(push, gate, plan))
     rate_hz = min(push.events * found.meps / found.length_s, bounds.get("source", math.inf))
     metrics = _shift_metrics(push, rate_hz, bounds)
     metrics["phase_s"] = found.length_s / push.slots
@@ -153,15 +141,10 @@ def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict
         "event_rate_hz": rate_hz,
         "event_rate_bound_hz": min(bounds.values()),
         "throughput_bps": throughput_bps,
-        **_written(rate_hz, throughput_bps),
+        **written(rate_hz, throughput_bps),
         "node_throughput_bps": throughput_bps / push.nodes,
         "dummy_share": 1 - push.nodes / push.slots,
     }
-
-
-def _written(rate_hz: float, throughput_bps: float) -> dict[str, float]:
-    """Return the rates of fragments written, which in the long term equal those of events built."""
-    return {"written_event_rate_hz": rate_hz, "written_throughput_bps": throughput_bps}
 
 
 def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
@@ -171,68 +154,7 @@ def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[s
         "worst_flows": int(plan.flows.max(initial=0)),
     }
     largest = push.link.message(int(push.mfps.max()))
-    return {"schedule": phases} | _common(push.messages, push.traffic, largest, bounds)
-
-
-def _daqpipe(pipe: Pipe) -> Answer:
-    scenario, nodes = pipe.scenario, len(pipe.traffic.hosts)
-    _check_paths(scenario, pipe.traffic)
-    events = scenario.event.packing
-    bounds = _rates_hz(scenario, events, pipe.busy_s())
-    rate_hz = min(bounds.values())
-    throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
-    processor_s = 2 * pipe.letters * pipe.messages.cost_s
-    metrics = {
-        "event_rate_hz": rate_hz,
-        "event_rate_bound_hz": rate_hz,
-        "throughput_bps": throughput_bps,
-        **_written(rate_hz, throughput_bps),
-        "node_throughput_bps": throughput_bps / len(pipe.readouts),
-        "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
-        "processor_share": processor_s * rate_hz / events / nodes,
-    }
-    largest = pipe.link.message(int(pipe.fragments.max()))
-    slowest = min(bounds, key=lambda name: bounds[name])
-    entries = {"event": {"value_s": float(pipe.collected_s.mean()), "limit": slowest}}
-    return Answer(
-        metrics,
-        entries | _common(pipe.messages, pipe.traffic, largest, bounds),
-        {"event": of_daqpipe(pipe)},
-    )
-
-
-def _common(
-    messages: Messages, traffic: Traffic, largest: OnWire, bounds: dict[str, float]
-) -> dict[str, dict[str, Any]]:
-    link = messages.link
-    payload = 8 * largest.payload
-    return {
-        "link": {
-            "payload_bps": payload / max(link.wire_s(largest), link.credits_s(largest)),
-            "headers_bps": payload / link.bytes_s(largest.bytes),
-            "credits_bps": payload / link.credits_s(largest),
-        },
-        "message": {"value_s": messages.sent_s(messages.control, float(traffic.farthest))},
-        "rate_bounds_hz": bounds,
-    }
-
-
-def _rates_hz(scenario: Scenario, events: int, busy: Mapping[str, float]) -> dict[str, float]:
-    """Return the rate at which each part saturates: events divided by its busy time, if it has any.
-
-    Raises ScenarioError where nothing limits the rate.
-    """
-    rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
-    if not rates.keys() - {"output_buffer"}:
-        raise ScenarioError(
-            f"{scenario.name}: a single node sends nothing over the network, so nothing limits "
-            "its rate; set more nodes, or hosts.local_rate"
-        )
-    return rates
-
-
-def _check_paths(scenario: Scenario, traffic: Traffic) -> None:
-    check_paths(scenario.name, traffic.paths, traffic.hosts, traffic.hosts)
+    return {"schedule": phases} | of_network(push.messages, push.traffic, largest, bounds)
 
 
 def _validity(conditions: list[Condition]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from daqloom.analyse.condition import Condition
-from daqloom.analyse.fabric_daqpipe import Pipe
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_shift import Schedule
 
@@ -60,19 +59,5 @@ def of_schedule(plan: Schedule) -> list[Condition]:
             f"in {plan.conflicting} of {len(plan.flows)} phases transfers share a link, up to "
             f"{int(plan.flows.max(initial=0))} of them: such a phase lasts at least as long as its "
             "most loaded link (`daqloom topology check` suggests other node orders)",
-        )
-    ]
-
-
-def of_daqpipe(pipe: Pipe) -> list[Condition]:
-    """Return the conditions of DAQPIPE."""
-    building = pipe.scenario.building
-    return [
-        Condition(
-            "one builder unit, one at a time",
-            len(pipe.builders) == building.credits == building.parallel_sends == 1,
-            "builder units contend for readout units, and events for builder units, for which "
-            "there is no closed form: these are bounds (that of fabric_link if all builder units "
-            "build equally many events)",
         )
     ]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.analyse.condition import Condition
+from daqloom.analyse.fabric_answer import Answer, check_connected, of_network, rates_hz, written
 from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
@@ -22,9 +23,6 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.transport import ACKNOWLEDGE_BYTES
 from daqloom.topology.schedule import hosts_of, slots_of
 from daqloom.topology.system import mfp_bytes, unit_slots
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -214,3 +212,44 @@ class Pipe(View):
         known_s = self.messages.known_s(self.on_wire[0], near) + self.messages.latency_s
         there_s: Times = np.array([self.link.bytes_s(each.bytes) for each in self.on_wire])
         return there_s + known_s
+
+
+def daqpipe(pipe: Pipe) -> Answer:
+    """Evaluate the closed forms of DAQPIPE. Raises ScenarioError where nodes are not connected."""
+    scenario, nodes = pipe.scenario, len(pipe.traffic.hosts)
+    check_connected(scenario, pipe.traffic)
+    events = scenario.event.packing
+    bounds = rates_hz(scenario, events, pipe.busy_s())
+    rate_hz = min(bounds.values())
+    throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
+    processor_s = 2 * pipe.letters * pipe.messages.cost_s
+    metrics = {
+        "event_rate_hz": rate_hz,
+        "event_rate_bound_hz": rate_hz,
+        "throughput_bps": throughput_bps,
+        **written(rate_hz, throughput_bps),
+        "node_throughput_bps": throughput_bps / len(pipe.readouts),
+        "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
+        "processor_share": processor_s * rate_hz / events / nodes,
+    }
+    largest = pipe.link.message(int(pipe.fragments.max()))
+    slowest = min(bounds, key=lambda name: bounds[name])
+    entries = {"event": {"value_s": float(pipe.collected_s.mean()), "limit": slowest}}
+    return Answer(
+        metrics,
+        entries | of_network(pipe.messages, pipe.traffic, largest, bounds),
+        {"event": _conditions(pipe)},
+    )
+
+
+def _conditions(pipe: Pipe) -> list[Condition]:
+    building = pipe.scenario.building
+    return [
+        Condition(
+            "one builder unit, one at a time",
+            len(pipe.builders) == building.credits == building.parallel_sends == 1,
+            "builder units contend for readout units, and events for builder units, for which "
+            "there is no closed form: these are bounds (that of fabric_link if all builder units "
+            "build equally many events)",
+        )
+    ]

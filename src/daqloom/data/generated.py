@@ -29,7 +29,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
     if scenario.building.protocol == "pull":
         raise ScenarioError(
             f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
-            "scenario with linear shifting or DAQPIPE, such as lhcb-10-percent"
+            "scenario with another building.protocol, such as lhcb-10-percent"
         )
     if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(

@@ -15,6 +15,10 @@ _SHIFT = When(".protocol", ("shift",))
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
 _DAQPIPE = When(".protocol", ("daqpipe",))
+PACKED = When("building.protocol", ("shift", "daqpipe"))
+"""Readout units send multi-fragment packets."""
+BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
+"""Events are built."""
 
 
 class Protocol(Part):
@@ -142,7 +146,10 @@ class Daqpipe(Part):
         default=4,
         ge=1,
         le=65_536,
-        description="fragments of one event in flight at a time (parallel sends)",
+        description=(
+            "fragments of one event in flight at a time (parallel sends); the streams of a readout "
+            "unit are one fragment"
+        ),
     )
     slot: Annotated[Seconds, _DAQPIPE] = Field(
         default=0.0,
@@ -156,7 +163,7 @@ class Daqpipe(Part):
 class Building(Daqpipe, Shift, Pull, Protocol):
     """[building]: the protocol and its keys."""
 
-    control_size: Annotated[Bytes, When(".protocol", ("shift", "daqpipe"))] = Field(
+    control_size: Annotated[Bytes, PACKED] = Field(
         default=32,
         le=4096,
         description="size of a message other than an MFP, without the sizes in it (B)",

@@ -67,8 +67,8 @@ def _check_units(scenario: Tables) -> None:
         and not 0 <= readout - everyone <= 1
     ):
         raise ValueError(
-            f"builders.units = {everyone} and readout.units = {readout}; unfolded units of linear "
-            "shifting and DAQPIPE alternate: give as many of each, or one builder unit less"
+            f"builders.units = {everyone} and readout.units = {readout}; without pull, "
+            "unfolded units alternate: give as many of each, or one builder unit less"
         )
 
 

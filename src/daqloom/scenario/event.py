@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
+from daqloom.scenario.building import BUILT, PACKED
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 
@@ -104,7 +105,6 @@ class Lhc(Part):
 
 
 _PULL = When("building.protocol", ("pull",))
-_PACKED = When("building.protocol", ("shift", "daqpipe"))
 
 
 class Group(Part):
@@ -158,13 +158,13 @@ class Event(Part):
             "scenario's folder; `size` is then replaced by their mean"
         ),
     )
-    fragment_size: Annotated[PositiveBytes, _PACKED, ASSUMED] = Field(
+    fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = Field(
         default=133, description="mean size of one source's fragment of one event (B)"
     )
-    fragment_sizes: Annotated[Literal["poisson", "fixed"], _PACKED, ASSUMED] = Field(
+    fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = Field(
         default="poisson", description="distribution of fragment sizes"
     )
-    packing: Annotated[int, _PACKED, ASSUMED] = Field(
+    packing: Annotated[int, PACKED, ASSUMED] = Field(
         default=30_000,
         ge=1,
         le=10_000_000,
@@ -172,7 +172,7 @@ class Event(Part):
         "multi-fragment packet (MFP); the MFPs of all sources with the same number "
         "are a multi-event packet (MEP)",
     )
-    groups: Annotated[tuple[Group, ...], _PACKED] = Field(
+    groups: Annotated[tuple[Group, ...], PACKED] = Field(
         default=(),
         strict=False,
         max_length=64,
@@ -183,14 +183,14 @@ class Event(Part):
     )
     rate: Annotated[
         FrequencyOrNone,
-        When("building.protocol", ("pull", "shift", "daqpipe")),
+        BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
         Assumed(when=(_PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = Field(
         default=0.0,
         description=(
             "mean event rate. For lhc the rate after dead time, or the highest rate that the dead "
-            'times permit; shift, daqpipe: "0 Hz": as fast as the event builder takes them (Hz)'
+            'times permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)'
         ),
     )
     arrivals: Annotated[Arrivals, _PULL, ASSUMED] = Field(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from daqloom.scenario.building import BUILT, PACKED
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
 from daqloom.scenario.placement import BY_RULE
@@ -13,8 +14,6 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 
 _PULL = When("building.protocol", ("pull",))
 _SHIFT = When("building.protocol", ("shift",))
-_PACKED = When("building.protocol", ("shift", "daqpipe"))
-_BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
 _COST = 'CPU time per message of these units; "0 s": `hosts.message_cost` (s)'
 
 
@@ -48,7 +47,7 @@ class Readout(Part):
 
     units: Annotated[
         int,
-        _BUILT,
+        BUILT,
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 48}),
         Assumed(when=(_PULL,)),
@@ -56,13 +55,13 @@ class Readout(Part):
         default=0,
         ge=0,
         le=50_000,
-        description="number of readout units; shift, daqpipe: 0: on all hosts of the network",
+        description="number of readout units; 0, not for pull: on all hosts of the network",
     )
-    streams: Annotated[int, _PACKED, ASSUMED] = Field(
+    streams: Annotated[int, PACKED, ASSUMED] = Field(
         default=3,
         ge=1,
         le=8,
-        description="sources (data streams) of a unit; daqpipe: they are sent as one fragment",
+        description="sources (data streams) of a unit",
     )
     response: Annotated[Distribution, _PULL] = Field(
         default_factory=Distribution, description="time from a request to the answer"
@@ -81,7 +80,7 @@ class Builders(Part):
 
     units: Annotated[
         int,
-        _BUILT,
+        BUILT,
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 32}),
         Assumed(when=(_PULL,)),
@@ -90,27 +89,27 @@ class Builders(Part):
         ge=0,
         le=10_000,
         description=(
-            "number of builder units, on a farm of each rack; shift, daqpipe: 0: as many as "
-            "readout units"
+            "number of builder units, on a farm of each rack; 0, not for pull: as many as readout "
+            "units"
         ),
     )
     folded: Annotated[
         bool,
-        _BUILT,
+        BUILT,
         BY_RULE,
-        DefaultWith("building.protocol", {"shift": True, "daqpipe": True}),
-        Assumed(when=(_PACKED,)),
+        DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
+        Assumed(when=(PACKED,)),
     ] = Field(
         default=False,
         description=(
             "folded event builder: each builder unit shares a host with a readout unit; false: "
-            "unfolded, hosts have one or the other (shift, daqpipe: alternating by port)"
+            "unfolded, hosts have one or the other (without pull alternating by port)"
         ),
     )
     buffer: Annotated[PositiveBytes, _SHIFT] = Field(
         default=10**12, description="builder unit's buffer for multi-event packets (MEPs) (B)"
     )
-    processing: Annotated[tuple[Distribution, ...], _BUILT] = Field(
+    processing: Annotated[tuple[Distribution, ...], BUILT] = Field(
         default=(),
         strict=False,
         max_length=64,

@@ -1,4 +1,4 @@
-"""What linear shifting and DAQPIPE share: sources that fill packets, one delay of processing."""
+"""What protocols of multi-fragment packets share: sources that fill them, a delay of processing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def set_processing(delay: _engine.Delay, stages: Sequence[Distribution]) -> None
     """Set the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
     if len(stages) > 1:
         raise ScenarioError(
-            f"builders.processing has {len(stages)} delays, which linear shifting and DAQPIPE "
-            "cannot simulate yet; give one"
+            f"builders.processing has {len(stages)} delays, which only pull building "
+            "simulates yet; give one"
         )
     for stage in stages:
         set_delay(delay, stage)

@@ -1,0 +1,66 @@
+"""What the closed forms of each protocol on a fabric answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from daqloom.analyse.condition import Condition
+from daqloom.analyse.fabric_link import OnWire
+from daqloom.analyse.fabric_messages import Messages
+from daqloom.analyse.fabric_traffic import Traffic
+from daqloom.scenario.errors import ScenarioError
+from daqloom.topology.system import check_paths
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+
+
+class Answer(NamedTuple):
+    """The answer of a protocol's closed forms."""
+
+    metrics: dict[str, Any]
+    analysis: dict[str, dict[str, Any]]
+    conditions: dict[str, list[Condition]]
+    """Conditions, by the entry of `analysis` that they belong to."""
+
+
+def check_connected(scenario: Scenario, traffic: Traffic) -> None:
+    """Raise ScenarioError where a node cannot reach another."""
+    check_paths(scenario.name, traffic.paths, traffic.hosts, traffic.hosts)
+
+
+def rates_hz(scenario: Scenario, events: int, busy: Mapping[str, float]) -> dict[str, float]:
+    """Return the rate at which each part saturates: events divided by its busy time, if it has any.
+
+    Raises ScenarioError where nothing limits the rate.
+    """
+    rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
+    if not rates.keys() - {"output_buffer"}:
+        raise ScenarioError(
+            f"{scenario.name}: a single node sends nothing over the network, so nothing limits "
+            "its rate; set more nodes, or hosts.local_rate"
+        )
+    return rates
+
+
+def written(rate_hz: float, throughput_bps: float) -> dict[str, float]:
+    """Return the rates of fragments written, which in the long term equal those of events built."""
+    return {"written_event_rate_hz": rate_hz, "written_throughput_bps": throughput_bps}
+
+
+def of_network(
+    messages: Messages, traffic: Traffic, largest: OnWire, bounds: dict[str, float]
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of `analysis` that are the same for every protocol. `largest`: message."""
+    link = messages.link
+    payload = 8 * largest.payload
+    return {
+        "link": {
+            "payload_bps": payload / max(link.wire_s(largest), link.credits_s(largest)),
+            "headers_bps": payload / link.bytes_s(largest.bytes),
+            "credits_bps": payload / link.credits_s(largest),
+        },
+        "message": {"value_s": messages.sent_s(messages.control, float(traffic.farthest))},
+        "rate_bounds_hz": bounds,
+    }
