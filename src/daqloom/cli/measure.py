@@ -82,7 +82,7 @@ def measure(
     transport: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help='Transport: "shm", or "libfabric:PROVIDER" (see `fi_info -l`).'
+            metavar="NAME", help='In place of measure.transport, such as "libfabric:tcp".'
         ),
     ] = None,
     json: Json = False,

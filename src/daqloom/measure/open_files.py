@@ -28,7 +28,7 @@ def files_of_a_unit(scenario: Scenario) -> int:
     from daqloom.measure.places import places
 
     where = places(scenario)
-    own, each_unit = (20, 8) if scenario.measure.transport == "shm" else (40, 2)
+    own, each_unit = (20, 8) if scenario.measure.shares_memory else (40, 2)
     return own + each_unit * where.units + 6 * where.streams
 
 

@@ -257,10 +257,15 @@ class Measure(Part):
         return re.match(r"libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
+    def shares_memory(self) -> bool:
+        """Return whether units write into each other's memory, all of them on one machine."""
+        return self.transport == "shm"
+
+    @property
     def spans_machines(self) -> bool:
         """Return whether units may be on several machines."""
         local = self.launch == "local" or ipaddress.ip_address(self.bind).is_loopback
-        return self.transport != "shm" and not local
+        return not self.shares_memory and not local
 
     def bearing(self) -> dict[str, Any]:
         """Return the keys that affect a result and differ from their defaults, as JSON."""

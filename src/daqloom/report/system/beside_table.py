@@ -127,7 +127,7 @@ def _work(found: Beside, units: int, cores: int) -> str:
     measure = found.scenario.measure
     way = (
         "copy fragments from one process's memory into another's"
-        if measure.transport == "shm"
+        if measure.shares_memory
         else f"send fragments over {measure.transport}"
     )
     works = [way]
