@@ -1,4 +1,4 @@
-"""Commands that the pages of the real event builder tell people to type are taken as they stand."""
+"""Commands that pages tell people to type are taken as they stand."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ PAGES = (
     "how-to/your-own-source-and-sink.md",
     "how-to/run-under-slurm.md",
     "how-to/run-over-infiniband.md",
+    "how-to/put-an-event-builder-on-ethernet.md",
 )
 OURS = "laptop"
 """In place of a reader's own scenario."""
