@@ -45,6 +45,13 @@ inline constexpr std::uint8_t kRetransmission = 16;  // 32, 64 and 128 are the c
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
 
+/// A host, 24 bits, and a class, as a frame carries them with its marks in between.
+constexpr std::uint32_t address_of(NodeIndex host, TrafficClass of) {
+    return host.value() | static_cast<std::uint32_t>(of.value()) << 29;
+}
+constexpr NodeIndex host_in(std::uint32_t address) { return NodeIndex(address & 0xffffff); }
+constexpr TrafficClass class_in(std::uint32_t address) { return TrafficClass(address >> 29); }
+
 /// Moved by value from queue to queue; half a cache line. Payload bytes are not stored: the frame
 /// has their number and their offset in the stream.
 struct Frame {
@@ -57,13 +64,12 @@ struct Frame {
     std::uint16_t bytes;    ///< frame as buffered: headers, payload and FCS
     std::uint32_t address;  ///< host to which it goes, 24 bits, its marks, 5 bits, and its class
 
-    [[nodiscard]] TrafficClass traffic_class() const { return TrafficClass(address >> 29); }
-    [[nodiscard]] NodeIndex destination() const { return NodeIndex(address & 0xffffff); }
+    [[nodiscard]] TrafficClass traffic_class() const { return class_in(address); }
+    [[nodiscard]] NodeIndex destination() const { return host_in(address); }
     [[nodiscard]] bool has(unsigned marks) const { return (address >> 24 & marks) != 0; }
     void mark(unsigned marks) { address |= marks << 24; }
-    void send_to(NodeIndex host, unsigned marks, TrafficClass traffic_class = {}) {
-        address =
-            host.value() | marks << 24 | static_cast<std::uint32_t>(traffic_class.value()) << 29;
+    void send_to(std::uint32_t host_and_class, unsigned marks) {
+        address = host_and_class | marks << 24;
     }
 };
 static_assert(sizeof(Frame) == 32);  // without a hole, a copy is two whole moves

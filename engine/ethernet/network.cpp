@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <utility>
 
 namespace daqloom::ethernet {
@@ -19,6 +20,10 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
         add_switch(config.switches[i], graph.switch_ports[i]);
     }
     host_links_.assign(graph.hosts, LinkIndex::none());
+    std::vector<bool> changes(2 * graph.cables.size(), false);
+    for (const LinkChange& change : config.changes) {
+        changes[change.link.value()] = true;
+    }
     for (const network::Cable& cable : graph.cables) {
         for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
             const std::size_t link = ports_.size();
@@ -35,13 +40,14 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 wiring.to_switch = graph.switch_of(to.node);
                 wiring.to_port = static_cast<std::uint16_t>(to.port - 1);
             }
-            add_link({cable.rate, cable.delay, limit}, wiring,
+            add_link({cable.rate, cable.delay, limit, config.host_schedule, changes[link]}, wiring,
                      config.link_names.empty() ? std::string() : config.link_names[link]);
         }
     }
     for (const LossConfig& loss : config.losses) {
         inject_loss(loss, base::RandomStream(config.seed, fmt::format("loss.{}", losses_.size())));
     }
+    changes_ = config.changes;
     add_routes(graph);
     return {};
 }
@@ -116,8 +122,11 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
             scheduled.queue_limit = node.buffer.config().port_limit;
         }
     }
-    if (scheduled.needed()) {
+    if (scheduled.needed() || config.changes) {
         schedule(index, scheduled);
+    }
+    if (config.changes && !wiring.from_host()) {
+        switches_[wiring.from_switch].takes_all = false;  // while the link is down
     }
     return index;
 }
@@ -150,12 +159,19 @@ void Network::begin_counting(Time now, Time end, std::size_t bins) {
 Report Network::totals() const {
     Report all;
     all.injected_losses = lost_frames_;
+    all.cut = cut_frames_;
     all.marks = marks_;
     for (const LinkIndex i : ports_.indices()) {
         const LinkCounters& counted = ports_[i].counters();
         all.links.push_back({counted.frames, counted.ack_frames, counted.wire_bytes(),
                              ports_[i].rate(), link_drops(i)});
         all.drops += all.links.back().drops;
+        if (const ScheduledPort* port = scheduler(i); port != nullptr && port->has_classes()) {
+            for (std::uint8_t of = 0; of < kTrafficClasses; ++of) {
+                const ClassCounters& its = port->counters(TrafficClass(of));
+                all.classes.push_back({i, TrafficClass(of), its.frames, its.wire_bytes, its.drops});
+            }
+        }
     }
     return all;
 }
@@ -168,6 +184,7 @@ Report Network::report(Time now) {
     Report counted = totals();
     counted.drops -= before_->drops;
     counted.injected_losses -= before_->injected_losses;
+    counted.cut -= before_->cut;
     counted.marks -= before_->marks;
     for (std::size_t i = 0; i < counted.links.size(); ++i) {
         counted.links[i].frames -= before_->links[i].frames;
@@ -175,6 +192,17 @@ Report Network::report(Time now) {
         counted.links[i].wire_bytes -= before_->links[i].wire_bytes;
         counted.links[i].drops -= before_->links[i].drops;
     }
+    std::uint32_t classes = 0;  // a bit for each that had frames
+    for (std::size_t i = 0; i < counted.classes.size(); ++i) {
+        ClassReport& its = counted.classes[i];
+        its.frames -= before_->classes[i].frames;
+        its.wire_bytes -= before_->classes[i].wire_bytes;
+        its.drops -= before_->classes[i].drops;
+        classes |= its.is_empty() ? 0U : 1U << its.traffic_class.value();
+    }
+    std::erase_if(counted.classes, [classes](const ClassReport& its) {
+        return its.is_empty() || std::has_single_bit(classes);
+    });
     for (const SwitchNode& node : switches_) {
         const sim::TimeSeries::Peak peak = node.occupancy->peak();
         counted.switches.push_back(
@@ -290,7 +318,7 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
 Frame& Network::append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, Bytes bytes,
                                  Time now) {
     ScheduledPort& port = *schedulers_[link];
-    if (port.is_free(now)) {
+    if (port.is_free(of, now)) {
         return begin_scheduled(link, of, bytes, now);
     }
     Frame& frame = port.append(of, input, bytes);
@@ -326,24 +354,79 @@ const Frame* Network::on_port_free(LinkIndex link, Time now) {
     return &begun;
 }
 
-/// The arrived frame meets the observer and injected loss. False if it was lost.
+void Network::plan_changes(std::uint32_t kind) {
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+        events_.push({changes_[i].at, kind, static_cast<std::uint32_t>(i)});
+    }
+}
+
+void Network::apply(const LinkChange& change) {
+    const LinkIndex link = change.link;
+    ScheduledPort& port = *schedulers_[link];
+    switch (change.what) {
+        case LinkChange::What::rate:
+            ports_[link].set_rate(change.rate);
+            break;
+        case LinkChange::What::pace:
+            port.set_pace(change.rate);
+            break;
+        case LinkChange::What::hold:
+            port.hold(change.traffic_class);
+            break;
+        case LinkChange::What::resume:
+            port.resume(change.traffic_class);
+            break;
+        case LinkChange::What::down:
+            watched_ = true;
+            port.go_down(ports_[link].size(), change.drops);
+            if (change.drops) {
+                drop_waiting(link, change.at);
+            }
+            break;
+        case LinkChange::What::up:
+            port.go_up();
+            break;
+    }
+    wake(link, change.at);
+}
+
+/// What waits at the output of a switch; what waits in a host stays.
+void Network::drop_waiting(LinkIndex link, Time now) {
+    const Wiring wiring = ports_[link].wiring();
+    SwitchNode& node = switches_[wiring.from_switch];
+    schedulers_[link]->clear([&](const Frame& frame) {
+        node.buffer.release(wiring.from_port, frame.bytes);
+        drop(node, wiring.from_port, link, frame, now);
+    });
+}
+
+/// A frame is lost at the far end, after the link has counted it.
+void Network::lose(LinkIndex link, const Frame& frame, Time now) {
+    lost_bytes_ += frame.bytes;
+    lost_at_hosts_ += ports_[link].wiring().to_host() ? frame.bytes : 0;
+    if (frame.sack != kNoSack) {
+        sacks_.release(frame.sack);
+    }
+    if (observer_ != nullptr) {
+        observer_->on_drop(link, frame, now);
+    }
+}
+
+/// The arrived frame meets the observer and what loses frames. False if it was lost.
 bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
+    if (ports_[index].is_scheduled() && schedulers_[index]->has_lost_head()) {
+        ++cut_frames_;
+        lose(index, frame, now);
+        return false;
+    }
     for (InjectedLoss& loss : losses_) {
         if (loss.config.link != index || frame.payload == 0) {
             continue;
         }
         const bool periodic = loss.config.period != 0 && ++loss.seen % loss.config.period == 0;
         if (periodic || loss.random.uniform() < loss.config.probability) {
-            lost_frames_ += 1;
-            lost_bytes_ += frame.bytes;
-            // Injected loss strikes at the far end, after the link has counted the frame.
-            lost_at_hosts_ += ports_[index].wiring().to_host() ? frame.bytes : 0;
-            if (frame.sack != kNoSack) {
-                sacks_.release(frame.sack);
-            }
-            if (observer_ != nullptr) {
-                observer_->on_drop(index, frame, now);
-            }
+            ++lost_frames_;
+            lose(index, frame, now);
             return false;
         }
     }

@@ -16,6 +16,7 @@
 #include "ethernet/fifo_port.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/link.hpp"
+#include "ethernet/link_change.hpp"
 #include "ethernet/network_config.hpp"
 #include "ethernet/report.hpp"
 #include "ethernet/sack_blocks.hpp"
@@ -125,6 +126,13 @@ class Network {
     /// one frame to the next.
     void prefetch(LinkIndex index) const { __builtin_prefetch(&ports_[index]); }
 
+    /// Something happens to a link that was built as one that changes.
+    void apply(const LinkChange& change);
+    /// The changes of the graph that was built: each is due with an event of `kind`, which the
+    /// driver chooses, whose index is to be handed to on_change.
+    void plan_changes(std::uint32_t kind);
+    void on_change(std::uint32_t index) { apply(changes_[index]); }
+
     /// Returns the frame that has begun to leave, if one has; valid until something else happens.
     const Frame* on_port_free(LinkIndex index, base::Time now);
 
@@ -153,6 +161,8 @@ class Network {
     /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
+    /// Frames on the wire of a link that went down.
+    [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
     /// Frames for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_frames_; }
@@ -311,6 +321,8 @@ class Network {
     void mark(SwitchNode& node, std::uint32_t port, Frame& frame, base::Time now);
     void drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Frame& frame,
               base::Time now);
+    void drop_waiting(LinkIndex link, base::Time now);
+    void lose(LinkIndex link, const Frame& frame, base::Time now);
     bool watch(LinkIndex index, const Frame& frame, base::Time now);
 
     struct InjectedLoss {
@@ -324,14 +336,16 @@ class Network {
     base::Table<LinkIndex, std::unique_ptr<ScheduledPort>> schedulers_;  ///< of links with one
     base::Bytes quantum_ = ScheduledPortConfig{}.quantum;
     base::Table<SwitchIndex, SwitchNode> switches_;
-    bool watched_ = false;  ///< an observer or injected loss wants to see every frame
+    bool watched_ = false;  ///< an observer, or a loss of frames, wants to see every one
     Observer* observer_ = nullptr;
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
+    std::vector<LinkChange> changes_;
     base::Table<LinkIndex, std::string> names_;
-    base::Bytes sent_bytes_ = 0;  ///< by hosts
-    std::uint64_t lost_frames_ = 0;
-    base::Bytes lost_bytes_ = 0;
+    base::Bytes sent_bytes_ = 0;     ///< by hosts
+    std::uint64_t lost_frames_ = 0;  ///< as injected
+    std::uint64_t cut_frames_ = 0;
+    base::Bytes lost_bytes_ = 0;  ///< of both
     base::Bytes lost_at_hosts_ = 0;
     std::uint64_t marks_ = 0;
     std::uint64_t unrouted_frames_ = 0;

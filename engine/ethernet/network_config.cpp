@@ -16,6 +16,9 @@ base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t port
             std::string("a switch divides its buffer into parts of zero bytes or more, by an alpha "
                         "above zero"));
     }
+    if (auto fine = validate(config.schedule); !fine) {
+        return fine;
+    }
     if (config.model != BufferModel::shared_memory) {
         return {};
     }
@@ -27,6 +30,38 @@ base::expected<void> check_switch(const SwitchConfig& config, std::uint32_t port
     if (!SwitchBuffer(config, ports).fits(0, frame)) {
         return base::failure(
             std::string("shared memory holds, of one port, at least one full frame"));
+    }
+    return {};
+}
+
+/// From 1 Mb/s to 1 Pb/s.
+bool is_possible(base::BitRate rate) {
+    return rate.bps >= 1'000'000 && rate.bps <= 1'000'000'000'000'000;
+}
+
+base::expected<void> check_change(const LinkChange& change, const NetworkConfig& config) {
+    const std::size_t links = 2 * config.cables.size();
+    if (change.link.value() >= links || change.at < base::Time::zero() ||
+        change.traffic_class.value() >= kTrafficClasses) {
+        return base::failure(fmt::format(
+            "a change of link {} at {} s, of class {}; expected one of {} links, a time "
+            "of the run and a class, 0 to {}",
+            change.link.value(), change.at.seconds(), change.traffic_class.value(), links,
+            kTrafficClasses - 1));
+    }
+    const bool has_rate = change.what == LinkChange::What::rate ||
+                          (change.what == LinkChange::What::pace && change.rate.bps != 0);
+    if (has_rate && !is_possible(change.rate)) {
+        return base::failure(fmt::format(
+            "a link's rate changes to {} b/s; expected 1 Mb/s to 1 Pb/s", change.rate.bps));
+    }
+    const network::Cable& cable = config.cables[change.link.value() / 2];
+    const network::End from = change.link.value() % 2 == 0 ? cable.a : cable.b;
+    if (change.drops && (change.what != LinkChange::What::down || config.is_host(from.node))) {
+        return base::failure(fmt::format(
+            "link {} is to drop what waits; expected of a link that goes down, from a switch, as "
+            "hosts keep what they have",
+            change.link.value()));
     }
     return {};
 }
@@ -54,9 +89,21 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
         }
     }
     for (const base::BitRate limit : config.rate_limits) {
-        if (limit.bps != 0 && (limit.bps < 1'000'000 || limit.bps > 1'000'000'000'000'000)) {
+        if (limit.bps != 0 && !is_possible(limit)) {
             return base::failure(
                 fmt::format("a rate limit of {} b/s; expected 1 Mb/s to 1 Pb/s", limit.bps));
+        }
+    }
+    if (auto fine = validate(config.host_schedule); !fine) {
+        return fine;
+    }
+    if (config.classes() > kTrafficClasses) {
+        return base::failure(fmt::format("a service level has class {}; expected 0 to {}",
+                                         config.classes() - 1, kTrafficClasses - 1));
+    }
+    for (const LinkChange& change : config.changes) {
+        if (auto fine = check_change(change, config); !fine) {
+            return fine;
         }
     }
     for (const LossConfig& loss : config.losses) {

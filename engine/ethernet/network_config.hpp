@@ -1,6 +1,7 @@
 // A graph with what Ethernet adds to it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
+#include "ethernet/link_change.hpp"
+#include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "network/graph.hpp"
 
@@ -26,7 +29,19 @@ struct NetworkConfig : network::Graph {
     std::vector<base::BitRate> rate_limits;  ///< of each link, in wire bits; 0 or empty: none
     std::vector<std::string> link_names;     ///< of each link; empty: without names
     std::vector<LossConfig> losses;
-    std::uint64_t seed = 1;  ///< of losses
+    std::vector<TrafficClass> service_classes;  ///< by service level; 0 of those beyond
+    Schedule host_schedule;                     ///< of the link by which each host sends
+    std::vector<LinkChange> changes;            ///< during the run
+    std::uint64_t seed = 1;                     ///< of losses
+
+    /// Classes are below this.
+    [[nodiscard]] std::uint32_t classes() const {
+        std::uint32_t classes = 1;
+        for (const TrafficClass each : service_classes) {
+            classes = std::max(classes, each.value() + 1U);
+        }
+        return classes;
+    }
 };
 
 /// An error of one sentence if it cannot be simulated; `frame`: the largest, as buffered.

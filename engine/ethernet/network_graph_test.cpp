@@ -77,7 +77,7 @@ class Driven {
         frame.sack = kNoSack;
         frame.payload = 900;
         frame.bytes = 1000;
-        frame.send_to(NodeIndex(to), 0);
+        frame.send_to(address_of(NodeIndex(to), TrafficClass(0)), 0);
     }
     void run() {
         while (!events.empty()) {

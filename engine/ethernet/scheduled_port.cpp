@@ -10,9 +10,8 @@ using base::Time;
 ScheduledPort::ScheduledPort(const ScheduledPortConfig& config)
     : classes_(config.schedule.scheduling == Scheduling::fifo ? 1 : kTrafficClasses),
       inputs_(config.inputs),
-      queue_limit_(config.queue_limit),
-      pace_(config.pace.bps > 0 ? config.pace : base::gigabits_per_second(1)),
-      paced_(config.pace.bps > 0) {
+      queue_limit_(config.queue_limit) {
+    set_pace(config.pace);
     if (config.schedule.scheduling != Scheduling::weighted) {
         return;
     }
@@ -37,7 +36,7 @@ Frame& ScheduledPort::append(TrafficClass of, std::uint32_t input, Bytes bytes) 
 }
 
 std::optional<Time> ScheduledPort::wake(Time now) {
-    if (asked_ || std::none_of(classes_.begin(), classes_.end(), may_send)) {
+    if (!is_up_ || asked_ || std::none_of(classes_.begin(), classes_.end(), may_send)) {
         return std::nullopt;
     }
     asked_ = true;
@@ -46,7 +45,7 @@ std::optional<Time> ScheduledPort::wake(Time now) {
 
 std::optional<Frame> ScheduledPort::next() {
     asked_ = false;
-    Class* const its = choose();
+    Class* const its = is_up_ ? choose() : nullptr;
     if (its == nullptr) {
         return std::nullopt;
     }

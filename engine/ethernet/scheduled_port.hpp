@@ -53,16 +53,18 @@ class ScheduledPort {
   public:
     explicit ScheduledPort(const ScheduledPortConfig& config);
 
-    /// Whether the queue of a frame has room for it.
+    /// Whether the queue of a frame has room for it, and the link takes frames.
     [[nodiscard]] bool accepts(TrafficClass of, std::uint32_t input, base::Bytes bytes) const {
         const Class& its = class_of(of);
         const base::Bytes held = its.queues.empty() ? 0 : its.queues[queue_of(input)].held;
-        return queue_limit_ == 0 || held + bytes <= queue_limit_;
+        return !drops_ && (queue_limit_ == 0 || held + bytes <= queue_limit_);
     }
     void count_drop(TrafficClass of) { class_of(of).counters.drops += 1; }
 
     /// Whether a frame that comes now leaves at once.
-    [[nodiscard]] bool is_free(base::Time now) const { return !asked_ && free_at_ <= now; }
+    [[nodiscard]] bool is_free(TrafficClass of, base::Time now) const {
+        return is_up_ && !asked_ && free_at_ <= now && !class_of(of).is_held;
+    }
     /// Queues a frame of `bytes` and returns it; the caller fills it in.
     Frame& append(TrafficClass of, std::uint32_t input, base::Bytes bytes);
     /// The frame that leaves now, if one may: to be called at the time that `wake` has returned.
@@ -75,11 +77,51 @@ class ScheduledPort {
         counters.frames += 1;
         counters.wire_bytes += on_wire;
     }
-    /// When `next` is to be called, if something waits and no call is due already.
+    /// When `next` is to be called, if something may be sent and no call is due already. To be
+    /// asked after all that may have changed this.
     [[nodiscard]] std::optional<base::Time> wake(base::Time now);
 
+    // ---- during a run
+    void set_pace(base::BitRate pace) {
+        paced_ = pace.bps > 0;
+        pace_ = base::WireClock(paced_ ? pace : base::gigabits_per_second(1));
+    }
+    /// Of all classes if they make no difference.
+    void hold(TrafficClass of) { class_of(of).is_held = true; }
+    void resume(TrafficClass of) { class_of(of).is_held = false; }
+    /// So many frames are on the wire and will be lost.
+    void go_down(std::uint32_t on_wire, bool drops) {
+        is_up_ = false;
+        drops_ = drops;
+        lost_ = on_wire;
+    }
+    void go_up() {
+        is_up_ = true;
+        drops_ = false;
+    }
+    /// A frame has come off the wire: whether the link went down meanwhile.
+    bool has_lost_head() {
+        const bool lost = lost_ > 0;
+        lost_ -= lost ? 1 : 0;
+        return lost;
+    }
+    /// Calls see(frame) for each frame that waits, and forgets it.
+    template <class See>
+    void clear(See&& see) {
+        for (Class& its : classes_) {
+            for (Queue& queue : its.queues) {
+                for (; !queue.frames.empty(); queue.frames.pop()) {
+                    see(queue.frames.front());
+                }
+                queue.held = 0;
+            }
+            its.waiting = 0;
+            its.deficit = 0;
+        }
+    }
+
     /// Whether classes make a difference.
-    [[nodiscard]] bool tells_classes_apart() const { return classes_.size() > 1; }
+    [[nodiscard]] bool has_classes() const { return classes_.size() > 1; }
     [[nodiscard]] const ClassCounters& counters(TrafficClass of) const {
         return class_of(of).counters;
     }
@@ -93,6 +135,7 @@ class ScheduledPort {
     };
 
     struct Class {
+        bool is_held = false;
         std::vector<Queue> queues;  ///< empty before the first frame
         std::uint32_t turn = 0;     ///< the queue whose turn is next
         std::uint32_t waiting = 0;  ///< frames in all of them
@@ -105,14 +148,14 @@ class ScheduledPort {
     };
 
     [[nodiscard]] std::size_t place_of(TrafficClass of) const {
-        return tells_classes_apart() ? of.value() : 0;
+        return has_classes() ? of.value() : 0;
     }
     [[nodiscard]] Class& class_of(TrafficClass of) { return classes_[place_of(of)]; }
     [[nodiscard]] const Class& class_of(TrafficClass of) const { return classes_[place_of(of)]; }
     [[nodiscard]] std::uint32_t queue_of(std::uint32_t input) const {
         return inputs_ == 1 ? 0 : input;
     }
-    [[nodiscard]] static bool may_send(const Class& of) { return of.waiting > 0; }
+    [[nodiscard]] static bool may_send(const Class& of) { return of.waiting > 0 && !of.is_held; }
     [[nodiscard]] Class* choose();
     [[nodiscard]] Class& choose_by_deficit();
 
@@ -120,7 +163,10 @@ class ScheduledPort {
     std::uint32_t inputs_;
     base::Bytes queue_limit_;
     base::WireClock pace_;
-    bool paced_;
+    bool paced_ = false;
+    bool is_up_ = true;
+    bool drops_ = false;          ///< while it is down
+    std::uint32_t lost_ = 0;      ///< frames at the head of the wire
     bool asked_ = false;          ///< a call of `next` is due
     base::Time free_at_;          ///< when the next frame may begin
     std::size_t round_turn_ = 0;  ///< the class whose turn it is in the round

@@ -49,11 +49,17 @@ class Driver {
         frame.sack = sent.sack;
         frame.payload = static_cast<std::uint16_t>(sent.bytes - 70);
         frame.bytes = static_cast<std::uint16_t>(sent.bytes);
-        frame.send_to(sent.destination, sent.flags, sent.traffic_class);
+        frame.send_to(address_of(sent.destination, sent.traffic_class), sent.flags);
     }
     void send_later(LinkIndex link, const Sent& sent, Time at) {
         planned_.push_back({link, sent});
         events.push({at, kPlanned, static_cast<std::uint32_t>(planned_.size() - 1)});
+    }
+
+    /// Of a link that was built as one that changes.
+    void change_later(const LinkChange& change) {
+        changes_.push_back(change);
+        events.push({change.at, kChange, static_cast<std::uint32_t>(changes_.size() - 1)});
     }
 
     void run(Time until = Time::never()) {
@@ -69,6 +75,8 @@ class Driver {
             network.on_delivery(link, now, Hosts{*this, link});
         } else if (event.kind == kPortFree) {
             network.on_port_free(LinkIndex(event.index), now);
+        } else if (event.kind == kChange) {
+            network.apply(changes_[event.index]);
         } else {
             send(planned_[event.index].first, planned_[event.index].second, now);
         }
@@ -94,7 +102,9 @@ class Driver {
     };
 
     static constexpr std::uint32_t kPlanned = kFirstHostEvent;
+    static constexpr std::uint32_t kChange = kFirstHostEvent + 1;
     std::vector<std::pair<LinkIndex, Sent>> planned_;
+    std::vector<LinkChange> changes_;
 };
 
 /// Hosts around one switch: host h sends on link 2h and receives on link 2h + 1.

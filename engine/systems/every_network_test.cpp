@@ -54,6 +54,44 @@ ethernet::NetworkConfig lossy_tree(std::uint32_t packets) {
     return config;
 }
 
+/// Data and control messages in classes of their own, in hosts and switches, over links of which
+/// one gets another rate and one is held for a while.
+void set_classes(SystemConfig& config) {
+    using What = ethernet::LinkChange::What;
+    ethernet::NetworkConfig tree = ethernet_tree();
+    tree.host_schedule.scheduling = ethernet::Scheduling::strict;
+    for (ethernet::SwitchConfig& each : tree.switches) {
+        each.schedule = {ethernet::Scheduling::weighted, {1, 0, 0, 3}};
+    }
+    tree.service_classes = {ethernet::TrafficClass(0), ethernet::TrafficClass(3)};
+    config.control_service_level = 1;
+    tree.changes = {
+        {.at = base::microseconds(20),
+         .link = ethernet::LinkIndex(8),
+         .what = What::rate,
+         .rate = base::gigabits_per_second(10)},
+        {.at = base::microseconds(30), .link = ethernet::LinkIndex(0), .what = What::hold},
+        {.at = base::microseconds(200), .link = ethernet::LinkIndex(0), .what = What::resume},
+    };
+    config.network = tree;
+}
+
+/// Host 0 is cut off for a while, and a leaf from a spine, which then drops what waits.
+ethernet::NetworkConfig failing_tree() {
+    using What = ethernet::LinkChange::What;
+    ethernet::NetworkConfig tree = ethernet_tree();
+    for (network::Cable& cable : tree.cables) {
+        cable.delay = base::microseconds(10);  // so that there is something on the wires
+    }
+    for (const std::uint32_t link : {0U, 1U, 8U, 9U}) {
+        tree.changes.push_back(
+            {.at = base::microseconds(70), .link = ethernet::LinkIndex(link), .drops = link >= 8});
+        tree.changes.push_back(
+            {.at = base::microseconds(300), .link = ethernet::LinkIndex(link), .what = What::up});
+    }
+    return tree;
+}
+
 const Network kNetworks[] = {
     {"TcpOverEthernet",
      [](SystemConfig& config) {
@@ -77,6 +115,16 @@ const Network kNetworks[] = {
          config.network = lossy_tree(12);
          config.transport = retrying();
      }},
+    {"TcpOverEthernetWithClasses",
+     [](SystemConfig& config) {
+         set_classes(config);
+         config.transport = transport::TcpConfig{};
+     }},
+    {"RdmaOverEthernetWithClasses",
+     [](SystemConfig& config) {
+         set_classes(config);
+         config.transport = transport::RdmaConfig{};
+     }},
     {"RdmaOverInfiniband",
      [](SystemConfig& config) {
          config.network = fat_tree(3, 2, 4, base::gigabits_per_second(100));
@@ -91,6 +139,7 @@ struct Outcome {
     base::Bytes bytes = 0;
     std::uint64_t fingerprint = 0;
     std::uint64_t drops = 0;
+    std::uint64_t cut = 0;
     std::uint64_t resent = 0;
     std::uint64_t failed = 0;
     std::string broken;
@@ -110,6 +159,7 @@ Outcome run(System& system) {
     outcome.fingerprint = report.fingerprint;
     if (const auto& ethernet = report.network.ethernet) {
         outcome.drops = ethernet->drops;
+        outcome.cut = ethernet->cut;
     }
     if (const auto& rdma = report.network.rdma) {
         outcome.resent = rdma->resent_for_nak + rdma->resent_for_timeout;
@@ -248,6 +298,42 @@ TEST_P(EveryNetwork, CarriesAllThatIsToBeDone) {
 INSTANTIATE_TEST_SUITE_P(, EveryNetwork,
                          ::testing::Combine(::testing::ValuesIn(kBuildings),
                                             ::testing::ValuesIn(kNetworks)),
+                         [](const auto& given) {
+                             return fmt::format("{}{}", std::get<0>(given.param).name,
+                                                std::get<1>(given.param).name);
+                         });
+
+const Network kFailing[] = {
+    {"TcpOverEthernet",
+     [](SystemConfig& config) {
+         config.network = failing_tree();
+         transport::TcpConfig tcp;
+         tcp.rto_min = base::milliseconds(1);
+         config.transport = tcp;
+     }},
+    {"RdmaOverEthernet",
+     [](SystemConfig& config) {
+         config.network = failing_tree();
+         config.transport = retrying();
+     }},
+};
+
+class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
+
+TEST_P(LinksThatFail, DelayWhatIsToBeDone) {
+    const auto& [building, network] = GetParam();
+    const Outcome once = building.run(network);
+    EXPECT_EQ(once.broken, "");
+    EXPECT_EQ(once.done, once.to_do);
+    EXPECT_EQ(once.bytes, 0);
+    EXPECT_EQ(once.failed, 0U);
+    EXPECT_GT(once.cut, 0U);
+    EXPECT_GT(once.resent, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
+                         ::testing::Combine(::testing::ValuesIn(kBuildings),
+                                            ::testing::ValuesIn(kFailing)),
                          [](const auto& given) {
                              return fmt::format("{}{}", std::get<0>(given.param).name,
                                                 std::get<1>(given.param).name);

@@ -237,7 +237,7 @@ class Rack {
     /// Endpoint of `builder` on its connection to `readout`; that of the readout unit is its peer.
     [[nodiscard]] EndpointIndex endpoint(std::uint32_t builder, std::uint32_t readout) {
         return stack().endpoints().endpoint(network::NodeIndex(config_.readouts + builder),
-                                            network::NodeIndex(readout));
+                                            network::NodeIndex(readout), {});
     }
 
   private:

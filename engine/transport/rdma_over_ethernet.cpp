@@ -7,14 +7,14 @@ namespace daqloom::transport {
 base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
     const ethernet::NetworkConfig& network, const RdmaConfig& config,
     const hosts::PathConfig& path) {
-    std::unique_ptr<RdmaOverEthernet> made(new RdmaOverEthernet());
+    std::unique_ptr<RdmaOverEthernet> made(new RdmaOverEthernet(network));
     auto roce = std::make_unique<RoceNetwork>(made->events());
     const base::Bytes largest =
         config.mtu + kRoceFraming.header + kRdmaHeaderBytes + kImmediateBytes;
-    if (auto built = roce->build(network, largest); !built) {
+    if (auto built = roce->build(network, largest, network.classes()); !built) {
         return tl::unexpected(built.error());
     }
-    made->set_up(std::move(roce), config, kRoceFraming, path, network.hosts, 1);
+    made->set_up(std::move(roce), config, kRoceFraming, path, network.hosts, network.classes());
     return made;
 }
 

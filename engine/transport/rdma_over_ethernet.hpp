@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
@@ -28,12 +29,15 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
     }
 
   private:
-    RdmaOverEthernet() = default;
+    explicit RdmaOverEthernet(const ethernet::NetworkConfig& network)
+        : service_classes_(network.service_classes) {}
 
-    /// All traffic is of one class.
-    [[nodiscard]] VirtualLane lane_of(ServiceLevel /*level*/) const override {
-        return VirtualLane(0);
+    /// Lanes are classes of frames.
+    [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const override {
+        return lane_by_level(service_classes_, level);
     }
+
+    std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
 };
 
 }  // namespace daqloom::transport

@@ -30,7 +30,7 @@ class RdmaOverInfiniband final : public RdmaTransport<infiniband::Network> {
         : cables_(fabric.cables), lanes_(fabric.lanes), service_lanes_(fabric.service_lanes) {}
 
     [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const override {
-        return level < service_lanes_.size() ? service_lanes_[level] : VirtualLane(0);
+        return lane_by_level(service_lanes_, level);
     }
 
     std::vector<network::Cable> cables_;

@@ -24,11 +24,12 @@ base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
     if (auto valid = validate(tcp); !valid) {
         return tl::unexpected(valid.error());
     }
-    std::unique_ptr<TcpOverEthernet> made(new TcpOverEthernet(tcp, network.hosts));
+    std::unique_ptr<TcpOverEthernet> made(new TcpOverEthernet(tcp, network));
     const base::Bytes frame = tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
     if (auto built = made->network_.build(network, frame); !built) {
         return tl::unexpected(built.error());
     }
+    made->network_.plan_changes(kChange);
     return made;
 }
 
@@ -41,7 +42,8 @@ void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
 }
 
 void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
-    const ethernet::EndpointIndex index = endpoints_.known(from, to);
+    const ethernet::EndpointIndex index =
+        endpoints_.known(from, to, lane_by_level(service_classes_, 0));
     if (index != ethernet::EndpointIndex::none()) {
         endpoints_.prefetch(index);
         endpoints_.prefetch(ethernet::peer(index));  // whose inbox learns of the message
@@ -49,7 +51,8 @@ void TcpOverEthernet::expect(NodeIndex from, NodeIndex to) const {
 }
 
 void TcpOverEthernet::write(const Posting& message, Time now) {
-    const EndpointIndex from = endpoints_.endpoint(message.from, message.to);
+    const EndpointIndex from = endpoints_.endpoint(
+        message.from, message.to, lane_by_level(service_classes_, message.service_level));
     const MessageKind kind = message.completes ? MessageKind::completes : MessageKind::plain;
     endpoints_.write(from, message.tag, message.bytes, kind, now);
 }
@@ -103,6 +106,9 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
         }
         case kSample:
             network_.sample_occupancy(event.at, kSample);
+            break;
+        case kChange:
+            network_.on_change(event.index);
             break;
         case kEnd:
             ended_ = true;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/pool.hpp"
@@ -14,7 +15,8 @@
 
 namespace daqloom::transport {
 
-/// Two hosts have one connection, for the messages of both; it comes into being with the first.
+/// Two hosts have one connection of a class, for the messages of both; it comes into being with the
+/// first.
 class TcpOverEthernet final : public Transport {
   public:
     static base::expected<std::unique_ptr<TcpOverEthernet>> make(
@@ -46,19 +48,23 @@ class TcpOverEthernet final : public Transport {
         kSample,                   ///< of the occupancy of the switches
         kPause,
         kEnd,
+        kChange,  ///< of a link
     };
-    static_assert(kEnd < kFirstOtherEvent);
+    static_assert(kChange < kFirstOtherEvent);
 
     struct Sink;
 
-    TcpOverEthernet(const TcpConfig& tcp, std::uint32_t hosts)
-        : network_(events_), endpoints_(tcp, hosts, network_, events_) {}
+    TcpOverEthernet(const TcpConfig& tcp, const ethernet::NetworkConfig& network)
+        : network_(events_),
+          endpoints_(tcp, network.hosts, network.classes(), network_, events_),
+          service_classes_(network.service_classes) {}
 
     void write(const Posting& message, base::Time now);
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
 
     ethernet::Network network_;
     TcpEndpoints endpoints_;
+    std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
     base::Pool<Posting> delayed_;
     base::Time end_ = base::Time::never();
     bool ended_ = false;

@@ -94,8 +94,9 @@ TEST(TcpOverEthernet, QuestionsAndAnswersGoOverTheConnectionOfTheirHosts) {
     TcpEndpoints& endpoints = all.transport().endpoints();
     ASSERT_EQ(endpoints.size(), 2 * (QuestionsAndAnswers::kHosts - 1));
     for (std::uint32_t host = 1; host < QuestionsAndAnswers::kHosts; ++host) {
-        const EndpointIndex there = endpoints.endpoint(NodeIndex(host), NodeIndex(0));
-        EXPECT_EQ(there, endpoints.known(NodeIndex(host), NodeIndex(0)));
+        const EndpointIndex there =
+            endpoints.endpoint(NodeIndex(host), NodeIndex(0), TrafficClass(0));
+        EXPECT_EQ(there, endpoints.known(NodeIndex(host), NodeIndex(0), TrafficClass(0)));
         EXPECT_EQ(endpoints.sender(there).end(), 100 * 10'000U);
         EXPECT_EQ(endpoints.sender(ethernet::peer(there)).end(), 100 * 100U);
     }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
@@ -22,6 +23,11 @@ using network::NodeIndex;
 
 /// 0 … 15; what a sender asks for. Networks map it to a virtual lane or a class.
 using ServiceLevel = std::uint8_t;
+
+/// The lane, or class, of a service level, by a network's table; 0 of levels beyond it.
+inline network::Lane lane_by_level(const std::vector<network::Lane>& lanes, ServiceLevel level) {
+    return level < lanes.size() ? lanes[level] : network::Lane(0);
+}
 
 /// A message on its way from one host to another.
 struct Posting {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/index.hpp"
 #include "base/pool.hpp"
@@ -21,9 +22,10 @@ class RoceNetwork {
     enum EventKind : std::uint32_t {
         kDelivery = ethernet::kDelivery,
         kPortFree = ethernet::kPortFree,
-        kDeparture,  ///< index: host whose packet begins to leave
+        kDeparture,  ///< index: sender (host · lanes + lane) whose packet begins to leave
         kTakenIn,    ///< index: packet that its host had still to take in
         kSample,     ///< of the occupancy of the switches
+        kChange,     ///< of a link
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -38,16 +40,30 @@ class RoceNetwork {
 
     explicit RoceNetwork(sim::EventQueue& events) : events_(events), network_(events) {}
 
-    base::expected<void> build(const ethernet::NetworkConfig& config, base::Bytes largest_frame) {
-        departing_.assign(config.hosts, Packet{});
-        return network_.build(config, largest_frame);
+    /// Packets have one of so many lanes, which are the classes of frames.
+    base::expected<void> build(const ethernet::NetworkConfig& config, base::Bytes largest_frame,
+                               std::uint32_t lanes) {
+        lanes_ = lanes;
+        departing_.assign(std::size_t{config.hosts} * lanes, Packet{});
+        if (auto built = network_.build(config, largest_frame); !built) {
+            return built;
+        }
+        hosts_.assign(2 * config.cables.size(), network::NodeIndex::none());
+        for (std::uint32_t host = 0; host < config.hosts; ++host) {
+            const ethernet::LinkIndex link = network_.host_link(network::NodeIndex(host));
+            if (link != ethernet::LinkIndex::none()) {
+                hosts_[link] = network::NodeIndex(host);
+            }
+        }
+        network_.plan_changes(kChange);
+        return {};
     }
 
     /// From now on `hosts.take_in(packet, now)` says, as a packet arrives, when its host has it.
     /// The adapter's buffer has no limit.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// A host has a packet to send, one of data at a time.
+    /// A host has a packet to send, one of data at a time of each lane.
     void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
         const ethernet::LinkIndex link = network_.host_link(host);
         const base::Time start = std::max(now, network_.port(link).free_at());
@@ -60,10 +76,11 @@ class RoceNetwork {
         frame.sack = ethernet::kNoSack;
         frame.payload = response ? std::uint16_t{0} : packet.bytes;
         frame.bytes = packet.bytes;
-        frame.send_to(packet.destination, 0);
-        if (!response) {
-            departing_[host] = packet;
-            events_.push({start, kDeparture, host.value()});
+        frame.send_to(ethernet::address_of(packet.destination, packet.lane), 0);
+        if (!response && frame.at != base::Time::never()) {  // else it is told when it begins
+            const std::uint32_t sender = host.value() * lanes_ + packet.lane.value();
+            departing_[sender] = packet;
+            events_.push({start, kDeparture, sender});
         }
     }
 
@@ -75,12 +92,11 @@ class RoceNetwork {
                                      Sink<Hosts>{*this, hosts, event.at});
                 break;
             case kPortFree:
-                network_.on_port_free(ethernet::LinkIndex(event.index), event.at);
+                on_port_free(ethernet::LinkIndex(event.index), event.at, hosts);
                 break;
             case kDeparture: {
-                const network::NodeIndex host(event.index);
-                const Packet packet = departing_[host];  // whose place the next one takes
-                hosts.on_departure(host, packet, event.at);
+                const Packet packet = departing_[event.index];  // whose place the next one takes
+                hosts.on_departure(network::NodeIndex(event.index / lanes_), packet, event.at);
                 break;
             }
             case kTakenIn: {
@@ -91,6 +107,9 @@ class RoceNetwork {
             }
             case kSample:
                 network_.sample_occupancy(event.at, kSample);
+                break;
+            case kChange:
+                network_.on_change(event.index);
                 break;
             default:
                 break;
@@ -116,6 +135,24 @@ class RoceNetwork {
     [[nodiscard]] std::uint64_t unrouted() const { return network_.unrouted(); }
 
   private:
+    static Packet packet_in(const ethernet::Frame& frame) {
+        return {.tag = frame.ack | connection(frame.to),
+                .psn = frame.seq,
+                .destination = frame.destination(),
+                .bytes = frame.bytes,
+                .lane = frame.traffic_class()};
+    }
+
+    template <class Hosts>
+    void on_port_free(ethernet::LinkIndex link, base::Time now, Hosts& hosts) {
+        const ethernet::Frame* const begun = network_.on_port_free(link, now);
+        const network::NodeIndex host = hosts_[link];
+        if (begun != nullptr && host != network::NodeIndex::none() && begun->payload != 0) {
+            const Packet packet = packet_in(*begun);
+            hosts.on_departure(host, packet, now);
+        }
+    }
+
     template <class Hosts>
     struct Sink {
         RoceNetwork& network;
@@ -123,11 +160,7 @@ class RoceNetwork {
         base::Time now;
 
         void receive(const ethernet::Frame& frame) const {
-            const Packet packet{.tag = frame.ack | connection(frame.to),
-                                .psn = frame.seq,
-                                .destination = frame.destination(),
-                                .bytes = frame.bytes,
-                                .lane = network::Lane(0)};
+            const Packet packet = packet_in(frame);
             if (network.hosts_hold_) {
                 const base::Time taken_in = hosts.take_in(packet, now);
                 if (taken_in > now) {
@@ -142,7 +175,9 @@ class RoceNetwork {
 
     sim::EventQueue& events_;
     ethernet::Network network_;
-    base::Table<network::NodeIndex, Packet> departing_;  ///< by host
+    std::uint32_t lanes_ = 1;
+    std::vector<Packet> departing_;                               ///< by host and lane
+    base::Table<ethernet::LinkIndex, network::NodeIndex> hosts_;  ///< that send by a link
     base::Pool<Packet> arriving_;
     bool hosts_hold_ = false;
 };

@@ -9,19 +9,20 @@ namespace daqloom::transport {
 using base::Time;
 
 /// Both ends. Opening the connection measured the way there and back while it was empty.
-EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to) {
+EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass of) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {
         config.handshake_rtt = network_.empty_latency(from, to, ethernet::kMinimumFrame) +
                                network_.empty_latency(to, from, ethernet::kMinimumFrame);
     }
-    const EndpointIndex first = endpoints_.push_back({config, network_.host_link(from), to});
-    endpoints_.push_back({config, network_.host_link(to), from});
+    const EndpointIndex first = endpoints_.push_back({config, network_.host_link(from), to, of});
+    endpoints_.push_back({config, network_.host_link(to), from, of});
     for (const auto& [here, there, end] : {std::tuple(from, to, first), {to, from, peer(first)}}) {
-        if (peers_[here].empty()) {
-            peers_[here].assign(peers_.size(), EndpointIndex::none());
+        base::Table<NodeIndex, EndpointIndex>& peers = peers_[of][here];
+        if (peers.empty()) {
+            peers.assign(peers_[of].size(), EndpointIndex::none());
         }
-        peers_[here][there] = end;
+        peers[there] = end;
     }
     return first;
 }

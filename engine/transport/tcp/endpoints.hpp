@@ -65,22 +65,22 @@ class TimeoutObserver {
 
 class TcpEndpoints {
   public:
-    TcpEndpoints(const TcpConfig& config, std::uint32_t hosts, ethernet::Network& network,
-                 sim::EventQueue& events)
-        : config_(config), network_(network), events_(events), peers_(hosts) {}
+    TcpEndpoints(const TcpConfig& config, std::uint32_t hosts, std::uint32_t classes,
+                 ethernet::Network& network, sim::EventQueue& events)
+        : config_(config), network_(network), events_(events), peers_(classes, Peers(hosts)) {}
 
-    /// The end at `from` of its connection with another host.
-    EndpointIndex endpoint(NodeIndex from, NodeIndex to) {
+    /// The end at `from` of its connection with another host, whose frames have this class.
+    EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass of) {
         // An answer needs no look-up in a row that is not in the cache.
-        if (from == told_host_ && to == endpoints_[told_].peer_host) {
+        if (from == told_host_ && ethernet::address_of(to, of) == endpoints_[told_].address) {
             return told_;
         }
-        const EndpointIndex index = known(from, to);
-        return index == EndpointIndex::none() ? connect(from, to) : index;
+        const EndpointIndex index = known(from, to, of);
+        return index == EndpointIndex::none() ? connect(from, to, of) : index;
     }
     /// The same, none if there is no connection yet.
-    [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to) const {
-        const base::Table<NodeIndex, EndpointIndex>& peers = peers_[from];
+    [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to, TrafficClass of) const {
+        const base::Table<NodeIndex, EndpointIndex>& peers = peers_[of][from];
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
@@ -162,7 +162,7 @@ class TcpEndpoints {
         return endpoints_[index].receiver;
     }
     [[nodiscard]] NodeIndex peer_host(EndpointIndex index) const {
-        return endpoints_[index].peer_host;
+        return ethernet::host_in(endpoints_[index].address);
     }
     /// Over all endpoints, and the whole run.
     [[nodiscard]] TcpSenderCounters counters() const;
@@ -175,8 +175,8 @@ class TcpEndpoints {
 
   private:
     struct alignas(64) Endpoint {
-        Endpoint(const TcpConfig& config, LinkIndex nic_link, NodeIndex other)
-            : nic(nic_link), peer_host(other), sender(config) {}
+        Endpoint(const TcpConfig& config, LinkIndex nic_link, NodeIndex other, TrafficClass of)
+            : nic(nic_link), address(ethernet::address_of(other, of)), sender(config) {}
 
         [[nodiscard]] bool has_message() const {
             return !inbox.empty() && inbox.front().end <= receiver.next();
@@ -187,7 +187,7 @@ class TcpEndpoints {
         base::Time ack_event = base::Time::never();     ///< the earliest pending kDelayedAck
         base::Time sender_event = base::Time::never();  ///< the earliest pending kSenderTimer
         LinkIndex nic;
-        NodeIndex peer_host;
+        std::uint32_t address;  ///< of its frames: the host of its peer, and the class
         TcpSender sender;
     };
     static_assert(sizeof(TcpReceiver) == 64);  // one cache line
@@ -203,7 +203,7 @@ class TcpEndpoints {
         }
     };
 
-    EndpointIndex connect(NodeIndex from, NodeIndex to);
+    EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass of);
 
     /// Looks the endpoint up anew each time: who is told may write, and open connections.
     template <class App>
@@ -295,14 +295,15 @@ class TcpEndpoints {
         const base::Bytes bytes = std::max(
             segment.payload + segment.options + config_.header_bytes() + ethernet::kFrameOverhead,
             ethernet::kMinimumFrame);
-        Frame& frame = network_.append(endpoint.nic, TrafficClass(0), bytes, now);
+        Frame& frame =
+            network_.append(endpoint.nic, ethernet::class_in(endpoint.address), bytes, now);
         frame.seq = static_cast<std::uint32_t>(segment.seq);
         frame.ack = static_cast<std::uint32_t>(segment.ack);
         frame.to = peer(from);
         frame.sack = segment.sack;
         frame.payload = static_cast<std::uint16_t>(segment.payload);
         frame.bytes = static_cast<std::uint16_t>(bytes);
-        frame.send_to(endpoint.peer_host, segment.flags);
+        frame.send_to(endpoint.address, segment.flags);
     }
 
     /// Deadlines move with nearly every acknowledgement, mostly later. An event that fires too
@@ -328,7 +329,8 @@ class TcpEndpoints {
     sim::EventQueue& events_;
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
     /// By host, and the other host; empty: none yet.
-    base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>> peers_;
+    using Peers = base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>>;
+    base::Table<TrafficClass, Peers> peers_;
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
 

@@ -1,0 +1,170 @@
+// Known answers of classes on Ethernet: what has one of its own does not wait behind the rest.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/flow_system.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using base::Time;
+using ethernet::Scheduling;
+using ethernet::TrafficClass;
+
+constexpr Time kByte{80};  ///< at 100 Gb/s
+constexpr ethernet::Schedule kStrict{Scheduling::strict, {}};
+
+/// Messages of service level 1 have class 6.
+FlowSystemConfig on_star(std::uint32_t hosts, const ethernet::Schedule& schedule) {
+    FlowSystemConfig config;
+    ethernet::NetworkConfig network;
+    static_cast<network::Graph&>(network) = infiniband::star(hosts);
+    network.switches.resize(1);
+    network.switches[0].schedule = schedule;
+    network.host_schedule = schedule;
+    network.service_classes = {TrafficClass(0), TrafficClass(6)};
+    config.network = network;
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+        config.hosts.emplace_back(host);
+    }
+    config.duration = base::milliseconds(2);
+    return config;
+}
+
+Flow flow(std::uint32_t from, std::uint32_t to, base::Bytes bytes, std::uint8_t service_level) {
+    Flow made;
+    made.name = "flow";
+    made.sources = {from};
+    made.destination = to;
+    made.bytes = bytes;
+    made.outstanding = 8;
+    made.service_level = service_level;
+    return made;
+}
+
+std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config) {
+    auto made = FlowSystem::make(config);
+    if (!made) {
+        throw std::runtime_error(made.error().message);
+    }
+    (*made)->run(config.duration);
+    if (const auto conserved = (*made)->check_conservation(); !conserved) {
+        throw std::runtime_error(conserved.error().message);
+    }
+    return std::move(*made);
+}
+
+/// Hosts 1 to 3 stream to host 0; host 1 has a short message for it every 20 us, too. The longest
+/// that one took.
+Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::transport)& over) {
+    FlowSystemConfig config = on_star(4, schedule);
+    config.transport = over;
+    for (const std::uint32_t host : {1U, 2U, 3U}) {
+        config.flows.push_back(flow(host, 0, 1'000'000, 0));
+    }
+    config.flows.push_back(flow(1, 0, 32, 1));
+    config.flows.back().interval = base::microseconds(20);
+    const auto system = play(config);
+    EXPECT_GE(system->latency(3).count(), 20U);
+    return system->latency(3).max();
+}
+
+/// On an idle network, the two wires with their cables; in front of each, one full frame at most
+/// that has just begun.
+TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
+    const Time cables = infiniband::star(4).cables[0].delay * 2;
+    {
+        const transport::RdmaConfig rdma;
+        const Time idle = cables + kByte * (2 * (32 + 62 + 16 + 4 + 20));
+        const Time frame = kByte * (4096 + 62 + 16 + 20);
+        EXPECT_LE(longest(kStrict, rdma), idle + frame * 2);
+        EXPECT_GT(longest({}, rdma), idle + frame * 20);
+    }
+    {
+        const transport::TcpConfig tcp;
+        const Time idle = cables + kByte * (2 * (32 + tcp.header_bytes() + 18 + 20));
+        const Time frame = kByte * (1518 + 20);
+        EXPECT_LE(longest(kStrict, tcp), idle + frame * 2);
+        EXPECT_GT(longest({}, tcp), idle + frame * 20);
+    }
+}
+
+/// Both hosts send as fast as they can.
+TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
+    FlowSystemConfig config = on_star(3, {Scheduling::weighted, {2, 0, 0, 0, 0, 0, 1}});
+    config.transport = transport::RdmaConfig{};
+    config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, 1)};
+    config.warmup = base::microseconds(200);
+    const FlowReport report = play(config)->report();
+    EXPECT_NEAR(
+        static_cast<double>(report.flows[0].bytes) / static_cast<double>(report.flows[1].bytes), 2,
+        0.03);
+}
+
+TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {
+    for (const std::uint8_t second : {std::uint8_t{0}, std::uint8_t{1}}) {
+        FlowSystemConfig config = on_star(3, kStrict);
+        config.transport = transport::TcpConfig{};
+        config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, second)};
+        const auto system = play(config);
+        const ethernet::Report report = *system->run_report().network.ethernet;
+        std::set<TrafficClass> classes;
+        std::uint64_t frames = 0;
+        for (const ethernet::ClassReport& its : report.classes) {
+            classes.insert(its.traffic_class);
+            frames += its.link == ethernet::LinkIndex(5) ? its.frames : 0;  // to host 2
+        }
+        if (second == 0) {
+            EXPECT_TRUE(report.classes.empty());
+        } else {
+            EXPECT_EQ(classes, (std::set{TrafficClass(0), TrafficClass(6)}));
+            EXPECT_NEAR(static_cast<double>(frames), static_cast<double>(report.links[5].frames),
+                        5);
+        }
+    }
+}
+
+TEST(TrafficClasses, WhatCannotBeIsRefused) {
+    using What = ethernet::LinkChange::What;
+    const auto refused = [](auto spoil) {
+        FlowSystemConfig config = on_star(3, {});
+        config.transport = transport::TcpConfig{};
+        spoil(std::get<ethernet::NetworkConfig>(config.network));
+        const auto made = FlowSystem::make(config);
+        return made ? std::string() : made.error().message;
+    };
+    const auto change = [&](const ethernet::LinkChange& what) {
+        return refused([&](ethernet::NetworkConfig& network) { network.changes = {what}; });
+    };
+    EXPECT_EQ(refused([](ethernet::NetworkConfig&) {}), "");
+    EXPECT_EQ(refused([](auto& network) { network.service_classes = {TrafficClass(8)}; }),
+              "a service level has class 8; expected 0 to 7");
+    EXPECT_EQ(
+        refused([](auto& network) { network.host_schedule.scheduling = Scheduling::weighted; }),
+        "the greatest weight of a class is 0; expected 1 to 1000, and 0 of a class with strict "
+        "priority");
+    EXPECT_EQ(refused([](auto& network) { network.switches[0].schedule.weights[3] = 1; }),
+              "weights of classes, which are not scheduled by weight; expected none");
+    EXPECT_EQ(
+        change({.link = ethernet::LinkIndex(6)}),
+        "a change of link 6 at 0 s, of class 0; expected one of 6 links, a time of the run and "
+        "a class, 0 to 7");
+    EXPECT_EQ(change({.link = ethernet::LinkIndex(1), .what = What::rate}),
+              "a link's rate changes to 0 b/s; expected 1 Mb/s to 1 Pb/s");
+    EXPECT_EQ(change({.link = ethernet::LinkIndex(1), .what = What::pace}), "");
+    EXPECT_EQ(change({.link = ethernet::LinkIndex(1), .drops = true}), "");
+    EXPECT_EQ(change({.link = ethernet::LinkIndex(0), .drops = true}),
+              "link 0 is to drop what waits; expected of a link that goes down, from a switch, as "
+              "hosts keep what they have");
+}
+
+}  // namespace
+}  // namespace daqloom::systems
