@@ -70,6 +70,11 @@ def _answer(scenario: Scenario) -> Answer:
 
 def _with_one_rate(scenario: Scenario) -> Scenario:
     """Return the scenario with the one rate of its cables. Raises ScenarioError."""
+    if not scenario.network.links.are_alike:
+        raise ScenarioError(
+            f"{scenario.name}: network.links has cables that differ from the others, and closed "
+            "forms need one rate and one delay; leave host, spine, core and named out, or simulate"
+        )
     if scenario.network.links.rate and scenario.network.shape != "cables":
         return scenario
     fabric, _ = cables(scenario)

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from daqloom.scenario.link_rates import PortRate
+from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import Part
 
 MOST_CABLES = 20_000
-_NAME = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
-
-
-def _name(value: object) -> str:
-    if isinstance(value, str) and _NAME.fullmatch(value):
-        return value
-    raise ValueError("is not a name; expected 1 to 100 printable ASCII characters")
-
-
-NodeName = Annotated[str, BeforeValidator(_name)]
 
 
 class Cable(Part):

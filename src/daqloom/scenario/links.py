@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from daqloom.scenario.link_rates import PortRate
+from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
 from daqloom.scenario.quantities import BitRate, BitRateOrNone, PositiveSeconds, Seconds
 
@@ -15,6 +16,8 @@ FRAME_OVERHEAD_BYTES = 18
 WIRE_OVERHEAD_BYTES = 20
 """Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
 
+
+MOST_NAMED = 20_000
 
 _RACKS = When("network.shape", ("rack", "farm"))
 _CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
@@ -61,6 +64,23 @@ class AccessLink(Part):
     )
 
 
+class LevelLink(Part):
+    """[network.links.host], …: cables of a level, where they differ from the others."""
+
+    rate: PortRate = Field(default=0, description='data rate; "0 b/s": as without this table (b/s)')
+    delay: Seconds = Field(
+        default=0.0, description='delay of a cable; "0 s": as without this table (s)'
+    )
+
+
+class NamedLink(LevelLink):
+    """An entry of `network.links.named`: one cable."""
+
+    end: NodeName = Field(
+        description='one of its ends, a port of a switch as "leaf0 port 3", or a host by its name'
+    )
+
+
 class Links(Part):
     """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
 
@@ -88,3 +108,25 @@ class Links(Part):
         default=170e-9,
         description="delay of a cable with its transceivers and error correction (s)",
     )
+    host: Annotated[LevelLink, _CABLED] = Field(
+        default_factory=LevelLink, description="between hosts and switches"
+    )
+    spine: Annotated[LevelLink, _CABLED] = Field(
+        default_factory=LevelLink, description="between leaves and spines"
+    )
+    core: Annotated[LevelLink, _CABLED] = Field(
+        default_factory=LevelLink, description="between spines and cores"
+    )
+    named: Annotated[tuple[NamedLink, ...], _CABLED] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST_NAMED,
+        description='single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which '
+        "differ from those of their level",
+    )
+
+    @property
+    def are_alike(self) -> bool:
+        """Return whether no cable differs from the others by a table or an entry."""
+        plain = LevelLink()
+        return not self.named and self.host == self.spine == self.core == plain

@@ -52,10 +52,13 @@ class Scenario(Tables):
     def document(self) -> dict[str, Any]:
         """Return the keys that apply, as JSON and as a file would have them."""
         document = self.model_dump(mode="json")
+        switches, given = document["network"]["switch"], self.network.switch
         for name in LEVELS:
-            table = document["network"]["switch"][name]
-            used = self.network.switch.of(name).applicable_keys
-            document["network"]["switch"][name] = {k: v for k, v in table.items() if k in used}
+            switches[name] = given.of(name).of_its_model(switches[name])
+        switches["named"] = [
+            each.of_its_model(table)
+            for each, table in zip(given.named, switches["named"], strict=True)
+        ]
         for path, _ in list(Choices(document, type(self)).without_meaning()):
             forget(document, path)
         return without_empty_tables(document)

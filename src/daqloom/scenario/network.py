@@ -9,13 +9,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.cables import MOST_CABLES, Cable, NodeName
+from daqloom.scenario.cables import MOST_CABLES, Cable
 from daqloom.scenario.dumps import dumps_of, is_neighbour_table, shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.files import open_regular, reason_of
 from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
 from daqloom.scenario.links import Links
+from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
 from daqloom.scenario.quantities import PositiveBytes
 from daqloom.scenario.switches import Switches

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
+from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
 from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeconds, Seconds
 
@@ -53,7 +54,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """The buffer keys that each model uses, with their defaults."""
 
-COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold"})
+COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name"})
 
 USUAL = "hdr-40"
 OF_A_PRODUCT = frozenset(
@@ -158,10 +159,10 @@ class Switch(Part):
             room = min(room, self.port_limit // cell)
         return -(-(frame_bytes + self.cell_metadata) // cell) <= room
 
-    @property
-    def applicable_keys(self) -> frozenset[str]:
-        """Return the keys that this model has."""
-        return COMMON_KEYS | DEFAULTS[self.model].keys()
+    def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return of a table of such a switch the keys that this model has."""
+        used = COMMON_KEYS | DEFAULTS[self.model].keys()
+        return {key: value for key, value in table.items() if key in used}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -212,6 +213,12 @@ class Switch(Part):
                 'model = "infinite"'
             )
         return self
+
+
+class NamedSwitch(Switch):
+    """An entry of `network.switch.named`: one output-queued switch."""
+
+    name: NodeName = Field(description="its name in the network")
 
 
 LEVELS = ("core", "tor", "leaf", "spine")
@@ -292,6 +299,14 @@ class Switches(InfinibandSwitch):
     )
     spine: Annotated[Switch, _ETHERNET, _CABLED] = Field(
         default_factory=Switch, description="between leaves"
+    )
+
+    named: Annotated[tuple[NamedSwitch, ...], _ETHERNET, _CABLED] = Field(
+        default=(),
+        strict=False,
+        max_length=1024,
+        description='single switches, such as [{name = "leaf0", model = "voq"}], in place of those '
+        "of their level",
     )
 
     def of(self, level: str) -> Switch:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
 from daqloom.enumerations import named
+from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate.graph import set_graph
 from daqloom.topology.link_names import link_names, switch_levels
 
@@ -21,8 +22,15 @@ def ethernet_config(network: Network, system: FabricSystem, seed: int) -> _engin
     config = _engine.EthernetConfig()
     set_graph(config, network, system)
     names = link_names(network, system.fabric)
-    for number, level in enumerate(switch_levels(network, system.fabric)):
-        switch = switch_config(network.switch.of(level))
+    levels = switch_levels(network, system.fabric)
+    named = {switch.name: switch for switch in network.switch.named}
+    if unknown := sorted(named.keys() - {switch.name for switch in system.fabric.switches}):
+        raise ScenarioError(
+            f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
+            f"one such as {system.fabric.switches[0].name}"
+        )
+    for number, (node, level) in enumerate(zip(system.fabric.switches, levels, strict=True)):
+        switch = switch_config(named.get(node.name) or network.switch.of(level))
         switch.hash_seed = number
         config.add_switch(switch)
     if network.is_racks and (limit := network.links.access.rate_limit):

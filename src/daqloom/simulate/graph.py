@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daqloom.topology.link_names import link_names
+from daqloom.topology.link_parameters import delays_s
 
 if TYPE_CHECKING:
     from daqloom import _engine
@@ -20,14 +20,10 @@ def set_graph(
     system: FabricSystem,
 ) -> None:
     """Set hosts, switches, cables with their delays, and forwarding tables (switches, hosts)."""
-    fabric, links = system.fabric, network.links
-    delays_s = {"source": links.source.delay, "uplink": links.uplink.delay}
-    delays_s["access"] = links.access.delay
+    fabric = system.fabric
     config.hosts = len(fabric.hosts)
     config.switch_ports = [switch.ports for switch in fabric.switches]
-    names = link_names(network, fabric)[::2]
-    for cable, (_, kind) in zip(fabric.cables, names, strict=True):
-        delay_s = delays_s.get(kind.partition(".")[0], links.delay)
+    for cable, delay_s in zip(fabric.cables, delays_s(network, fabric), strict=True):
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, delay_s)
     config.set_forwarding(np.ascontiguousarray(system.ways.ports, np.uint16))
     for switch, ports in system.ways.groups:

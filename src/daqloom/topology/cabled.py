@@ -12,6 +12,7 @@ from daqloom.topology.clos import folded_clos
 from daqloom.topology.equal_cost import EqualCost, equal_cost, single
 from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric, with_rate
+from daqloom.topology.link_parameters import with_rates
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
@@ -58,13 +59,20 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     given = scenario.network
     if given.is_racks:
         return _racks(scenario)[0], []
+    try:
+        fabric, warnings = _cables(given)
+        return with_rates(given, fabric), warnings
+    except TopologyError as error:
+        if given.shape == "imported":
+            raise
+        raise TopologyError(f"{scenario.name}: {error}") from None
+
+
+def _cables(given: Network) -> tuple[Fabric, list[str]]:
     if given.shape == "fat-tree":
         return _regular(given), []
     if given.shape == "cables":
-        try:
-            return fabric_of_cables(given.switches, given.cables, given.links.rate), []
-        except TopologyError as error:
-            raise TopologyError(f"{scenario.name}: {error}") from None
+        return fabric_of_cables(given.switches, given.cables, given.links.rate), []
     fabric, warnings = load_cabling(given.folder, given.links.rate)
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
 
