@@ -37,6 +37,9 @@ def _without_closed_form(scenario: Scenario) -> Result:
     from daqloom.result import Result
 
     protocol, network = scenario.building.protocol, scenario.network
+    hint = ""
+    if protocol in ("shift", "daqpipe") and scenario.transport.kind == "rdma":
+        hint = ', or fix its paths, as by network.routing = "d-mod-k"'
     what = "flows have" if protocol == "none" else f'building.protocol = "{protocol}" has'
     return Result(
         scenario=scenario.name,
@@ -47,7 +50,7 @@ def _without_closed_form(scenario: Scenario) -> Result:
         warnings=[
             f'{what} no closed form with transport.kind = "{scenario.transport.kind}" over '
             f'network.technology = "{network.technology}" and network.shape = "{network.shape}": '
-            "simulate the system"
+            f"simulate the system{hint}"
         ],
     )
 

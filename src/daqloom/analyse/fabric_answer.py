@@ -54,13 +54,13 @@ def of_network(
 ) -> dict[str, dict[str, Any]]:
     """Return the entries of `analysis` that are the same for every protocol. `largest`: message."""
     link = messages.link
-    payload = 8 * largest.payload
+    payload, credits_s = 8 * largest.payload, link.credits_s(largest)
+    rates_bps = {
+        "payload_bps": payload / max(link.wire_s(largest), credits_s),
+        "headers_bps": payload / link.bytes_s(largest.bytes),
+    }
     return {
-        "link": {
-            "payload_bps": payload / max(link.wire_s(largest), link.credits_s(largest)),
-            "headers_bps": payload / link.bytes_s(largest.bytes),
-            "credits_bps": payload / link.credits_s(largest),
-        },
+        "link": rates_bps | ({"credits_bps": payload / credits_s} if credits_s else {}),
         "message": {"value_s": messages.sent_s(messages.control, float(traffic.farthest))},
         "rate_bounds_hz": bounds,
     }

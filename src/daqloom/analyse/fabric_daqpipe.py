@@ -20,7 +20,6 @@ from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
 from daqloom.analyse.fabric_view import View
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.transport import ACKNOWLEDGE_BYTES
 from daqloom.topology.schedule import hosts_of, slots_of
 from daqloom.topology.system import mfp_bytes, unit_slots
 
@@ -90,11 +89,11 @@ class Pipe(View):
         The acknowledge of the request, and updates for request and acknowledge; on a node with both
         units also the acknowledge of a fragment, a request, and updates for what comes of these.
         """
-        other = ACKNOWLEDGE_BYTES + 2 * self.link.update
+        other = self.link.acknowledge.bytes + 2 * self.link.update
         if not self.folded:
             bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
             return 8 * (bare + other) / self.link.rate_bps
-        other += ACKNOWLEDGE_BYTES + self.request.bytes + self.link.update
+        other += self.link.acknowledge.bytes + self.request.bytes + self.link.update
         both = np.array([self.link.wire_s(fragment) for fragment in self.on_wire])
         return both + self.link.bytes_s(other)
 

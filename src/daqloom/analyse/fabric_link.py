@@ -1,4 +1,4 @@
-"""The payload rate of an InfiniBand link: headers, credits, the time of a message.
+"""The payload rate of a link of InfiniBand or RoCE: headers, credits, the time of a message.
 
 Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
 `docs/explanation/infiniband-model.md` for what the simulated hosts and switches do.
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.transport import (
     ACKNOWLEDGE_BYTES,
     ADDRESS_BYTES,
     BLOCK_BYTES,
     HEADER_BYTES,
     IMMEDIATE_BYTES,
+    ROCE_HEADER_BYTES,
 )
 
 if TYPE_CHECKING:
@@ -34,14 +36,8 @@ class OnWire:
     payload: int
     packets: int
     bytes: int
-
-    @property
-    def head(self) -> int:
-        """Bytes of it that a switch needs before it can forward it."""
-        return min(self.bytes, BLOCK_BYTES)
-
-
-ACKNOWLEDGE = OnWire(0, 1, ACKNOWLEDGE_BYTES)
+    head: int
+    """Bytes of it that a switch needs before it can forward it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,12 @@ class Link:
     switch_s: float
     """Time from a flit's arrival at a switch until it can leave."""
     mtu: int
+    headers: int
+    """Header bytes of each packet; on Ethernet with the gap behind it."""
+    cut: int
+    """Bytes of a packet with which a switch forwards it; 0: whole packets."""
     blocks: int
-    """Blocks in the input buffer of a lane."""
+    """Blocks in the input buffer of a lane; 0: no credits."""
     per_block: bool
     """Whether a block is freed as soon as it has left, else with its packet's tail."""
     update: int
@@ -66,11 +66,26 @@ class Link:
     def of(cls, scenario: Scenario) -> Link:
         """Return the link of a scenario, whose cables are all alike."""
         links, switch = scenario.network.links, scenario.network.switch
+        if scenario.network.technology == "ethernet":
+            return cls(
+                rate_bps=links.rate,
+                delay_s=links.delay,
+                switch_s=0.0,
+                mtu=scenario.transport.mtu,
+                headers=ROCE_HEADER_BYTES + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES,
+                cut=0,
+                blocks=0,
+                per_block=False,
+                update=0,
+                update_s=0.0,
+            )
         return cls(
             rate_bps=links.rate,
             delay_s=links.delay,
             switch_s=switch.latency,
             mtu=scenario.transport.mtu,
+            headers=HEADER_BYTES,
+            cut=BLOCK_BYTES,
             blocks=switch.buffer // BLOCK_BYTES,
             per_block=switch.credit_release == "per-block",
             update=switch.credit_update_size,
@@ -86,12 +101,20 @@ class Link:
         packets = max(1, -(-payload // self.mtu))
         last = payload - (packets - 1) * self.mtu
         padded = (packets - 1) * _words(self.mtu) + _words(last)
-        headers = packets * HEADER_BYTES + ADDRESS_BYTES + IMMEDIATE_BYTES
-        return OnWire(payload, packets, padded + headers)
+        headers = packets * self.headers + ADDRESS_BYTES + IMMEDIATE_BYTES
+        return self._on_wire(payload, packets, padded + headers)
+
+    @property
+    def acknowledge(self) -> OnWire:
+        """The packet that acknowledges a message."""
+        return self._on_wire(0, 1, self.headers + ACKNOWLEDGE_BYTES - HEADER_BYTES)
+
+    def _on_wire(self, payload: int, packets: int, size: int) -> OnWire:
+        return OnWire(payload, packets, size, min(size, self.cut or self.packet))
 
     def way_s(self, message: OnWire, switches: Count) -> Count:
         """From a message's first byte until all of it has come, without what it takes on the first
-        wire: in each switch its first block once more, and the cables."""
+        wire: in each switch its first block (of Ethernet: packet) once more, and the cables."""
         return (switches + 1) * self.delay_s + switches * (
             self.switch_s + self.bytes_s(message.head)
         )
@@ -112,6 +135,8 @@ class Link:
         q packets leave over let a packet go as much earlier. Updates that keep an interval tell of
         q packets at most.
         """
+        if not self.blocks:
+            return 0.0
         of_packet = -(-self.packet // BLOCK_BYTES)
         fit, over = divmod(self.blocks, of_packet)
         loop_s = 2 * self.delay_s + self.switch_s
@@ -124,7 +149,7 @@ class Link:
     @property
     def packet(self) -> int:
         """Bytes of a full packet in the middle of a message."""
-        return _words(self.mtu) + HEADER_BYTES
+        return _words(self.mtu) + self.headers
 
     @property
     def updates(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daqloom.analyse.fabric_link import ACKNOWLEDGE, Count, Link, OnWire
+from daqloom.analyse.fabric_link import Count, Link, OnWire
 from daqloom.analyse.fabric_slowest import delay_of
 
 if TYPE_CHECKING:
@@ -55,5 +55,6 @@ class Messages:
         """What it takes, besides the time on the wire and random latency, until the sender knows
         that a write is where it belongs: the adapter of the other side acknowledges."""
         there_s = self.cost_s + self.link.way_s(message, switches)
-        back_s = self.link.way_s(ACKNOWLEDGE, switches) + self.link.bytes_s(ACKNOWLEDGE.bytes)
+        answer = self.link.acknowledge
+        back_s = self.link.way_s(answer, switches) + self.link.bytes_s(answer.bytes)
         return there_s + back_s + self.polling_s

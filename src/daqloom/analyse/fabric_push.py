@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import View
-from daqloom.scenario.transport import ACKNOWLEDGE_BYTES
 from daqloom.topology.system import mfp_bytes
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Push(View):
     def wire_s(self) -> Times:
         """Time of a node's MFPs of one phase on a link of their own, while as many come the other
         way. Of all of them but the last the acknowledges go there, too, and credits for these."""
-        others = (self.writes - 1) * (ACKNOWLEDGE_BYTES + self.link.update)
+        others = (self.writes - 1) * (self.link.acknowledge.bytes + self.link.update)
         return self._sum(self.link.wire_s) + self.link.bytes_s(others)
 
     @cached_property

@@ -106,8 +106,9 @@ def analyse(scenario: Name, set_: Set = None, json: Json = False, figure: Figure
     """Evaluate the closed forms, in milliseconds.
 
     Pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay product,
-    incast rule, overhead. Linear shifting and DAQPIPE over InfiniBand: phases, barriers,
-    conflicts, and the rate at which each part saturates. Other systems have no closed form.
+    incast rule, overhead. Linear shifting and DAQPIPE by RDMA, on InfiniBand or with fixed paths
+    on Ethernet: phases, barriers, conflicts, and the rate at which each part saturates. Other
+    systems have no closed form.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a

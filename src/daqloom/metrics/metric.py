@@ -24,9 +24,9 @@ class Parts(Flag):
     INCAST = auto()
     """Pull building over TCP in one rack as a whole, which closed forms are about."""
     PHASES = auto()
-    """Linear shifting over InfiniBand as a whole, likewise."""
+    """Linear shifting by RDMA on paths that no hash decides, likewise."""
     CREDITS = auto()
-    """DAQPIPE over InfiniBand as a whole, likewise."""
+    """DAQPIPE likewise."""
     TREES = auto()
     """Ethernet of any other shape than racks."""
     WAITING_FLOWS = auto()
@@ -52,8 +52,8 @@ _NAMES = {
     Parts.INFINIBAND: "InfiniBand",
     Parts.RACKS: "racks",
     Parts.INCAST: "pull over TCP in a rack",
-    Parts.PHASES: "shift over InfiniBand",
-    Parts.CREDITS: "DAQPIPE over InfiniBand",
+    Parts.PHASES: "shift by RDMA on fixed paths",
+    Parts.CREDITS: "DAQPIPE by RDMA on fixed paths",
     Parts.TREES: "Ethernet outside racks",
     Parts.WAITING_FLOWS: "flows over InfiniBand",
 }

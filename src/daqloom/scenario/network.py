@@ -140,6 +140,11 @@ class Network(FatTree, Shape):
         return self.shape in ("rack", "farm")
 
     @property
+    def spreads(self) -> bool:
+        """Return whether switches take one of several ways by a hash of the connection."""
+        return self.is_racks or (self.technology == "ethernet" and self.routing in ("", "ecmp"))
+
+    @property
     def folder(self) -> Path:
         """The folder of the dumps, or the one file."""
         return shipped_fabrics().get(self.dumps, Path(self.dumps))

@@ -9,11 +9,7 @@ from daqloom.metrics import Parts
 if TYPE_CHECKING:
     from daqloom.scenario.tables import Tables
 
-_OVER_INFINIBAND = {
-    "shift": Parts.PHASES,
-    "daqpipe": Parts.CREDITS,
-    "none": Parts.WAITING_FLOWS,
-}
+_ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 
 def parts_of(scenario: Tables) -> Parts:
@@ -27,6 +23,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.TREES
     if scenario.is_rack:
         parts |= Parts.INCAST
-    if network.technology == "infiniband":
-        parts |= _OVER_INFINIBAND.get(protocol, Parts.NONE)
+    if scenario.transport.kind == "rdma" and not network.spreads:
+        parts |= _ON_FIXED_PATHS.get(protocol, Parts.NONE)
+    if protocol == "none" and network.technology == "infiniband":
+        parts |= Parts.WAITING_FLOWS
     return parts

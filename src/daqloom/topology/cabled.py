@@ -16,7 +16,7 @@ from daqloom.topology.link_parameters import with_rates
 from daqloom.topology.load import load_cabling, load_tables
 from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
-from daqloom.topology.routing import ECMP, MINIMAL, routing
+from daqloom.topology.routing import MINIMAL, routing
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
@@ -42,7 +42,7 @@ def cabled(scenario: Scenario) -> Cabled:
         fabric, ways = _racks(scenario)
         return Cabled(fabric, ways.first(fabric), ways, [])
     fabric, warnings = cables(scenario)
-    if given.technology == "ethernet" and given.routing in ("", ECMP):
+    if given.spreads:
         ways = equal_cost(fabric)
         return Cabled(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None

@@ -13,8 +13,6 @@ from daqloom.topology.routes import Routes
 
 IMPORTED = "imported"
 D_MOD_K = "d-mod-k"
-ECMP = "ecmp"
-"""All shortest ways, of which Ethernet switches take one for each connection."""
 MINIMAL = "minimal"
 
 
