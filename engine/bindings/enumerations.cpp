@@ -4,6 +4,8 @@
 
 #include "base/distribution.hpp"
 #include "bindings/systems.hpp"
+#include "ethernet/link_change.hpp"
+#include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "live/node/node_config.hpp"
@@ -21,6 +23,8 @@ namespace {
 
 void bind_of_racks(nb::module_& module) {
     using ethernet::BufferModel;
+    using ethernet::LinkChange;
+    using ethernet::Scheduling;
     using protocol::ArrivalsConfig;
     using protocol::Assignment;
     using protocol::EventSizeConfig;
@@ -45,6 +49,17 @@ void bind_of_racks(nb::module_& module) {
         .value("drop_tail", BufferModel::drop_tail)
         .value("shared_memory", BufferModel::shared_memory)
         .value("voq", BufferModel::voq);
+    nb::enum_<Scheduling>(module, "Scheduling", "How a port shares its wire among classes.")
+        .value("fifo", Scheduling::fifo)
+        .value("strict", Scheduling::strict)
+        .value("weighted", Scheduling::weighted);
+    nb::enum_<LinkChange::What>(module, "LinkChange", "What happens to a link during a run.")
+        .value("rate", LinkChange::What::rate)
+        .value("pace", LinkChange::What::pace)
+        .value("hold", LinkChange::What::hold)
+        .value("resume", LinkChange::What::resume)
+        .value("down", LinkChange::What::down)
+        .value("up", LinkChange::What::up);
     nb::enum_<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.")
         .value("newreno", CongestionControl::newreno)
         .value("cubic", CongestionControl::cubic)

@@ -2,10 +2,12 @@
 // second.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <tuple>
 #include <vector>
 
@@ -111,9 +113,24 @@ void bind_infiniband(nb::module_& module) {
         module, "Lanes", "The virtual lanes of the outputs at both ends of each cable, likewise.");
 }
 
+/// A schedule as two attributes.
+template <class Config>
+void schedule(nb::class_<Config>& cls, ethernet::Schedule Config::*member, const char* scheduling,
+              const char* weights, const char* where) {
+    using Weights = std::array<std::uint32_t, ethernet::kTrafficClasses>;
+    cls.def_prop_rw(
+           scheduling, [member](const Config& self) { return (self.*member).scheduling; },
+           [member](Config& self, ethernet::Scheduling how) { (self.*member).scheduling = how; },
+           where)
+        .def_prop_rw(
+            weights, [member](const Config& self) { return (self.*member).weights; },
+            [member](Config& self, const Weights& each) { (self.*member).weights = each; },
+            "Of weighted scheduling, the weight of each class; 0: strict priority.");
+}
+
 void bind_ethernet(nb::module_& module) {
-    nb::class_<SwitchConfig>(module, "SwitchConfig")
-        .def(nb::init<>())
+    auto of_switch = nb::class_<SwitchConfig>(module, "SwitchConfig");
+    of_switch.def(nb::init<>())
         .def_rw("model", &SwitchConfig::model)
         .def_rw("buffer_bytes", &SwitchConfig::buffer)
         .def_rw("dedicated_bytes", &SwitchConfig::dedicated)
@@ -125,6 +142,8 @@ void bind_ethernet(nb::module_& module) {
         .def_rw("queue_packets", &SwitchConfig::queue_packets)
         .def_rw("ecn_threshold_bytes", &SwitchConfig::ecn_threshold)
         .def_rw("hash_seed", &SwitchConfig::hash_seed);
+    schedule(of_switch, &SwitchConfig::schedule, "scheduling", "weights",
+             "How the outputs share their wires among classes.");
     using Config = ethernet::NetworkConfig;
     auto cls = nb::class_<Config>(module, "EthernetConfig");
     cls.def(nb::init<>())
@@ -148,8 +167,28 @@ void bind_ethernet(nb::module_& module) {
             "Of each link, below its rate; 0 or empty: none. Link 2c leads from end a of cable c "
             "to its end b, link 2c + 1 back.")
         .def_rw("link_names", &Config::link_names)
+        .def_rw("service_classes", &Config::service_classes,
+                "The class of the frames of each service level; 0 of levels beyond.")
+        .def(
+            "add_change",
+            [](Config& self, double at_s, ethernet::LinkIndex link,
+               ethernet::LinkChange::What change, std::int64_t bps,
+               ethernet::TrafficClass traffic_class, bool drops) {
+                self.changes.push_back(
+                    {Time::from_seconds(at_s), link, change, {bps}, traffic_class, drops});
+            },
+            nb::arg("at_s"), nb::arg("link"), nb::arg("change"), nb::arg("rate_bps") = 0,
+            nb::arg("traffic_class") = 0, nb::arg("drops") = false,
+            "Something happens to a link during the run: another rate or pace (0: none), a class "
+            "is "
+            "held or resumed, the link goes down (and drops what waits in front of it and what "
+            "comes) or up.")
         .def_rw("seed", &Config::seed);
+    schedule(cls, &Config::host_schedule, "host_scheduling", "host_weights",
+             "How the link of every host shares its wire among classes.");
     graph(cls);
+    bind_columns<ethernet::ClassReport>(
+        module, "Classes", "What the links carried of each class, where ports tell them apart.");
     bind_columns<ethernet::LinkReport>(module, "Links", "What the links carried.");
     bind_columns<ethernet::SwitchReport>(module, "Switches", "What the switches held.");
 }

@@ -100,6 +100,20 @@ void bind_simulated(nb::module_& module) {
             "What each link of an Ethernet carried after the warm-up; link 2c leads from end a of "
             "cable c to its end b, link 2c + 1 back.")
         .def_prop_ro(
+            "classes",
+            [](const RunReport& self) {
+                using Classes = Columns<ethernet::ClassReport>;
+                return self.network.ethernet ? Classes{self.network.ethernet->classes} : Classes{};
+            },
+            "What links of an Ethernet whose ports tell classes apart carried of each, after the "
+            "warm-up; empty if there was one class.")
+        .def_prop_ro(
+            "cut",
+            [](const RunReport& self) {
+                return self.network.ethernet ? self.network.ethernet->cut : 0;
+            },
+            "Frames lost on the wire of an Ethernet link that went down, after the warm-up.")
+        .def_prop_ro(
             "switches",
             [](const RunReport& self) {
                 using Switches = Columns<ethernet::SwitchReport>;

@@ -1,0 +1,109 @@
+"""Classes of frames and links that change, as the engine takes them from Python."""
+
+import numpy as np
+import pytest
+
+from daqloom import _engine
+from daqloom._engine import LinkChange, Scheduling
+
+RATE_BPS = 100 * 10**9
+TO_HOST_2 = 5
+"""The link from the switch: cable c leads from host c to it, by links 2c and, back, 2c + 1."""
+
+
+def star(hosts: int = 3) -> _engine.EthernetConfig:
+    """Hosts around one switch."""
+    network = _engine.EthernetConfig()
+    network.hosts = hosts
+    network.switch_ports = [hosts]
+    for host in range(hosts):
+        network.add_cable(host, 1, hosts, host + 1, RATE_BPS, 100e-9)
+    network.set_forwarding(np.arange(1, hosts + 1, dtype=np.uint16).reshape(1, hosts))
+    return network
+
+
+def weighted(weights: list[int]) -> _engine.SwitchConfig:
+    switch = _engine.SwitchConfig()
+    switch.scheduling = Scheduling.weighted
+    switch.weights = weights
+    return switch
+
+
+def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
+    """Hosts 0 and 1 send to host 2 as fast as they can, on two service levels."""
+    config = _engine.FlowsConfig()
+    config.set_network(network)
+    config.set_transport(_engine.RdmaConfig())
+    config.hosts = list(range(network.hosts))
+    config.duration_s = 1e-3
+    config.warmup_s = 0.2e-3
+    for host, level in (0, 0), (1, second_level):
+        flow = _engine.Flow()
+        flow.name = f"from {host}"
+        flow.sources = [host]
+        flow.destination = 2
+        flow.service_level = level
+        flow.bytes = 1 << 16
+        flow.outstanding = 8
+        config.add(flow)
+    system = _engine.FlowSystem(config)
+    system.run()
+    assert system.broken_conservation() == ""
+    return system.report()
+
+
+def test_two_classes_share_an_output_by_their_weights() -> None:
+    network = star()
+    network.service_classes = [0, 4]
+    network.add_switch(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
+    report = run(network)
+    first, second = (flow.bytes for flow in report.flows)
+    assert first / second == pytest.approx(3, rel=0.03)
+    classes = report.classes
+    to_host = classes.link == TO_HOST_2
+    assert classes.traffic_class[to_host].tolist() == [0, 4]
+    assert classes.drops.sum() == 0
+    wire = classes.wire_bytes[to_host]
+    assert wire[0] / wire[1] == pytest.approx(3, rel=0.02)
+    assert wire.sum() == pytest.approx(RATE_BPS / 8 * 0.8e-3, rel=0.002)
+
+
+def test_of_one_class_nothing_is_reported_by_class() -> None:
+    network = star()
+    network.add_switch(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
+    report = run(network)
+    assert len(report.classes.link) == 0
+    first, second = (flow.bytes for flow in report.flows)
+    assert first == pytest.approx(second, rel=0.05)
+
+
+def test_a_link_at_half_its_rate_for_half_the_time_carries_three_quarters() -> None:
+    network = star()
+    network.add_switch(_engine.SwitchConfig())
+    network.add_change(0.6e-3, TO_HOST_2, LinkChange.rate, rate_bps=RATE_BPS // 2)
+    links = run(network).links
+    assert links.wire_bytes[TO_HOST_2] == pytest.approx(0.75 * RATE_BPS / 8 * 0.8e-3, rel=0.002)
+    assert links.rate_bps[TO_HOST_2] == RATE_BPS // 2
+
+
+def test_a_link_that_goes_down_loses_what_is_on_its_wire() -> None:
+    network = star()
+    network.add_switch(_engine.SwitchConfig())
+    network.add_change(0.6e-3, TO_HOST_2, LinkChange.down)
+    report = run(network)
+    assert report.cut >= 1
+    assert report.links.wire_bytes[TO_HOST_2] == pytest.approx(
+        0.5 * RATE_BPS / 8 * 0.8e-3, rel=0.01
+    )
+
+
+def test_what_cannot_be_is_refused_with_one_sentence() -> None:
+    network = star()
+    network.add_switch(weighted([0] * 8))
+    with pytest.raises(ValueError, match="the greatest weight of a class is 0"):
+        run(network)
+    network = star()
+    network.add_switch(_engine.SwitchConfig())
+    network.add_change(0, 0, LinkChange.down, drops=True)
+    with pytest.raises(ValueError, match="hosts keep what they have"):
+        run(network)
