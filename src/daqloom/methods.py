@@ -35,10 +35,11 @@ def analyse(scenario: Scenario) -> Result:
 
 def _without_closed_form(scenario: Scenario) -> Result:
     from daqloom.result import Result
+    from daqloom.scenario.building import PACKED
 
     protocol, network = scenario.building.protocol, scenario.network
     hint = ""
-    if protocol in ("shift", "daqpipe") and scenario.transport.kind == "rdma":
+    if protocol in PACKED.among and scenario.transport.kind == "rdma":
         hint = ', or fix its paths, as by network.routing = "d-mod-k"'
     what = "flows have" if protocol == "none" else f'building.protocol = "{protocol}" has'
     return Result(
