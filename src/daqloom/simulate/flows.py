@@ -48,10 +48,10 @@ def flows_config(
         if given.source != EVERY:
             nodes = [_node(f"flows.{name}.source", given.source, named)]
         nodes = [node for node in nodes if node != flow.destination]
-        if not nodes:
+        if not nodes or (given.destination == RANDOM and len(named) < 2):
             raise ScenarioError(
                 f"flows.{name}: {given.source} would write only to itself; name another host as "
-                "source or destination, or use more nodes"
+                "source or destination, or use more hosts"
             )
         flow.sources = sources[name] = nodes
         targets = hosts if given.destination == RANDOM else hosts[[flow.destination]]

@@ -28,6 +28,7 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
         raise TopologyError(
             f'routing "{name}" is not known; known are {IMPORTED}, {D_MOD_K}, {MINIMAL}, '
             + ", ".join(f"{MINIMAL}:{rule}" for rule in TIES)
+            + ", and in scenarios ecmp on Ethernet"
         )
     if kind == D_MOD_K:
         return d_mod_k(fabric)
