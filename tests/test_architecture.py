@@ -28,7 +28,12 @@ ENGINE = engine_folders((ROOT / "engine" / "CMakeLists.txt").read_text())
 
 # What a subfolder may include of its own folder, besides itself.
 SUBFOLDERS: dict[str, dict[str, set[str]]] = {
-    "protocol": {"data": set(), "schedule": {"data"}, "machines": {"data", "schedule"}},
+    "protocol": {
+        "data": set(),
+        "schedule": {"data"},
+        "machines": {"data", "schedule"},
+        "units": {"data", "schedule", "machines"},
+    },
     "live": {
         "memory": set(),
         "ends": {"memory"},

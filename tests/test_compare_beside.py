@@ -136,7 +136,11 @@ def test_the_command_prints_one_object_for_programs() -> None:
     assert results[1]["seed"] == 3
 
 
-def test_methods_of_a_rack_are_not_chosen() -> None:
-    refused = CliRunner().invoke(app, ["compare", "small-rack", "--methods", "simulate"])
-    assert refused.exit_code == 2
-    assert "small-rack is a rack" in refused.output
+def test_a_racks_methods_are_laid_side_by_side_if_they_are_chosen() -> None:
+    short = ["--set", "run.duration=20 ms", "--set", "run.warmup=2 ms"]
+    chosen = ["compare", "small-rack", "--methods", "simulate", *short, "--json"]
+    ran = CliRunner().invoke(app, chosen)
+    assert ran.exit_code == 0, ran.output
+    (result,) = json.loads(ran.stdout)["results"]
+    assert result["method"] == "simulate"
+    assert result["metrics"]["events_built"] > 0

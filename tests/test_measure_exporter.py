@@ -170,13 +170,19 @@ def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "packing"), [({"packing": 7}, 7), ({}, Scenario().event.packing)]
+    ("tables", "packing"),
+    [
+        ({"event": {"packing": 7}, "building": {"protocol": "shift"}}, 7),
+        ({"network": {"technology": "infiniband"}}, Scenario().event.packing),
+        ({"event": {"packing": 7}}, 1),
+    ],
+    ids=["shift", "shift by default", "pull by default"],
 )
-def test_a_mep_has_as_many_events_as_the_scenario_packs(event: dict, packing: int) -> None:
+def test_a_mep_has_as_many_events_as_the_scenario_packs(tables: dict, packing: int) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    document = {"event": event, "measure": {"prometheus_port": port}}
+    document = tables | {"measure": {"prometheus_port": port}}
     server = exporter(document, 0, LABELS["run"], "127.0.0.1:1", lambda: Counters(COUNTERS))
     assert server is not None
     try:

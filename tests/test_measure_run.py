@@ -351,7 +351,7 @@ def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, 
 def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for arguments, code, sentence in (
-        (("measure", "small-rack"), 2, "does not describe an event builder"),
+        (("measure", "ib-uniform-64"), 2, "does not describe an event builder"),
         (("control", "no-such-scenario"), 2, "there is no scenario"),
         (("control", "status", "--address", "nonsense"), 1, "is not an address"),
         (("control", "status", "--address", "other.site:1"), 1, "no certificates are given"),

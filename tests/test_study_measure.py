@@ -134,8 +134,8 @@ def test_jobs_of_an_array_measure_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "job").exists()
 
 
-def test_a_rack_is_not_measured(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('scenario = "small-rack"\nmethods = ["measure"]\n')
+def test_flows_are_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('scenario = "ib-uniform-64"\nmethods = ["measure"]\n')
     with pytest.raises(StudyError, match="does not describe an event builder that can be measured"):
         load_study(tmp_path / "mine.toml")
 

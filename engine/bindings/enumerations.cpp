@@ -107,7 +107,8 @@ void bind_of_units(nb::module_& module) {
         .value("spinning", Waiting::spinning);
     nb::enum_<Protocol>(module, "Protocol", "How events are built.")
         .value("shift", Protocol::shift)
-        .value("daqpipe", Protocol::daqpipe);
+        .value("daqpipe", Protocol::daqpipe)
+        .value("pull", Protocol::pull);
     nb::enum_<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.")
         .value("generator", SourceKind::generator)
         .value("replay", SourceKind::replay)

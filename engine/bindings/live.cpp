@@ -123,6 +123,7 @@ void bind_config(nb::module_& module) {
     seconds(cls, "polling_s", &Config::polling);
     shift_rules(cls);
     daqpipe_rules(cls);
+    pull_rules(cls);
     bits_per_second(cls, "write_rate_bps", &Config::write_rate);
 }
 

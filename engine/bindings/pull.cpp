@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bindings/attributes.hpp"
+#include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
 #include "bindings/systems.hpp"
 #include "systems/pull_system.hpp"
@@ -31,15 +32,8 @@ void bind_config(nb::module_& module) {
     cls.def(nb::init<>())
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
-        .def_rw("arrivals", &Config::arrivals)
-        .def_rw("event_size", &Config::event_size)
-        .def_rw("share", &Config::share)
-        .def_rw("assignment", &Config::assignment)
-        .def_rw("concurrent_events", &Config::concurrent_events)
-        .def_rw("outstanding_fragments", &Config::outstanding_fragments)
-        .def_rw("request_bytes", &Config::request_size)
-        .def_rw("response", &Config::response)
-        .def_rw("processing", &Config::processing);
+        .def_rw("request_bytes", &Config::request_size);
+    pull_rules(cls);
     seconds(cls, "readout_cost_per_message_s", &Config::readout_cost_per_message);
     seconds(cls, "builder_cost_per_message_s", &Config::builder_cost_per_message);
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/attributes.hpp"
 #include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
 
 namespace daqloom::bindings {
@@ -28,6 +30,18 @@ void daqpipe_rules(nanobind::class_<Config, Base...>& cls) {
         .def_rw("credits", &Config::credits)
         .def_rw("parallel_sends", &Config::parallel_sends);
     seconds(cls, "slot_s", &Config::slot);
+}
+
+template <class Config, class... Base>
+void pull_rules(nanobind::class_<Config, Base...>& cls) {
+    cls.def_rw("arrivals", &Config::arrivals)
+        .def_rw("event_size", &Config::event_size)
+        .def_rw("share", &Config::share)
+        .def_rw("assignment", &Config::assignment)
+        .def_rw("concurrent_events", &Config::concurrent_events)
+        .def_rw("outstanding_fragments", &Config::outstanding_fragments)
+        .def_rw("response", &Config::response)
+        .def_rw("processing", &Config::processing);
 }
 
 }  // namespace daqloom::bindings

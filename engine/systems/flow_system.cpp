@@ -201,7 +201,7 @@ void FlowSystem::on_event(const sim::Event& event) {
 
 bool FlowSystem::stalled() const {
     return nodes().letters_under_way() > 0 &&
-           nodes().events().size() == awaited_ + (warm_ ? 0U : 1U) + transport().idle_events();
+           nodes().events().size() == awaited_ + (warm_ ? 0U : 1U);
 }
 
 FlowReport FlowSystem::report() const {

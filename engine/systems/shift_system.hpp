@@ -168,10 +168,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
 
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] ShiftReport report() const;
-    /// A deadlock: no event is left that brings anything about, but units are not finished.
-    [[nodiscard]] bool stalled() const override {
-        return transport().events().size() == transport().idle_events();
-    }
+    /// A deadlock: no event is left, but units are not finished.
+    [[nodiscard]] bool stalled() const override { return transport().events().empty(); }
     /// Checks the conservation of packets, credits and MFPs.
     [[nodiscard]] base::expected<void> check_conservation() const;
 

@@ -1,4 +1,4 @@
-"""The rules of a building protocol as the engine takes them, simulated and live."""
+"""The rules of a building protocol, and distributions of times, as the engine takes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from daqloom.enumerations import named
 
 if TYPE_CHECKING:
     from daqloom.scenario.building import Building
+    from daqloom.scenario.distribution import Distribution
+    from daqloom.scenario.event import Event
+    from daqloom.scenario.models import Scenario
 
 
 def set_shift_rules(config: _engine.ShiftConfig | _engine.LiveConfig, building: Building) -> None:
@@ -31,3 +34,57 @@ def set_daqpipe_rules(
     config.credits = building.credits
     config.parallel_sends = building.parallel_sends
     config.slot_s = building.slot
+
+
+def set_pull_rules(config: _engine.PullConfig | _engine.LiveConfig, scenario: Scenario) -> None:
+    """Set what pull building is about: events, assignment, requests, delays."""
+    building = scenario.building
+    _set_event(config, scenario.event)
+    config.assignment = named(_engine.Assignment, building.assignment)
+    config.concurrent_events = building.concurrent_events
+    config.outstanding_fragments = building.outstanding_fragments
+    config.response = delay_of(scenario.readout.response)
+    config.processing = [delay_of(stage) for stage in scenario.builders.processing]
+
+
+def _set_event(config: _engine.PullConfig | _engine.LiveConfig, event: Event) -> None:
+    arrivals = config.arrivals
+    arrivals.kind = named(_engine.ArrivalKind, event.arrivals)
+    arrivals.rate_hz = event.rate
+    if event.arrivals == "lhc":
+        arrivals.bunch_spacing_s = event.lhc.bunch_spacing
+        arrivals.filling_scheme = list(event.lhc.pattern)
+        arrivals.simple_dead_time_bx = event.lhc.simple_dead_time
+        arrivals.complex_dead_time = [
+            (bucket.triggers, bucket.window) for bucket in event.lhc.complex_dead_time
+        ]
+    if event.arrival_times is not None:
+        arrivals.trace_times_s = list(event.arrival_times)
+
+    size = config.event_size
+    size.kind = named(_engine.SizeKind, event.size_distribution)
+    size.mean_bytes = event.size
+    size.spread_bytes = event.size_spread * event.size
+    size.quantum_bytes = event.size_quantum
+    if event.histogram is not None:
+        size.histogram = list(zip(*event.histogram, strict=True))
+    if event.share != "equal":
+        config.share = list(event.share)
+
+
+def set_delay(delay: _engine.Delay, time: Distribution) -> None:
+    """Set the engine's delay to a distribution."""
+    measured = time.measured
+    if measured is not None:
+        delay.set_measured(*measured)
+        return
+    delay.kind = named(_engine.DelayKind, time.kind)
+    delay.mean_s = time.mean
+    delay.spread_s = time.spread
+
+
+def delay_of(time: Distribution) -> _engine.Delay:
+    """Return the engine's delay with a distribution."""
+    delay = _engine.Delay()
+    set_delay(delay, time)
+    return delay

@@ -36,6 +36,8 @@ struct NodeCounters {
     Counter waiting_for_network;
     Counter barriers;
     Counter messages_sent;
+    // ---- event manager
+    Gauge events_waiting;
     // ---- builder unit
     Counter meps_granted;
     Counter meps_delivered;
@@ -121,6 +123,8 @@ struct NodeCounters {
         see("barriers", &N::barriers, "Barriers completed.");
         see("messages_sent", &N::messages_sent,
             "Messages to other units, barriers and sizes included.");
+        see("events_waiting", &N::events_waiting,
+            "Pull building: events that the event manager has not assigned yet (a gauge).");
         see("meps_granted", &N::meps_granted, "MEPs given a place in the output buffer.");
         see("meps_delivered", &N::meps_delivered,
             "MEPs delivered to the consumer, complete or not.");

@@ -1,24 +1,19 @@
 // An epoch under DAQPIPE: the readout unit, the builder unit or both of a node; on the node of
 // readout unit 0 the event manager too.
 //
-// What the protocol calls an event is a multi-event packet: the MFPs with one number of all readout
-// units. The event manager learns of it when its own readout unit has its MFP.
+// The event manager learns of an event when its own readout unit has its MFP.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "live/memory/clock.hpp"
-#include "live/node/daqpipe_memory.hpp"
-#include "live/node/request_book.hpp"
+#include "live/node/requested_epoch.hpp"
 #include "live/node/slot_clock.hpp"
-#include "live/node/stream_intake.hpp"
-#include "live/node/unit_epoch.hpp"
-#include "protocol/data/mfp.hpp"
 #include "protocol/machines/daqpipe.hpp"
 #include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/request_book.hpp"
 
 namespace daqloom::live {
 
@@ -32,23 +27,20 @@ using protocol::DaqpipeReadout;
 using protocol::DaqpipeWrite;
 using protocol::EventId;
 using protocol::EventManager;
-using protocol::Immediate;
 using protocol::ReadoutIndex;
+using protocol::RequestBook;
 using protocol::UnitMessage;
 using Kind = UnitMessage::Kind;
 
-/// Bytes of a place that are zero if the MFP written there is empty: no MFP begins like this.
-constexpr std::size_t kMark = 8;
-constexpr Bytes kUnusable = -1;
 /// Wait, while an epoch closes, for MFPs that were requested and have not arrived.
 constexpr Time kPatience = base::seconds(1);
 
 std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
 
-class DaqpipeEpoch final : public UnitEpoch {
+class DaqpipeEpoch final : public RequestedEpoch {
   public:
     DaqpipeEpoch(const EpochParts& parts, Members members)
-        : UnitEpoch(parts, std::move(members), 1) {}
+        : RequestedEpoch(parts, std::move(members)) {}
 
     base::expected<void> make_units();
 
@@ -80,35 +72,19 @@ class DaqpipeEpoch final : public UnitEpoch {
     bool give_up_waiting(Time now);
     bool on_request(BuilderIndex builder, const UnitMessage& message);
     void serve(std::uint64_t mfp, const RequestBook::Request& request);
-    [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
-
-    void clear_place(std::uint32_t slot, ReadoutIndex readout);
-    [[nodiscard]] Bytes size_in_place(std::uint32_t slot, ReadoutIndex readout);
     void deliver(EventId event);
-    [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, ReadoutIndex readout) {
-        return parts_.output->area().bytes().subspan(
-            static_cast<std::size_t>(memory_.mfp_at(slot, readout)),
-            static_cast<std::size_t>(memory_.place));
-    }
 
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     [[nodiscard]] bool is_timed() const { return config().slot > Time::zero(); }
-    [[nodiscard]] bool is_manager(UnitIndex unit) const {
-        return unit == members_.readouts.front();
-    }
 
-    DaqpipeMemory memory_;  ///< of every builder unit
     std::optional<EventManager> manager_;
     std::optional<DaqpipeReadout> readout_;
-    std::optional<StreamIntake> stream_;
     std::optional<RequestBook> book_;
     bool has_given_up_ = false;  ///< on what the source has not delivered
     Time give_up_at_ = Time::never();
 
     std::optional<DaqpipeBuilder> builder_;
-    std::vector<std::optional<EventId>> event_in_;  ///< by slot
-    std::vector<Bytes> sizes_;  ///< of MFPs that are here, by slot and readout unit
 
     std::optional<SlotClock> clock_;
     std::uint64_t next_slot_ = 0;
@@ -132,10 +108,8 @@ struct DaqpipeEpoch::BuilderOut {
 
     void request(EventId event, ReadoutIndex readout, Bytes place) {
         const std::uint32_t slot = epoch.memory_.slot_of_place(place);
-        epoch.event_in_[slot] = event;
-        epoch.begin_building(slot);
-        epoch.clear_place(slot, readout);
-        const Bytes offset = epoch.memory_.mfp_at(slot, readout);
+        epoch.collect(event, slot);
+        const Bytes offset = epoch.clear_place(slot, readout);
         send(readout, {Kind::request, 0, number(event), {&offset, 1}});
     }
     void built(EventId event) { epoch.deliver(event); }
@@ -157,25 +131,16 @@ struct DaqpipeEpoch::ReadoutOut {
     DaqpipeEpoch& epoch;
 
     void write(const DaqpipeWrite& write) {
-        const Immediate immediate{.epoch = epoch.parts_.epoch,
-                                  .slot = epoch.memory_.slot_at(write.place) % Immediate::slots,
-                                  .stream = epoch.self_readout().value()};
-        epoch.post_.write({.to = epoch.members_.builders[write.builder],
-                           .bytes = epoch.mfp(number(write.event)),
-                           .offset = write.place,
-                           .immediate = immediate.encode(),
-                           .context = number(write.event)});
+        epoch.write_mfp(number(write.event), write.builder, write.place);
     }
 };
 
 // ---- making -------------------------------------------------------------------------------------
 
 base::expected<void> DaqpipeEpoch::make_units() {
-    auto memory = DaqpipeMemory::of(config(), {readouts(), builders(), members_.readouts_in_run});
-    if (!memory) {
-        return tl::unexpected(memory.error());
+    if (auto made = make_memory(); !made) {
+        return made;
     }
-    memory_ = *memory;
     if (is_timed()) {
         clock_ = SlotClock::of_this_machine(config().slot);
     }
@@ -217,7 +182,7 @@ base::expected<void> DaqpipeEpoch::make_readout() {
     // Events collected at a time, of which the oldest may complete last, and as many again for
     // the next ones.
     const std::uint32_t collected = builders() * config().credits;
-    stream_.emplace(parts_.streams[0], parts_.first_mep, 2 * collected, counters_);
+    make_stream(2 * collected);
     book_.emplace(2 * collected, collected);
     return {};
 }
@@ -236,9 +201,7 @@ base::expected<void> DaqpipeEpoch::make_builder() {
         return tl::unexpected(made.error());
     }
     builder_.emplace(std::move(*made));
-    make_outlet();
-    event_in_.resize(config().credits);
-    sizes_.resize(std::size_t{config().credits} * readouts());
+    make_places();
     return {};
 }
 
@@ -300,9 +263,7 @@ bool DaqpipeEpoch::feed() {
     bool did = false;
     for (; !has_given_up_ && stream_->has_next(); did = true) {
         const std::uint64_t mfp = book_->taken();
-        if (stream_->take() > memory_.place) {
-            counters_.mfps_malformed.add(1);
-        }
+        take();
         if (const auto request = book_->on_taken()) {
             serve(mfp, *request);
         }
@@ -332,15 +293,6 @@ void DaqpipeEpoch::serve(std::uint64_t number, const RequestBook::Request& reque
     ReadoutOut out{*this};
     readout_->on_request(EventId{number}, request.builder, request.offset,
                          static_cast<Bytes>(mfp(number).size()), out);
-}
-
-/// Empty: there is no such MFP, or it is larger than any place.
-std::span<const std::byte> DaqpipeEpoch::mfp(std::uint64_t number) const {
-    if (number >= stream_->taken()) {
-        return {};
-    }
-    const auto bytes = stream_->bytes(number);
-    return bytes.size() > static_cast<std::size_t>(memory_.place) ? bytes.first(0) : bytes;
 }
 
 Counter* DaqpipeEpoch::cause_of_waiting() const {
@@ -403,24 +355,14 @@ bool DaqpipeEpoch::on_request(BuilderIndex builder, const UnitMessage& message) 
 }
 
 void DaqpipeEpoch::on_written(UnitIndex from, std::uint32_t bits) {
-    const auto immediate = immediate_of(from, bits);
-    if (!immediate) {
-        return;
+    if (const auto here = arrived(from, bits)) {
+        BuilderOut out{*this};
+        builder_->on_fragment(here->event, here->readout, here->bytes, out);
     }
-    if (immediate->slot >= event_in_.size() || !event_in_[immediate->slot]) {
-        refuse_write();
-        return;
-    }
-    counters_.mfps_received.add(1);
-    const ReadoutIndex readout(immediate->stream);
-    const Bytes bytes = size_in_place(immediate->slot, readout);
-    BuilderOut out{*this};
-    builder_->on_fragment(*event_in_[immediate->slot], readout, std::max<Bytes>(bytes, 0), out);
 }
 
 void DaqpipeEpoch::on_write_done(std::uint64_t context) {
-    counters_.mfps_written.add(1);
-    counters_.mfp_bytes_written.add(mfp(context).size());
+    count_written(context);
     ReadoutOut out{*this};
     const BuilderIndex builder = book_->request_of(context).builder;
     for (std::uint32_t left = book_->on_written(context); left > 0; --left) {
@@ -431,44 +373,10 @@ void DaqpipeEpoch::on_write_done(std::uint64_t context) {
 
 // ---- MEPs ---------------------------------------------------------------------------------------
 
-/// Clears what an earlier event left there, so that it is not mistaken for its MFP.
-void DaqpipeEpoch::clear_place(std::uint32_t slot, ReadoutIndex readout) {
-    std::memset(place(slot, readout).data(), 0, kMark);
-}
-
-/// From the MFP's header, which another unit wrote. `kUnusable`: it is no valid MFP.
-Bytes DaqpipeEpoch::size_in_place(std::uint32_t slot, ReadoutIndex readout) {
-    const auto front = place(slot, readout);
-    const auto mark = front.first(kMark);
-    Bytes& size = sizes_[std::size_t{slot} * memory_.readouts + readout.value()];
-    if (std::ranges::all_of(mark, [](std::byte byte) { return byte == std::byte{0}; })) {
-        size = 0;
-        return size;
-    }
-    const auto said = protocol::mfp_size(
-        {reinterpret_cast<const std::uint8_t*>(front.data()), protocol::mfp_header_bytes});
-    const bool fits = said && *said >= protocol::mfp_header_bytes && *said <= memory_.place;
-    size = fits ? *said : kUnusable;
-    if (size == kUnusable) {
-        counters_.mfps_malformed.add(1);
-    }
-    return size;
-}
-
 void DaqpipeEpoch::deliver(EventId event) {
     const std::uint32_t slot = memory_.slot_of_place(builder_->place_of(event, ReadoutIndex()));
-    clear_table();
-    for (const ReadoutIndex readout : members_.readouts.indices()) {
-        const Bytes size = sizes_[std::size_t{slot} * memory_.readouts + readout.value()];
-        if (builder_->is_here(event, readout) && size != kUnusable) {
-            put_in_table(readout, 0, memory_.mfp_at(slot, readout) - memory_.event_at(slot), size);
-        }
-    }
-    hand_over({.slot = slot,
-               .key = number(event),
-               .mep = number(event),
-               .place = memory_.event_at(slot),
-               .bytes = memory_.event_bytes()});
+    RequestedEpoch::deliver(
+        event, slot, [&](ReadoutIndex readout) { return builder_->is_here(event, readout); });
 }
 
 void DaqpipeEpoch::on_lease(std::uint64_t mep_end) {

@@ -37,13 +37,25 @@ std::string served_name(const NodeConfig& config, const std::string& what) {
     return fmt::format("daqloom/{}/{}/{}", config.run, config.self.value(), what);
 }
 
+base::expected<protocol::PatternSizes> sizes_of(const NodeConfig& config, std::uint32_t stream) {
+    if (config.protocol != Protocol::pull) {
+        return protocol::PatternSizes(config.sizes, config.fragment_bytes[stream], config.seed);
+    }
+    return protocol::PatternSizes::of_events(
+        config.event_size, protocol::FragmentShares(readouts_in_run(config), config.share),
+        protocol::ReadoutIndex(stream), config.packing, config.seed);
+}
+
 base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::uint32_t stream) {
-    auto sizes = std::make_shared<protocol::PatternSizes>(
-        config.sizes, config.fragment_bytes[stream], config.seed);
-    return protocol::MfpGenerator::make({.source_id = static_cast<std::uint16_t>(stream),
-                                         .packing = config.packing,
-                                         .align = config.align,
-                                         .sizes = std::move(sizes)});
+    auto sizes = sizes_of(config, stream);
+    if (!sizes) {
+        return tl::unexpected(sizes.error());
+    }
+    return protocol::MfpGenerator::make(
+        {.source_id = static_cast<std::uint16_t>(stream),
+         .packing = config.packing,
+         .align = config.align,
+         .sizes = std::make_shared<protocol::PatternSizes>(std::move(*sizes))});
 }
 
 base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::uint32_t stream,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "live/memory/clock.hpp"
 
@@ -120,6 +121,18 @@ Halt::State Halt::wait(bool consumed, base::Time until) {
     changed_.wait_for(lock, left,
                       [&] { return state_.is_drained && (state_.is_consumed || !consumed); });
     return state_;
+}
+
+base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members) {
+    switch (parts.config->protocol) {
+        case Protocol::daqpipe:
+            return make_daqpipe_epoch(parts, std::move(members));
+        case Protocol::pull:
+            return make_pull_epoch(parts, std::move(members));
+        case Protocol::shift:
+            break;
+    }
+    return make_shift_epoch(parts, std::move(members));
 }
 
 void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,

@@ -63,6 +63,9 @@ class Epoch : public TransportEvents {
 
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
 base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts, Members members);
+base::expected<std::unique_ptr<Epoch>> make_pull_epoch(const EpochParts& parts, Members members);
+/// Of the protocol in the configuration.
+base::expected<std::unique_ptr<Epoch>> make_epoch(const EpochParts& parts, Members members);
 
 /// The exchange of commands and states between the control thread and the data thread of an epoch.
 class Halt {

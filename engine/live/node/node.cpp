@@ -15,9 +15,9 @@
 #include "live/memory/counter_names.hpp"
 #include "live/memory/doorbell.hpp"
 #include "live/node/counters_page.hpp"
-#include "live/node/daqpipe_memory.hpp"
 #include "live/node/ends.hpp"
 #include "live/node/epoch.hpp"
+#include "live/node/event_memory.hpp"
 #include "live/node/members.hpp"
 #include "live/node/post.hpp"
 #include "live/node/stage_trace.hpp"
@@ -76,21 +76,27 @@ base::expected<void> check_shift(const NodeConfig& config) {
     return {};
 }
 
-base::expected<void> check_daqpipe(const NodeConfig& config) {
+/// DAQPIPE and pull building: a readout unit's data of an event travel together.
+base::expected<void> check_requested(const NodeConfig& config) {
     if (config.streams != 1) {
-        return base::failure(
-            fmt::format("{} streams; in DAQPIPE a readout unit has one, of MFPs with all it holds",
-                        config.streams));
+        return base::failure(fmt::format(
+            "{} streams; in {} a readout unit has one, of MFPs with all it holds", config.streams,
+            config.protocol == Protocol::pull ? "pull building" : "DAQPIPE"));
     }
     const std::uint32_t readouts = taken(config.readout_in_slot);
     const auto memory =
-        DaqpipeMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
+        EventMemory::of(config, {readouts, taken(config.builder_in_slot), readouts});
     return memory ? base::expected<void>{} : tl::unexpected(memory.error());
 }
 
 }  // namespace
 
-base::expected<void> Node::check(const NodeConfig& config) {
+base::expected<void> Node::check(const NodeConfig& given) {
+    const auto settled = with_pieces(given);
+    if (!settled) {
+        return tl::unexpected(settled.error());
+    }
+    const NodeConfig& config = *settled;
     for (const auto* slots : {&config.readout_in_slot, &config.builder_in_slot}) {
         for (const UnitIndex unit : *slots) {
             if (unit != UnitIndex::none() && unit.value() >= kMostUnits) {
@@ -103,7 +109,7 @@ base::expected<void> Node::check(const NodeConfig& config) {
         return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
     }
     if (auto fits =
-            config.protocol == Protocol::daqpipe ? check_daqpipe(config) : check_shift(config);
+            config.protocol == Protocol::shift ? check_shift(config) : check_requested(config);
         !fits) {
         return fits;
     }
@@ -192,6 +198,10 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     if (auto checked = check(config); !checked) {
         return tl::unexpected(checked.error());
     }
+    auto settled = with_pieces(std::move(config));
+    if (!settled) {
+        return tl::unexpected(settled.error());
+    }
     auto doorbell = Doorbell::create();
     if (!doorbell) {
         return tl::unexpected(doorbell.error());
@@ -200,7 +210,8 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     if (!page) {
         return tl::unexpected(page.error());
     }
-    auto parts = std::make_unique<Parts>(std::move(config), std::move(*doorbell), std::move(*page));
+    auto parts =
+        std::make_unique<Parts>(std::move(*settled), std::move(*doorbell), std::move(*page));
     if (auto made = parts->make_ends(); !made) {
         return tl::unexpected(made.error());
     }
@@ -315,18 +326,16 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
         return base::failure("an epoch is started once, after it was prepared and connected");
     }
     Flow& flow = *node.flow;
-    const auto make =
-        node.config.protocol == Protocol::daqpipe ? make_daqpipe_epoch : make_shift_epoch;
-    auto epoch = make({.config = &node.config,
-                       .transport = flow.transport.get(),
-                       .streams = node.ends.streams(),
-                       .output = node.ends.output(),
-                       .counters = &node.counters,
-                       .trace = &node.trace,
-                       .epoch = node.epoch,
-                       .first_mep = first_mep,
-                       .start = node.next_round()},
-                      *node.members);
+    auto epoch = make_epoch({.config = &node.config,
+                             .transport = flow.transport.get(),
+                             .streams = node.ends.streams(),
+                             .output = node.ends.output(),
+                             .counters = &node.counters,
+                             .trace = &node.trace,
+                             .epoch = node.epoch,
+                             .first_mep = first_mep,
+                             .start = node.next_round()},
+                            *node.members);
     if (!epoch) {
         return tl::unexpected(epoch.error());
     }

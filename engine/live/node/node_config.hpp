@@ -5,17 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/memory/handover.hpp"
 #include "live/transport/transport.hpp"
 #include "protocol/data/mfp_sizes.hpp"
 #include "protocol/machines/push_builder.hpp"
 #include "protocol/schedule/daqpipe_rules.hpp"
+#include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
 
 namespace daqloom::live {
 
-enum class Protocol { shift, daqpipe };
+enum class Protocol { shift, daqpipe, pull };
 
 enum class SourceKind {
     generator,  ///< makes MFPs whose every byte can be checked
@@ -35,7 +37,9 @@ enum class SinkKind {
     user,     ///< a process of the user, which attaches to the output buffer
 };
 
-struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
+/// Under pull building, a fragment is an MFP: its pieces are the MFP's fragments, `packing` of
+/// them, which `with_pieces` finds out.
+struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules {
     // ---- who is who
     UnitIndex self{};
     std::string run = "run";  ///< part of the names under which buffers are served
@@ -69,7 +73,7 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
     protocol::FragmentSizes sizes = protocol::FragmentSizes::poisson;
     /// Mean, by stream of the whole run: readout units in the order of their slots, then streams.
     std::vector<base::Bytes> fragment_bytes = {100};
-    double event_rate_hz = 0;  ///< 0: as fast as there is room
+    double event_rate_hz = 0;  ///< of sources; 0: as fast as there is room
     std::uint64_t seed = 1;
 
     // ---- buffers and what is at their other ends
@@ -86,5 +90,12 @@ struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules {
     // ---- records
     std::uint32_t trace_stages = 0;  ///< at most so many are kept; 0: none
 };
+
+/// Readout units of the run.
+std::uint32_t readouts_in_run(const NodeConfig& config);
+/// Under pull building, the bytes of the largest fragment. Fails for events of no possible size.
+base::expected<base::Bytes> largest_fragment(const NodeConfig& config);
+/// Under pull building, the configuration with the pieces of a fragment; else as it is.
+base::expected<NodeConfig> with_pieces(NodeConfig config);
 
 }  // namespace daqloom::live

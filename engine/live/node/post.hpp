@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/ring.hpp"
 #include "live/transport/transport.hpp"
@@ -22,6 +23,9 @@ class Post {
     explicit Post(Transport& transport) : transport_(transport) {}
 
     void send(UnitIndex to, const protocol::UnitMessage& message) {
+        if (is_forgotten(to)) {
+            return;
+        }
         Letter letter{.to = to, .length = protocol::encoded_bytes(message), .bytes = {}};
         protocol::encode_message(message, letter.bytes);
         if (!transport_.send(to, letter.content())) {
@@ -30,7 +34,7 @@ class Post {
     }
 
     void write(const Write& write) {
-        if (!transport_.write(write)) {
+        if (!is_forgotten(write.to) && !transport_.write(write)) {
             writes_.push(write);
         }
     }
@@ -55,28 +59,30 @@ class Post {
         return letters_.size() + writes_.size() < before;
     }
 
-    /// What waits for these is not sent any more: they may never make room.
+    /// Nothing is sent to these any more, even what waits: they may never make room.
     void forget(std::span<const UnitIndex> units) {
-        const auto is_one = [&](UnitIndex to) {
-            return std::ranges::find(units, to) != units.end();
-        };
+        forgotten_.insert(forgotten_.end(), units.begin(), units.end());
         for (std::uint32_t left = letters_.size(); left > 0; --left) {
             const Letter letter = letters_.front();
             letters_.pop();
-            if (!is_one(letter.to)) {
+            if (!is_forgotten(letter.to)) {
                 letters_.push(letter);
             }
         }
         for (std::uint32_t left = writes_.size(); left > 0; --left) {
             const Write write = writes_.front();
             writes_.pop();
-            if (!is_one(write.to)) {
+            if (!is_forgotten(write.to)) {
                 writes_.push(write);
             }
         }
     }
 
     [[nodiscard]] bool is_empty() const { return letters_.empty() && writes_.empty(); }
+
+    [[nodiscard]] bool is_forgotten(UnitIndex unit) const {
+        return !forgotten_.empty() && std::ranges::find(forgotten_, unit) != forgotten_.end();
+    }
 
   private:
     struct Letter {
@@ -90,6 +96,7 @@ class Post {
     };
 
     Transport& transport_;
+    std::vector<UnitIndex> forgotten_;
     base::Ring<Letter> letters_;
     base::Ring<Write> writes_;
 };

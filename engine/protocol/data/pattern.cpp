@@ -1,8 +1,9 @@
 #include "protocol/data/pattern.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "protocol/data/little_endian.hpp"
 
@@ -88,14 +89,51 @@ std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
 
 PatternSizes::PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed)
     : table_(sizes_in_table) {
-    constexpr base::Bytes most = std::numeric_limits<std::uint16_t>::max();
     base::RandomStream random(seed, "sizes of generated fragments");
     const bool is_random = kind == FragmentSizes::poisson && mean > 0;
     for (std::uint16_t& size : table_) {
         const base::Bytes bytes = is_random ? random.poisson(static_cast<double>(mean)) : mean;
-        size = static_cast<std::uint16_t>(std::min(bytes, most));
+        size = static_cast<std::uint16_t>(std::min(bytes, largest_fragment));
     }
     largest_ = *std::ranges::max_element(table_);
+}
+
+base::expected<PatternSizes> PatternSizes::of_events(const EventSizeConfig& events,
+                                                     const FragmentShares& shares,
+                                                     ReadoutIndex readout, std::uint32_t pieces,
+                                                     std::uint64_t seed) {
+    auto drawn = EventSizes::make(events, base::RandomStream(seed, "sizes"));
+    if (!drawn) {
+        return tl::unexpected(drawn.error());
+    }
+    PatternSizes sizes;
+    sizes.is_in_order_ = true;
+    do {
+        const base::Bytes fragment = shares.fragment(drawn->next(), readout);
+        for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+            const base::Bytes bytes = fragment_size(fragment, ReadoutIndex(piece), pieces);
+            if (bytes > largest_fragment) {
+                return base::failure(
+                    fmt::format("a fragment of {} bytes in {} pieces; give pieces of at most {}",
+                                fragment, pieces, largest_fragment));
+            }
+            sizes.table_.push_back(static_cast<std::uint16_t>(bytes));
+        }
+    } while (sizes.table_.size() + pieces <= sizes_in_table);
+    sizes.largest_ = *std::ranges::max_element(sizes.table_);
+    return sizes;
+}
+
+base::expected<base::Bytes> largest_event(const EventSizeConfig& events, std::uint64_t seed) {
+    auto drawn = EventSizes::make(events, base::RandomStream(seed, "sizes"));
+    if (!drawn) {
+        return tl::unexpected(drawn.error());
+    }
+    base::Bytes largest = 0;
+    for (std::size_t i = 0; i < sizes_in_table; ++i) {
+        largest = std::max(largest, drawn->next());
+    }
+    return largest;
 }
 
 }  // namespace daqloom::protocol

@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "base/expected.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
+#include "protocol/data/event_size.hpp"
 #include "protocol/data/mfp_sizes.hpp"
 
 namespace daqloom::protocol {
@@ -31,24 +33,38 @@ void fill_pattern(std::uint16_t source_id, std::uint64_t event, std::span<std::u
 std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
-/// Sizes of fragments that a checker can compute for each fragment independently: each is taken
-/// from a table of 2^16 sizes by the first 16 bits of `pattern_hash`.
+/// Sizes of fragments that a checker can compute for each fragment independently.
 class PatternSizes {
   public:
     static constexpr base::Bytes largest_mean = 60'000;
+    static constexpr base::Bytes largest_fragment = 65'535;
 
-    /// `mean`: of a fragment, 0 to `largest_mean`. The same in all processes for the same
-    /// arguments.
+    /// `mean`: of a fragment, 0 to `largest_mean`. Each is taken from a table of 2^16 sizes by the
+    /// first 16 bits of `pattern_hash`. The same in all processes for the same arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
+    /// A readout unit's parts of events, each of them in so many pieces: piece p of event k is
+    /// numbered k × pieces + p. The first 2^16 pieces are of the events that a simulation with this
+    /// seed draws; then these come again. Fails with one sentence where a piece is too large.
+    static base::expected<PatternSizes> of_events(const EventSizeConfig& events,
+                                                  const FragmentShares& shares,
+                                                  ReadoutIndex readout, std::uint32_t pieces,
+                                                  std::uint64_t seed);
+
     [[nodiscard]] std::uint16_t size(std::uint16_t source_id, std::uint64_t event) const {
-        return table_[pattern_hash(source_id, event) >> 48];
+        return table_[is_in_order_ ? event % table_.size() : pattern_hash(source_id, event) >> 48];
     }
     [[nodiscard]] std::uint16_t largest() const { return largest_; }
 
   private:
+    PatternSizes() = default;
+
     std::vector<std::uint16_t> table_;
     std::uint16_t largest_ = 0;
+    bool is_in_order_ = false;
 };
+
+/// The largest event that `PatternSizes::of_events` may come across.
+base::expected<base::Bytes> largest_event(const EventSizeConfig& events, std::uint64_t seed);
 
 }  // namespace daqloom::protocol

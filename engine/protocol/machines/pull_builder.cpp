@@ -39,7 +39,7 @@ PullBuilder::PullBuilder(PullBuilderConfig config)
                                                : config.outstanding_fragments),
       words_per_slot_((std::size_t{config.readouts} + 63) / 64),
       slots_(config.concurrent_events),
-      received_(config.concurrent_events * words_per_slot_),
+      settled_(config.concurrent_events * words_per_slot_),
       free_slots_(config.concurrent_events),
       slot_of_(config.concurrent_events) {
     std::iota(free_slots_.begin(), free_slots_.end(), SlotTable::Slot{0});

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "base/expected.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/data/mep.hpp"
 #include "protocol/machines/slot_table.hpp"
 
 namespace daqloom::protocol {
@@ -19,6 +22,7 @@ struct PullBuilderConfig {
     std::uint32_t readouts = 1;
     std::uint32_t outstanding_fragments = 0;  ///< requested and not yet here; 0: no limit
     std::uint32_t concurrent_events = 32;
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
 /// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
@@ -29,6 +33,17 @@ concept PullBuilderOut = requires(Out& out, EventId event, ReadoutIndex readout)
     out.done(event);   ///< the slot is free again: tell the event manager
 };
 
+/// And where readout units can be lost, and epochs end.
+template <class Out>
+concept PullBuilderClosingOut =
+    PullBuilderOut<Out> &&
+    requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
+        /// Tell the readout unit how many requests it gets from this builder in all.
+        out.last_request(readout, requests);
+        /// As `built`, but the event lacks some fragments.
+        out.incomplete(event);
+    };
+
 /// Requests go out oldest event first, readout units in the order 0, 1, …, as many at once as the
 /// limit on outstanding fragments permits.
 ///
@@ -36,6 +51,9 @@ concept PullBuilderOut = requires(Out& out, EventId event, ReadoutIndex readout)
 /// its last fragment has arrived; outstanding fragments and held events stay within their limits.
 /// Invalid input (a duplicate event or fragment, a fragment that was not requested, …) is counted
 /// and otherwise ignored.
+///
+/// An epoch ends with on_close: nothing is expected of lost readout units any more, and an event
+/// that has all that the others hold is given out, or dropped. When is_drained, no event is left.
 class PullBuilder {
   public:
     struct Counters {
@@ -46,6 +64,10 @@ class PullBuilder {
         std::uint64_t built = 0;
         std::uint64_t done = 0;
         std::uint64_t outstanding_peak = 0;
+        std::uint64_t incomplete = 0;  ///< events given out without some fragments
+        std::uint64_t dropped = 0;     ///< events that lacked some fragments
+        std::uint64_t late = 0;        ///< assignments ignored, as the epoch was being closed
+        std::uint64_t from_lost = 0;   ///< fragments ignored, as their readout unit was lost
         std::uint64_t unexpected_assignments =
             0;                                   ///< no slot is free, or the event is here already
         std::uint64_t unexpected_fragments = 0;  ///< a duplicate, or never requested
@@ -56,6 +78,10 @@ class PullBuilder {
 
     template <PullBuilderOut Out>
     void on_assigned(EventId event, Out& out) {
+        if (counters_.assigned >= last_assignment_) {
+            ++counters_.late;
+            return;
+        }
         if (free_slots_.empty() || slot_of_.find(event) != SlotTable::none) {
             ++counters_.unexpected_assignments;
             return;
@@ -65,47 +91,101 @@ class PullBuilder {
         free_slots_.pop_back();
         slot_of_.insert(event, slot);
         slots_[slot] = {.event = event};
-        std::fill_n(received_of(slot), words_per_slot_, std::uint64_t{0});
+        std::fill_n(settled_of(slot), words_per_slot_, std::uint64_t{0});
+        next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
         to_request_.push(slot);
+        if constexpr (PullBuilderClosingOut<Out>) {
+            for (const ReadoutIndex readout : lost_) {
+                lack(slot, readout, out);
+            }
+            say_the_last(out);
+        }
         request_what_the_limit_permits(out);
     }
 
     template <PullBuilderOut Out>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || readout >= slots_[slot].next || bytes < 0) {
-            ++counters_.unexpected_fragments;
+        if (slot == SlotTable::none || readout >= slots_[slot].next || bytes < 0 ||
+            has_settled(slot, readout)) {
+            ++(std::ranges::find(lost_, readout) != lost_.end() ? counters_.from_lost
+                                                                : counters_.unexpected_fragments);
             return;
         }
-        std::uint64_t& word = received_of(slot)[readout.value() / 64];
-        const std::uint64_t bit = std::uint64_t{1} << (readout.value() % 64);
-        if ((word & bit) != 0) {
-            ++counters_.unexpected_fragments;
-            return;
-        }
-        word |= bit;
         ++counters_.fragments;
         counters_.fragment_bytes += static_cast<std::uint64_t>(bytes);
         --outstanding_;
-        if (++slots_[slot].received == config_.readouts) {
-            ++counters_.built;
-            out.built(event);
+        settle(slot, readout, out);
+        request_what_the_limit_permits(out);
+    }
+
+    /// The readout unit has answered that it has no such fragment.
+    template <PullBuilderClosingOut Out>
+    void on_missing(EventId event, ReadoutIndex readout, Out& out) {
+        const SlotTable::Slot slot = slot_of_.find(event);
+        if (slot == SlotTable::none || readout >= slots_[slot].next || has_settled(slot, readout)) {
+            ++counters_.unexpected_fragments;
+            return;
         }
+        lack(slot, readout, out);
         request_what_the_limit_permits(out);
     }
 
     template <PullBuilderOut Out>
     void on_processed(EventId event, Out& out) {
         const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || slots_[slot].received != config_.readouts) {
+        if (slot == SlotTable::none || slots_[slot].settled != config_.readouts) {
             ++counters_.unexpected_processed;
             return;
         }
-        slot_of_.erase(event);
-        free_slots_.push_back(slot);
+        release(slot, out);
         ++counters_.done;
-        out.done(event);
     }
+
+    // ---- the end of an epoch ------------------------------------------------------------------
+
+    /// The epoch is being closed: no more events are taken than on_last_assignment says, and
+    /// nothing comes from lost readout units any more. Comes again when more are lost.
+    /// Precondition: there are such units.
+    template <PullBuilderClosingOut Out>
+    void on_close(std::span<const ReadoutIndex> lost, Out& out) {
+        is_closing_ = true;
+        for (const ReadoutIndex readout : lost) {
+            lose(readout, out);
+        }
+        say_the_last(out);
+        request_what_the_limit_permits(out);
+    }
+
+    /// So many events are assigned to this builder in all. May come before on_close, and before the
+    /// last of them.
+    template <PullBuilderClosingOut Out>
+    void on_last_assignment(std::uint64_t events, Out& out) {
+        if (last_assignment_ != unknown || events < counters_.assigned) {
+            ++counters_.unexpected_assignments;
+            return;
+        }
+        last_assignment_ = events;
+        say_the_last(out);
+    }
+    /// No more are assigned than have been.
+    template <PullBuilderClosingOut Out>
+    void on_event_manager_lost(Out& out) {
+        last_assignment_ = counters_.assigned;
+        say_the_last(out);
+    }
+
+    /// After on_close: all events assigned have been given out, or dropped.
+    [[nodiscard]] bool is_drained() const {
+        return has_said_the_last_ &&
+               counters_.assigned == counters_.built + counters_.incomplete + counters_.dropped;
+    }
+
+    /// The first event number beyond all that this builder has taken.
+    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
+    /// Of an event that is held: below `concurrent_events`, and no other event has it meanwhile;
+    /// else `SlotTable::none`.
+    [[nodiscard]] SlotTable::Slot slot_of(EventId event) const { return slot_of_.find(event); }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
     /// Fragments requested and not yet here.
@@ -114,10 +194,13 @@ class PullBuilder {
     [[nodiscard]] std::size_t events_held() const { return slots_.size() - free_slots_.size(); }
 
   private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
     struct Slot {
         EventId event{};
-        ReadoutIndex next{};  ///< the readout units before this one were asked
-        std::uint32_t received = 0;
+        ReadoutIndex next{};        ///< the readout units before this one were asked, or are lost
+        std::uint32_t settled = 0;  ///< fragments that are here, or never will be
+        std::uint32_t missing = 0;  ///< of these, fragments that never will be
     };
 
     explicit PullBuilder(PullBuilderConfig config);
@@ -125,10 +208,14 @@ class PullBuilder {
     template <PullBuilderOut Out>
     void request_what_the_limit_permits(Out& out) {
         while (outstanding_ < limit_ && !to_request_.empty()) {
-            Slot& slot = slots_[to_request_.front()];
+            const SlotTable::Slot place = to_request_.front();
+            Slot& slot = slots_[place];
             const ReadoutIndex readout = slot.next++;
             if (slot.next.value() == config_.readouts) {
                 to_request_.pop();
+            }
+            if (!lost_.empty() && has_settled(place, readout)) {
+                continue;
             }
             ++counters_.requests;
             ++outstanding_;
@@ -137,21 +224,111 @@ class PullBuilder {
         }
     }
 
+    /// The fragment is here, or never will be. Precondition: it was not so before.
+    template <PullBuilderOut Out>
+    void settle(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
+        settled_of(place)[readout.value() / 64] |= std::uint64_t{1} << (readout.value() % 64);
+        Slot& slot = slots_[place];
+        if (++slot.settled != config_.readouts) {
+            return;
+        }
+        if constexpr (PullBuilderClosingOut<Out>) {
+            if (slot.missing > 0) {
+                give_out_incomplete(place, out);
+                return;
+            }
+        }
+        ++counters_.built;
+        out.built(slot.event);
+    }
+
+    /// The fragment never will be here. Precondition: as of `settle`.
+    template <PullBuilderClosingOut Out>
+    void lack(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
+        ++slots_[place].missing;
+        outstanding_ -= readout < slots_[place].next ? 1 : 0;
+        settle(place, readout, out);
+    }
+
+    template <PullBuilderClosingOut Out>
+    void lose(ReadoutIndex readout, Out& out) {
+        if (std::ranges::find(lost_, readout) != lost_.end()) {
+            return;
+        }
+        lost_.push_back(readout);
+        for (SlotTable::Slot place = 0; place < slots_.size(); ++place) {
+            if (slot_of_.find(slots_[place].event) == place && !has_settled(place, readout)) {
+                lack(place, readout, out);
+            }
+        }
+    }
+
+    template <PullBuilderClosingOut Out>
+    void give_out_incomplete(SlotTable::Slot place, Out& out) {
+        const Slot& slot = slots_[place];
+        for (std::uint32_t i = 0; slot.next.value() < config_.readouts; ++i) {
+            if (to_request_[i] == place) {  // the readout units still to be asked are lost
+                to_request_.erase(i);
+                break;
+            }
+        }
+        if (config_.when_incomplete == WhenIncomplete::drop || slot.missing == config_.readouts) {
+            ++counters_.dropped;
+            release(place, out);
+        } else {
+            ++counters_.incomplete;
+            out.incomplete(slot.event);
+        }
+    }
+
+    /// The slot is free again.
+    template <PullBuilderOut Out>
+    void release(SlotTable::Slot place, Out& out) {
+        const EventId event = slots_[place].event;
+        slot_of_.erase(event);
+        free_slots_.push_back(place);
+        out.done(event);
+    }
+
+    /// To all readout units, once nothing more is assigned.
+    template <PullBuilderClosingOut Out>
+    void say_the_last(Out& out) {
+        if (!is_closing_ || has_said_the_last_ || counters_.assigned < last_assignment_) {
+            return;
+        }
+        has_said_the_last_ = true;
+        for (ReadoutIndex readout; readout.value() < config_.readouts; ++readout) {
+            if (std::ranges::find(lost_, readout) == lost_.end()) {
+                out.last_request(readout, counters_.assigned);
+            }
+        }
+    }
+
+    [[nodiscard]] bool has_settled(SlotTable::Slot place, ReadoutIndex readout) const {
+        return (settled_[place * words_per_slot_ + readout.value() / 64] >> (readout.value() % 64) &
+                1) != 0;
+    }
+
     /// One bit per readout unit.
-    [[nodiscard]] std::uint64_t* received_of(SlotTable::Slot slot) {
-        return received_.data() + std::size_t{slot} * words_per_slot_;
+    [[nodiscard]] std::uint64_t* settled_of(SlotTable::Slot slot) {
+        return settled_.data() + std::size_t{slot} * words_per_slot_;
     }
 
     PullBuilderConfig config_;
     std::uint64_t limit_;  ///< on outstanding fragments
     std::size_t words_per_slot_;
     std::vector<Slot> slots_;
-    std::vector<std::uint64_t> received_;
+    std::vector<std::uint64_t> settled_;
     std::vector<SlotTable::Slot> free_slots_;
     SlotTable slot_of_;
     base::Ring<SlotTable::Slot>
         to_request_;  ///< slots with readout units not yet asked, oldest first
     std::uint64_t outstanding_ = 0;
+    std::vector<ReadoutIndex> lost_;
+    bool is_closing_ = false;
+    bool has_said_the_last_ = false;
+    std::uint64_t last_assignment_ = unknown;
+    std::uint64_t next_event_ = 0;
     Counters counters_;
 };
 

@@ -146,5 +146,114 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
               std::string::npos);
 }
 
+/// And one whose readout units can be lost.
+class ClosingScene : public Scene {
+  public:
+    using Scene::Scene;
+
+    void incomplete(EventId event) {
+        said_.push_back(fmt::format("incomplete {}", static_cast<std::uint64_t>(event)));
+    }
+    void built(EventId event) {
+        said_.push_back(fmt::format("built {}", static_cast<std::uint64_t>(event)));
+    }
+    void done(EventId event) {
+        said_.push_back(fmt::format("done {}", static_cast<std::uint64_t>(event)));
+    }
+    void request(EventId event, ReadoutIndex readout) {
+        said_.push_back(
+            fmt::format("request {} from {}", static_cast<std::uint64_t>(event), readout.value()));
+    }
+    void last_request(ReadoutIndex readout, std::uint64_t requests) {
+        said_.push_back(fmt::format("{} in all from {}", requests, readout.value()));
+    }
+
+    /// What an input makes it say.
+    template <class Input>
+    Outputs said(Input input) {
+        input(builder, *this);
+        return std::exchange(said_, {});
+    }
+    Outputs assigned(std::uint64_t event) {
+        return said([&](auto& unit, auto& out) { unit.on_assigned(EventId{event}, out); });
+    }
+    Outputs fragment(std::uint64_t event, std::uint32_t readout) {
+        return said([&](auto& unit, auto& out) {
+            unit.on_fragment(EventId{event}, ReadoutIndex(readout), 100, out);
+        });
+    }
+    Outputs missing(std::uint64_t event, std::uint32_t readout) {
+        return said([&](auto& unit, auto& out) {
+            unit.on_missing(EventId{event}, ReadoutIndex(readout), out);
+        });
+    }
+    Outputs processed(std::uint64_t event) {
+        return said([&](auto& unit, auto& out) { unit.on_processed(EventId{event}, out); });
+    }
+    Outputs closes(const std::vector<ReadoutIndex>& lost) {
+        return said([&](auto& unit, auto& out) { unit.on_close(lost, out); });
+    }
+    Outputs gets(std::uint64_t events) {
+        return said([&](auto& unit, auto& out) { unit.on_last_assignment(events, out); });
+    }
+
+  private:
+    Outputs said_;
+};
+
+TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
+    ClosingScene scene({.readouts = 3, .outstanding_fragments = 3});
+    scene.assigned(1);  // from all three
+    scene.assigned(2);
+    scene.fragment(1, 0);  // and 2 is asked for from 0
+    scene.fragment(1, 2);  // and from 1
+    EXPECT_EQ(scene.closes({ReadoutIndex(1)}), (Outputs{"incomplete 1", "request 2 from 2"}))
+        << "and nothing more is asked of the lost unit";
+    EXPECT_EQ(scene.fragment(1, 1), Outputs{}) << "late";
+    EXPECT_EQ(scene.builder.counters().from_lost, 1U);
+    EXPECT_EQ(scene.gets(3), Outputs{}) << "one is still to come";
+    EXPECT_EQ(scene.assigned(3),
+              (Outputs{"3 in all from 0", "3 in all from 2", "request 3 from 0"}));
+    EXPECT_EQ(scene.assigned(4), Outputs{});
+    EXPECT_EQ(scene.builder.counters().late, 1U);
+    for (const std::uint32_t readout : {0U, 2U}) {
+        EXPECT_FALSE(scene.builder.is_drained());
+        scene.fragment(2, readout);
+        scene.fragment(3, readout);
+    }
+    EXPECT_TRUE(scene.builder.is_drained());
+    EXPECT_EQ(scene.builder.counters().incomplete, 3U);
+    EXPECT_EQ(scene.builder.next_event(), 4U);
+    EXPECT_EQ(scene.processed(1), Outputs{"done 1"});
+}
+
+TEST(PullBuilder, DropsWhatIsIncompleteOrEmptyIfItIsToldSo) {
+    ClosingScene scene({.readouts = 2, .when_incomplete = WhenIncomplete::drop});
+    scene.assigned(1);
+    scene.fragment(1, 0);
+    EXPECT_EQ(scene.missing(1, 1), Outputs{"done 1"});
+    EXPECT_EQ(scene.builder.counters().dropped, 1U);
+    EXPECT_EQ(scene.builder.events_held(), 0U);
+
+    ClosingScene keeper({.readouts = 2});
+    keeper.assigned(1);
+    keeper.missing(1, 0);
+    EXPECT_EQ(keeper.missing(1, 0), Outputs{});
+    EXPECT_EQ(keeper.builder.counters().unexpected_fragments, 1U);
+    EXPECT_EQ(keeper.missing(1, 1), Outputs{"done 1"}) << "nothing of it has come";
+    EXPECT_EQ(keeper.builder.counters().dropped, 1U);
+}
+
+TEST(PullBuilder, AsksForNoMoreOfASlotWhoseRestIsLost) {
+    ClosingScene scene({.readouts = 3, .outstanding_fragments = 1, .concurrent_events = 1});
+    scene.assigned(1);
+    scene.fragment(1, 0);  // and 1 is asked for
+    EXPECT_EQ(scene.closes({ReadoutIndex(1), ReadoutIndex(2)}), Outputs{"incomplete 1"});
+    scene.processed(1);
+    EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"}) << "the slot is as good as new";
+    EXPECT_EQ(scene.fragment(2, 0), Outputs{"incomplete 2"});
+    EXPECT_EQ(scene.builder.outstanding(), 0U);
+}
+
 }  // namespace
 }  // namespace daqloom::protocol

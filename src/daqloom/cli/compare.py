@@ -37,7 +37,9 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help='Fabric: some of "analyse, simulate, measure"; all by default.'
+            metavar="LIST",
+            help='Some of "analyse, simulate, measure", side by side; by default all. A rack: side '
+            "by side, too, if given.",
         ),
     ] = None,
     seed: Annotated[
@@ -57,8 +59,8 @@ def compare(
 
     Pull building over TCP in a rack: formula and simulation of the same events, and how much of
     their difference is due to the random spacing of events and how much to the network. Any other
-    system: closed form, where there is one, simulation, and for event builders of which this
-    machine can run the processes a measurement, in one table.
+    system, and a rack with `--methods`: closed form, where there is one, simulation, and for event
+    builders of which this machine can run the processes a measurement, in one table.
 
     \b
     Examples:
@@ -66,11 +68,12 @@ def compare(
       daqloom compare atlas-lab --set event.rate="3 kHz" --duration "100 ms"
       daqloom compare laptop --duration "10 s" --figure laptop.html
       daqloom compare lhcb-10-percent --methods "analyse, simulate"
+      daqloom compare laptop-pull --methods "simulate, measure"
     """
     with plain_failures():
         system = load(scenario, set_ or ())
-        if system.scenario.is_rack:
-            _rack(system, duration or DURATION, methods, seed, figure, quiet=quiet, json=json)
+        if system.scenario.is_rack and methods is None:
+            _rack(system, duration or DURATION, seed, figure, quiet=quiet, json=json)
         else:
             _fabric(system, duration, methods, seed, figure, quiet=quiet, json=json)
 
@@ -146,7 +149,6 @@ def _records(found: Beside) -> str:
 def _rack(
     system: System,
     duration: str,
-    methods: str | None,
     seed: int | None,
     figure: Path | None,
     *,
@@ -157,11 +159,6 @@ def _rack(
     from daqloom.scenario import ScenarioError
     from daqloom.scenario.quantities import TIME
 
-    if methods is not None:
-        raise ScenarioError(
-            f"--methods: {system.name} is a rack, for which formula and simulation are compared "
-            "event by event; leave it out, or use a fabric such as laptop"
-        )
     if figure:
         check_writable(figure, "--figure", FIGURES)
     try:

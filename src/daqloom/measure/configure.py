@@ -9,7 +9,7 @@ from daqloom.enumerations import named
 from daqloom.measure.interface import own_address
 from daqloom.measure.node import RunInfo
 from daqloom.measure.places import places
-from daqloom.rules import set_daqpipe_rules, set_shift_rules
+from daqloom.rules import set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -59,10 +59,13 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     set_daqpipe_rules(config, building)
     config.discards_when_full = measure.when_full == "discard"
     config.delivers_incomplete = measure.incomplete == "deliver"
-    config.streams, config.packing = where.streams, scenario.event.packing
+    config.streams, config.packing = where.streams, scenario.packing
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.fragment_bytes = where.fragment_bytes
-    config.event_rate_hz = scenario.event.rate
+    if building.protocol == "pull":  # events arrive at the event manager: sources are ahead of it
+        set_pull_rules(config, scenario)
+    else:
+        config.event_rate_hz = scenario.event.rate
     config.seed = scenario.run.seed
     config.stream_buffer = min(scenario.readout.buffer, measure.stream_buffer)
     config.output_buffer = min(scenario.builders.buffer, measure.output_buffer)

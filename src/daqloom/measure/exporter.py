@@ -258,6 +258,11 @@ def exporter(
         return None
     labels = {"run": run, "scenario": str(scenario.get("name", "")), "unit": str(unit)}
     packing = look(scenario, "event.packing")
-    if packing is ABSENT:
+    protocol = look(scenario, "building.protocol")
+    if protocol is ABSENT and look(scenario, "network.technology") != "infiniband":
+        protocol = "pull"
+    if protocol == "pull":
+        packing = 1
+    elif packing is ABSENT:
         packing = Event.model_fields["packing"].default
     return Exporter(Collector(read, labels, int(packing)), own_address(control), port + unit)

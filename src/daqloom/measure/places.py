@@ -37,9 +37,11 @@ def places(scenario: Scenario) -> Places:
     """Return the places of units. Raises ScenarioError for a scenario that cannot be run live."""
     if scenario.building.protocol == "none":
         raise ScenarioError(
-            'building.protocol = "none" does not build events; `daqloom measure` runs "shift" and '
-            '"daqpipe"'
+            'building.protocol = "none" does not build events; `daqloom measure` runs "pull", '
+            '"shift" and "daqpipe"'
         )
+    if scenario.building.protocol == "pull":
+        return _pull_places(scenario)
     if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(
             f"event.packing = {scenario.event.packing} is more than the "
@@ -69,6 +71,22 @@ def places(scenario: Scenario) -> Places:
         [units[host] for host in system.builders.tolist()],
         sizes,
         scenario.readout.streams // together,
+    )
+
+
+def _pull_places(scenario: Scenario) -> Places:
+    """Return the places of pull building, which has no schedule: slots only list the units."""
+    system, event = fabric_system(scenario), scenario.event
+    units = {host: unit for unit, host in enumerate(system.hosts)}
+    readouts = [units[host] for host in system.readouts.tolist()]
+    builders = [units[host] for host in system.builders.tolist()]
+    shares = [1.0] * len(readouts) if event.share == "equal" else list(event.share)
+    slots = max(len(readouts), len(builders))
+    return Places(
+        readouts + [-1] * (slots - len(readouts)),
+        builders + [-1] * (slots - len(builders)),
+        [round(event.size * share / sum(shares)) for share in shares],
+        1,
     )
 
 

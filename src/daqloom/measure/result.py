@@ -115,6 +115,11 @@ def window_s(counted: Reading) -> float:
     return max((unit.elapsed_s or 0.0 for unit in counted.values()), default=0.0)
 
 
+def waiting(totals: Reading) -> int:
+    """Return how many events no builder unit has been given yet, from readings of all units."""
+    return sum(unit.events_waiting or 0 for unit in totals.values())
+
+
 def _fragment_share(units: Sequence[Counters]) -> float | None:
     """Return the share of fragments in the bytes of MFPs; only readout units count it."""
     taken = _total(units, lambda c: c.mfp_bytes_taken)

@@ -32,6 +32,7 @@ from daqloom.measure.result import (
     metrics,
     refused,
     rows_of,
+    waiting,
     window_s,
 )
 from daqloom.measure.run_folder import run_folder
@@ -173,10 +174,10 @@ def of_a_fabric(scenario: Scenario) -> Scenario:
     from daqloom.scenario.possible import check_possible
 
     check_possible(scenario)
-    if scenario.building.protocol not in ("shift", "daqpipe"):
+    if scenario.building.protocol == "none":
         raise ScenarioError(
             f"{scenario.name} does not describe an event builder that can be measured; expected "
-            'building.protocol = "shift" or "daqpipe"'
+            'building.protocol = "pull", "shift" or "daqpipe"'
         )
     return scenario
 
@@ -391,7 +392,7 @@ async def _course(
     until_s: float,
 ) -> None:
     """Wait for part of a measurement; raises MeasureError if the run fails meanwhile."""
-    given, packing = scenario.measure, scenario.event.packing
+    given, packing = scenario.measure, scenario.packing
     begin_s, begin = time.monotonic(), reading(control)
     while (passed_s := time.monotonic() - begin_s) < until_s - since_s:
         rest_s = min(PROGRESS_S, until_s - since_s - passed_s)
@@ -427,7 +428,9 @@ def _result(
 ) -> Result:
     run = control.run
     protocol, units = scenario.building.protocol, run.plan.units
-    found: dict[str, Any] = metrics(counted, scenario.event.packing, rows_of(protocol))
+    found: dict[str, Any] = metrics(counted, scenario.packing, rows_of(protocol))
+    if protocol == "pull":
+        found["events_waiting"] = waiting(reading(control))
     if "throughput_bps" in found:
         found["node_throughput_bps"] = found["throughput_bps"] / scenario.readouts(units)
     found |= {
@@ -435,7 +438,7 @@ def _result(
             reading(control),
             run.balance(),
             run.next_mep,
-            scenario.event.packing,
+            scenario.packing,
             scenario.measure.sink,
         ),
         "units_lost": run.counts["units_lost"],
@@ -485,7 +488,7 @@ def children_s() -> float:
 
 def warnings(control: Control, scenario: Scenario, found: dict[str, Any]) -> list[str]:
     """Return warnings about the numbers of a result."""
-    told = list(lost_events(reading(control), scenario.event.packing, scenario.measure.sink))
+    told = list(lost_events(reading(control), scenario.packing, scenario.measure.sink))
     told += unfinished_files(scenario)
     told += [
         f"{event.time_s - control.began_s:.2f} s: {event.text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from daqloom.metrics.metric import Metric, Parts
 
 PULL, SHIFT, DAQPIPE, BUILDERS = Parts.PULL, Parts.SHIFT, Parts.DAQPIPE, Parts.BUILDERS
+BUILT = Parts.BUILT
 INCAST, PHASES, CREDITS = Parts.INCAST, Parts.PHASES, Parts.CREDITS
 
 EVENTS: tuple[Metric, ...] = (
@@ -16,7 +17,7 @@ EVENTS: tuple[Metric, ...] = (
         "`analyse` gives the long-term rate.",
         analyse=PHASES | CREDITS,
         simulate=PULL | BUILDERS,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "written_event_rate_hz",
@@ -46,7 +47,7 @@ EVENTS: tuple[Metric, ...] = (
         "of messages received.",
         analyse=PHASES | CREDITS,
         simulate=Parts.EVERY,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "written_throughput_bps",
@@ -66,7 +67,7 @@ EVENTS: tuple[Metric, ...] = (
         "included; mean over nodes.",
         analyse=PHASES | CREDITS,
         simulate=BUILDERS,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_built",
@@ -74,7 +75,7 @@ EVENTS: tuple[Metric, ...] = (
         "events built",
         "Complete events built after the warm-up.",
         simulate=PULL | BUILDERS,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_in_flight",
@@ -90,6 +91,7 @@ EVENTS: tuple[Metric, ...] = (
         "events not assigned at the end",
         "Events not yet assigned at the end of the run, because all builders were full.",
         simulate=PULL,
+        measure=PULL,
     ),
     Metric(
         "events_incomplete",
@@ -97,7 +99,7 @@ EVENTS: tuple[Metric, ...] = (
         "events incomplete",
         "Events delivered with fragments missing (masked) because a unit was lost. Simulated "
         "builder units wait for all fragments.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_discarded",
@@ -122,7 +124,7 @@ EVENTS: tuple[Metric, ...] = (
         "event latency, mean",
         "Event-building latency: mean over the events built.",
         simulate=PULL | DAQPIPE,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "collection_latency_s.p50",
@@ -130,7 +132,7 @@ EVENTS: tuple[Metric, ...] = (
         "event latency, median",
         "Event-building latency: median.",
         simulate=PULL | DAQPIPE,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "collection_latency_s.p99",
@@ -138,7 +140,7 @@ EVENTS: tuple[Metric, ...] = (
         "event latency, 99 %",
         "Event-building latency: 99th percentile.",
         simulate=PULL | DAQPIPE,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "collection_latency_s.max",
@@ -146,6 +148,6 @@ EVENTS: tuple[Metric, ...] = (
         "event latency, maximum",
         "Event-building latency: maximum.",
         simulate=PULL | DAQPIPE,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daqloom.metrics.metric import Metric, Parts
 
-BUILDERS = Parts.BUILDERS
+BUILT = Parts.BUILT
 
 LIVE: tuple[Metric, ...] = (
     Metric(
@@ -21,7 +21,7 @@ LIVE: tuple[Metric, ...] = (
         "a builder unit that was then lost), `skipped` (not known to be granted by any builder "
         "unit: it was lost before, or its machine was lost with the counters since its last "
         "heartbeat).",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_not_processed",
@@ -29,56 +29,56 @@ LIVE: tuple[Metric, ...] = (
         "events not processed",
         "Events built and then lost with a killed builder unit before its sink had processed them, "
         "over the whole run. `events_built` has them.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_not_written",
         "events",
         "events not written",
         "Events built but not written to files, or without some sources, over the whole run.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_checked",
         "events",
         "events checked, every byte",
         "Events checked byte by byte and found correct.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_wrong",
         "events",
         "events wrong",
         "Events with a wrong byte.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "events_repeated",
         "events",
         "duplicate events",
         "Duplicates: events delivered to a consumer again.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "fragments_checked",
         "fragments",
         "fragments checked",
         "Fragments of the events checked.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "checked_bytes",
         "B",
         "bytes checked",
         "Bytes of the fragments checked, without headers and padding, which are checked too.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "overhead_share",
         "1",
         "headers and padding",
         "Overhead: share of headers, tables and padding in the bytes of the events built, 0 to 1.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "first_event_s",
@@ -86,14 +86,14 @@ LIVE: tuple[Metric, ...] = (
         "time to the first event",
         "Time from the start of a unit's data flow, when it is connected to all others, to its "
         "first event built; the slowest unit's.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "units_lost",
         "times",
         "units lost",
         "Losses of units over the whole run: ended, silent, stuck or unreachable.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "regroupings",
@@ -101,7 +101,7 @@ LIVE: tuple[Metric, ...] = (
         "regroupings",
         "Regroupings over the whole run: the units halted and continued with other members or new "
         "connections.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "refused.*",
@@ -111,6 +111,6 @@ LIVE: tuple[Metric, ...] = (
         "`token` and `strangers` (not part of the run), `method`, `malformed`, `oversized`, "
         "`silent`, `unknown_unit`, `occupied` (a second process for a unit), `epoch` (of an "
         "earlier epoch), `unasked`, `session`. Absent if there were none.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
 )

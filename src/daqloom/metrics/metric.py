@@ -57,7 +57,7 @@ _NAMES = {
     Parts.TREES: "Ethernet outside racks",
     Parts.WAITING_FLOWS: "flows over InfiniBand",
 }
-TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILDERS}
+TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILT}
 """Of which parts a system needs one for each method to take it."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daqloom.metrics.metric import Metric, Parts
 
-SHIFT, BUILDERS = Parts.SHIFT, Parts.BUILDERS
+SHIFT, BUILDERS, BUILT = Parts.SHIFT, Parts.BUILDERS, Parts.BUILT
 PHASES, CREDITS = Parts.PHASES, Parts.CREDITS
 
 UNITS: tuple[Metric, ...] = (
@@ -126,7 +126,7 @@ UNITS: tuple[Metric, ...] = (
         "waiting for the source",
         "Share of the readout units' time in which they wait during their turn to send, 0 to 1: "
         "for data of the source.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "waiting_share.builder",
@@ -134,7 +134,7 @@ UNITS: tuple[Metric, ...] = (
         "waiting for a builder",
         "Share of the readout units' time in which they wait during their turn to send, 0 to 1: "
         "for the answer of a builder.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "waiting_share.network",
@@ -142,7 +142,7 @@ UNITS: tuple[Metric, ...] = (
         "waiting for writes in flight",
         "Share of the readout units' time in which they wait during their turn to send, 0 to 1: "
         "for writes in flight on the network.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "processor_share",
@@ -157,7 +157,7 @@ UNITS: tuple[Metric, ...] = (
         "cores",
         "cores busy per unit",
         "Cores kept busy by a unit's process, its sources and sinks included; mean over units.",
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "control_messages",
@@ -165,7 +165,7 @@ UNITS: tuple[Metric, ...] = (
         "control messages",
         "Control messages (without fragments), after the warm-up.",
         simulate=BUILDERS,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "source_buffer_full",
@@ -173,7 +173,7 @@ UNITS: tuple[Metric, ...] = (
         "MFPs that found the source's buffer full",
         "Multi-fragment packets (MFPs) that waited because the source's buffer was full.",
         simulate=SHIFT,
-        measure=BUILDERS,
+        measure=BUILT,
     ),
     Metric(
         "trigger_stopped_share.*",

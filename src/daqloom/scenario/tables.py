@@ -99,6 +99,11 @@ class Tables(Part):
             return all(unit.role == "both" for unit in self.hosts.units)
         return self.builders.folded or self.building.protocol == "none"
 
+    @property
+    def packing(self) -> int:
+        """The number of events whose fragments travel together; 1 in pull building."""
+        return 1 if self.building.protocol == "pull" else self.event.packing
+
     def readouts(self, nodes: int) -> int:
         """Return how many of `nodes` hosts have a readout unit."""
         if self.hosts.placement == "table":

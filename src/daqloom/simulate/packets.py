@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from daqloom.rules import set_delay
 from daqloom.scenario.errors import ScenarioError
-from daqloom.simulate.delay import set_delay
 
 if TYPE_CHECKING:
     from daqloom import _engine

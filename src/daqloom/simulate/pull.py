@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.enumerations import named
+from daqloom.rules import set_pull_rules
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
-from daqloom.simulate.delay import delay_of
 from daqloom.simulate.system_config import set_system
 from daqloom.topology.link_names import switch_levels
 
 if TYPE_CHECKING:
-    from daqloom.scenario.event import Event
     from daqloom.scenario.models import Scenario
     from daqloom.topology.system import FabricSystem
 
@@ -32,46 +30,16 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     set_system(config, scenario, system, seed)
     config.readouts = system.readouts.tolist()
     config.builders = system.builders.tolist()
-    _set_event(config, scenario.event)
+    set_pull_rules(config, scenario)
     _set_units(config, scenario)
     return config
-
-
-def _set_event(config: _engine.PullConfig, event: Event) -> None:
-    arrivals = config.arrivals
-    arrivals.kind = named(_engine.ArrivalKind, event.arrivals)
-    arrivals.rate_hz = event.rate
-    if event.arrivals == "lhc":
-        arrivals.bunch_spacing_s = event.lhc.bunch_spacing
-        arrivals.filling_scheme = list(event.lhc.pattern)
-        arrivals.simple_dead_time_bx = event.lhc.simple_dead_time
-        arrivals.complex_dead_time = [
-            (bucket.triggers, bucket.window) for bucket in event.lhc.complex_dead_time
-        ]
-    if event.arrival_times is not None:
-        arrivals.trace_times_s = list(event.arrival_times)
-
-    size = config.event_size
-    size.kind = named(_engine.SizeKind, event.size_distribution)
-    size.mean_bytes = event.size
-    size.spread_bytes = event.size_spread * event.size
-    size.quantum_bytes = event.size_quantum
-    if event.histogram is not None:
-        size.histogram = list(zip(*event.histogram, strict=True))
-    if event.share != "equal":
-        config.share = list(event.share)
 
 
 def _set_units(config: _engine.PullConfig, scenario: Scenario) -> None:
     readout, builders, building = scenario.readout, scenario.builders, scenario.building
     config.readout_cost_per_message_s = readout.message_cost or scenario.hosts.message_cost
-    config.response = delay_of(readout.response)
     config.builder_cost_per_message_s = builders.message_cost or scenario.hosts.message_cost
-    config.assignment = named(_engine.Assignment, building.assignment)
-    config.concurrent_events = building.concurrent_events
-    config.outstanding_fragments = building.outstanding_fragments
     config.request_bytes = building.request_size
-    config.processing = [delay_of(stage) for stage in builders.processing]
 
 
 class PullRun:

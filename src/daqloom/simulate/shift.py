@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.rules import set_shift_rules
-from daqloom.simulate.delay import set_delay
+from daqloom.rules import set_delay, set_shift_rules
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.packets import interval_s, set_processing
 from daqloom.simulate.system_config import no_frames, set_system

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.simulate.delay import set_delay
+from daqloom.rules import set_delay
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config

@@ -41,8 +41,6 @@ def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
     """
     if scenario.building.protocol == "none":
         return ("simulate",)
-    if scenario.building.protocol == "pull":
-        return ("analyse", "simulate")
     if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
         return ("analyse", "simulate")
     return METHODS

@@ -1,14 +1,13 @@
-#include "live/node/request_book.hpp"
+#include "protocol/units/request_book.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
-namespace daqloom::live {
+namespace daqloom::protocol {
 namespace {
 
-using protocol::BuilderIndex;
 using Answer = RequestBook::Answer;
 
 TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
@@ -65,4 +64,4 @@ TEST(RequestBook, ListsWhatIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace daqloom::live
+}  // namespace daqloom::protocol

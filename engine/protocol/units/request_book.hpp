@@ -9,13 +9,13 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 
-namespace daqloom::live {
+namespace daqloom::protocol {
 
 /// MFPs are numbered from 0, as their stream has them.
 class RequestBook {
   public:
     struct Request {
-        protocol::BuilderIndex builder{};
+        BuilderIndex builder{};
         base::Bytes offset = 0;  ///< in its memory
     };
     enum class Answer {
@@ -97,4 +97,4 @@ class RequestBook {
     std::uint32_t waiting_ = 0;
 };
 
-}  // namespace daqloom::live
+}  // namespace daqloom::protocol

@@ -1,12 +1,12 @@
-#include "live/node/daqpipe_memory.hpp"
+#include "live/node/event_memory.hpp"
 
 #include <gtest/gtest.h>
 
 namespace daqloom::live {
 namespace {
 
-TEST(DaqpipeMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
-    const DaqpipeMemory memory{.header = 128, .place = 1'024, .readouts = 3, .credits = 2};
+TEST(EventMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
+    const EventMemory memory{.header = 128, .place = 1'024, .readouts = 3, .slots = 2};
     EXPECT_EQ(memory.event_bytes(), 128 + 3 * 1'024);
     EXPECT_EQ(memory.event_at(1), 3'200);
     const protocol::ReadoutIndex last(2);
@@ -20,6 +20,7 @@ TEST(DaqpipeMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
 /// fragment up to 3 B of padding.
 NodeConfig ten_fragments() {
     NodeConfig config;
+    config.protocol = Protocol::daqpipe;
     config.credits = 2;
     config.packing = 10;
     config.fragment_bytes = {40, 100};
@@ -27,24 +28,24 @@ NodeConfig ten_fragments() {
     return config;
 }
 
-TEST(DaqpipeMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
-    const auto memory = DaqpipeMemory::of(ten_fragments(), {2, 2, 4});
+TEST(EventMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
+    const auto memory = EventMemory::of(ten_fragments(), {2, 2, 4});
     ASSERT_TRUE(memory);
     EXPECT_EQ(memory->place, 1'088) << "20 + 12 + 20 + 10 × (100 + 3) = 1082, on cache lines";
     EXPECT_EQ(memory->header, 128) << "40 + 4 × 16 = 104";
 }
 
-TEST(DaqpipeMemory, SaysWhichBufferIsTooSmall) {
+TEST(EventMemory, SaysWhichBufferIsTooSmall) {
     NodeConfig config = ten_fragments();
     config.output_buffer = 2 * (128 + 2 * 1'088) - 1;
-    auto memory = DaqpipeMemory::of(config, {2, 2, 4});
+    auto memory = EventMemory::of(config, {2, 2, 4});
     ASSERT_FALSE(memory);
     EXPECT_EQ(memory.error().message,
               "2 credits for events of up to 2304 bytes take 4608 bytes of the output buffer, "
               "which has 4607; give fewer credits or a larger output buffer");
     config = ten_fragments();
     config.stream_buffer = 1'088 * 2 * 5 - 1;
-    memory = DaqpipeMemory::of(config, {2, 5, 4});
+    memory = EventMemory::of(config, {2, 5, 4});
     ASSERT_FALSE(memory);
     EXPECT_EQ(memory.error().message,
               "5 builder units with 2 credits collect packets of up to 1088 bytes at a time, 10880 "

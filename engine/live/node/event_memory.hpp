@@ -1,7 +1,8 @@
-// The layout of MFPs and MEPs in the memory of a DAQPIPE builder unit.
+// The layout of MFPs and MEPs in the memory of a builder unit that collects some events at a time,
+// under DAQPIPE or pull building.
 //
 //     | header | place of readout unit 0 | … | place of readout unit n − 1 |   an event, for each
-//     credit
+//     slot
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@
 namespace daqloom::live {
 
 /// Everything begins on a cache line.
-struct DaqpipeMemory {
+struct EventMemory {
     base::Bytes header = 0;  ///< of a MEP
     base::Bytes place = 0;   ///< room of an MFP
     std::uint32_t readouts = 1;
-    std::uint32_t credits = 1;
+    std::uint32_t slots = 1;  ///< events at a time
 
     struct Units {
         std::uint32_t readouts = 1;
@@ -26,11 +27,11 @@ struct DaqpipeMemory {
         std::uint32_t readouts_in_run = 1;  ///< that a MEP's table has
     };
     /// For the largest MFPs that the configuration gives rise to. Fails with one sentence where
-    /// buffers are too small for as many events as there are credits, or these too many to number.
-    static base::expected<DaqpipeMemory> of(const NodeConfig& config, const Units& units);
+    /// buffers are too small for so many events at a time, or these too many to number.
+    static base::expected<EventMemory> of(const NodeConfig& config, const Units& units);
 
     [[nodiscard]] base::Bytes event_bytes() const { return header + place * readouts; }
-    [[nodiscard]] base::Bytes bytes() const { return event_bytes() * credits; }
+    [[nodiscard]] base::Bytes bytes() const { return event_bytes() * slots; }
 
     [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return event_bytes() * slot; }
     [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, protocol::ReadoutIndex readout) const {

@@ -1,0 +1,229 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "live/node/node_fixture_test.hpp"
+
+namespace daqloom::live {
+namespace {
+
+using base::DelayDistribution;
+
+/// Readout units 0 …, then builder units; events of 1 kB, more than anybody can build.
+NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
+                const std::string& transport = "shm") {
+    const std::uint32_t units = readouts + builders;
+    NodeConfig config = folded(units, transport);
+    config.protocol = Protocol::pull;
+    std::fill_n(config.builder_in_slot.begin(), readouts, UnitIndex::none());
+    std::fill(config.readout_in_slot.begin() + readouts, config.readout_in_slot.end(),
+              UnitIndex::none());
+    config.fragment_bytes.resize(readouts);
+    config.arrivals.rate_hz = 1e5;
+    config.event_size.mean = 1'000;
+    config.concurrent_events = 4;
+    return config;
+}
+
+void expect_right(NodesUnderTest& nodes) {
+    nodes.expect_all_checked();
+    EXPECT_EQ(nodes.sum("mfps_absent"), 0);
+}
+
+struct Variant {
+    const char* name;
+    std::uint32_t readouts;
+    std::uint32_t builders;
+    void (*adapt)(NodeConfig&);
+};
+
+class PullEpochs : public testing::TestWithParam<Variant> {};
+
+TEST_P(PullEpochs, BuildEveryEventWholeAndEndWithNoneUnderWay) {
+    const Variant& variant = GetParam();
+    NodeConfig config = pull(variant.readouts, variant.builders);
+    variant.adapt(config);
+    NodesUnderTest nodes(config);
+    const Units members = first(variant.readouts + variant.builders);
+    const Units builders = without(members, first(variant.readouts));
+    nodes.begin(members);
+    ASSERT_TRUE(nodes.counts(builders, "meps_built", 30));
+    nodes.halt(members);
+    expect_right(nodes);
+    EXPECT_EQ(nodes.sum("refused_messages"), 0);
+    EXPECT_EQ(nodes.sum("refused_writes"), 0);
+    const std::uint64_t built = nodes.sum("meps_built");
+    EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
+    EXPECT_EQ(nodes.sum("mfps_received"), built * variant.readouts);
+    EXPECT_EQ(nodes.sum("mfps_written"), built * variant.readouts);
+    EXPECT_EQ(built, nodes.next_mep) << "none is left out";
+}
+
+const auto kAsItIs = [](NodeConfig&) {};
+
+INSTANTIATE_TEST_SUITE_P(
+    , PullEpochs,
+    testing::Values(Variant{"three_to_one", 3, 1, kAsItIs}, Variant{"two_to_three", 2, 3, kAsItIs},
+                    Variant{"one_to_one", 1, 1,
+                            [](NodeConfig& config) {
+                                config.concurrent_events = 1;
+                                config.outstanding_fragments = 1;
+                            }},
+                    Variant{"few_outstanding", 4, 2,
+                            [](NodeConfig& config) {
+                                config.outstanding_fragments = 3;
+                                config.assignment = protocol::Assignment::least_busy;
+                            }},
+                    Variant{"sizes_and_shares", 3, 2,
+                            [](NodeConfig& config) {
+                                config.event_size = {.kind = protocol::EventSizeConfig::Kind::gamma,
+                                                     .mean = 2'000,
+                                                     .spread_bytes = 1'000};
+                                config.share = {1, 2, 3};
+                                config.assignment = protocol::Assignment::random;
+                            }},
+                    Variant{"in_pieces", 2, 1,
+                            [](NodeConfig& config) {
+                                config.event_size.mean =
+                                    300'000;  // three pieces of 50 kB from each
+                                config.stream_buffer = config.output_buffer = base::Bytes{4} << 20;
+                            }},
+                    Variant{"slow_readout", 2, 1,
+                            [](NodeConfig& config) {
+                                config.response = {.kind = DelayDistribution::Kind::exponential,
+                                                   .mean = base::microseconds(100)};
+                            }},
+                    Variant{"slow_processing", 2, 2,
+                            [](NodeConfig& config) {
+                                config.processing = {{.mean = base::microseconds(50)},
+                                                     {.kind = DelayDistribution::Kind::exponential,
+                                                      .mean = base::microseconds(50)}};
+                            }}),
+    [](const auto& tested) { return tested.param.name; });
+
+/// 3 readout units and 2 builder units, of which one is lost and may come back.
+class PullEpochsOver : public testing::TestWithParam<std::string> {
+  protected:
+    static const Units kAll;
+    static const Units kBuilders;
+
+    static void build(NodesUnderTest& nodes, const Units& members, const Units& lost = {}) {
+        nodes.begin(members);
+        ASSERT_TRUE(nodes.counts(without(kBuilders, lost), "meps_delivered", 30));
+    }
+};
+const Units PullEpochsOver::kAll = {0, 1, 2, 3, 4};
+const Units PullEpochsOver::kBuilders = {3, 4};
+
+TEST_P(PullEpochsOver, BuildEveryByte) {
+    NodesUnderTest nodes(pull(3, 2, GetParam()));
+    build(nodes, kAll);
+    nodes.halt(kAll);
+    expect_right(nodes);
+    EXPECT_EQ(nodes.sum("meps_built"), nodes.next_mep) << "none is left out";
+    EXPECT_EQ(nodes.sum("refused_messages") + nodes.sum("refused_writes"), 0);
+    EXPECT_EQ(nodes.sum("unreachable"), 0);
+}
+
+TEST_P(PullEpochsOver, GoOnWithoutALostReadoutUnitEvenThatOfTheEventManager) {
+    for (const UnitIndex lost : Units{0, 2}) {
+        NodesUnderTest nodes(pull(3, 2, GetParam()));
+        build(nodes, kAll);
+        nodes.kill(lost);
+        nodes.halt(without(kAll, {lost}), {lost});
+        const std::uint64_t next = nodes.next_mep;
+        EXPECT_LE(nodes.accounted(), next);
+        build(nodes, without(kAll, {lost}));
+        nodes.halt(without(kAll, {lost}));
+        EXPECT_GT(nodes.next_mep, next);
+        EXPECT_GE(nodes.sum("meps_incomplete"), 2 * 30) << "none has what the lost unit held";
+        nodes.expect_all_checked();
+    }
+}
+
+TEST_P(PullEpochsOver, GoOnWithoutALostBuilderUnit) {
+    NodesUnderTest nodes(pull(3, 2, GetParam()));
+    build(nodes, kAll);
+    nodes.kill(UnitIndex(3));
+    nodes.halt({0, 1, 2, 4}, {3});
+    const std::uint64_t next = nodes.next_mep;
+    build(nodes, {0, 1, 2, 4}, {3});
+    nodes.halt({0, 1, 2, 4});
+    const std::uint64_t later = nodes.next_mep - next;
+    EXPECT_GE(nodes.sum("meps_built"), later);
+    nodes.expect_all_checked();
+}
+
+INSTANTIATE_TEST_SUITE_P(, PullEpochsOver, testing::ValuesIn(transports()),
+                         [](const auto& tested) { return tested.param == "shm" ? "shm" : "tcp"; });
+
+TEST(PullEpoch, DropsWhatIsIncompleteIfItIsToldSo) {
+    NodeConfig config = pull(3, 2);
+    config.delivers_incomplete = false;
+    NodesUnderTest nodes(config);
+    nodes.begin(first(5));
+    ASSERT_TRUE(nodes.counts({3, 4}, "meps_delivered", 30));
+    nodes.kill(UnitIndex(2));
+    nodes.halt({0, 1, 3, 4}, {2});
+    EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
+    EXPECT_EQ(nodes.sum("meps_built"), nodes.sum("meps_delivered"));
+    expect_right(nodes);
+}
+
+TEST(PullEpoch, TakesALostUnitBack) {
+    NodesUnderTest nodes(pull(2, 2));
+    nodes.begin({0, 1, 2, 3});
+    ASSERT_TRUE(nodes.counts({2, 3}, "meps_delivered", 10));
+    nodes.halt({0, 2, 3}, {1});
+    nodes.begin({0, 2, 3});
+    ASSERT_TRUE(nodes.counts({2, 3}, "meps_delivered", 10));
+    nodes.halt({0, 2, 3});
+    nodes.begin({0, 1, 2, 3});
+    ASSERT_TRUE(nodes.counts({2, 3}, "meps_built", 10)) << "whole again";
+    nodes.halt({0, 1, 2, 3});
+    nodes.expect_all_checked();
+}
+
+TEST(PullEpoch, WhatASourceDoesNotDeliverIsMissingWhenItEnds) {
+    NodesUnderTest nodes(pull(2, 1), {0, 1, 2}, [](NodeConfig& config) {
+        config.source = config.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
+    });
+    nodes.begin({0, 1, 2});
+    ASSERT_TRUE(until([&] { return nodes.sum("mfps_received") == 4; }))
+        << "as many as are collected";
+    nodes.halt({0, 1, 2});
+    EXPECT_EQ(nodes.next_mep, 4);
+    EXPECT_EQ(nodes.sum("meps_incomplete"), 4);
+    nodes.expect_all_checked();
+}
+
+TEST(PullEpoch, CountsEventsThatNobodyHasRoomFor) {
+    NodeConfig config = pull(2, 1);
+    config.processing = {{.mean = base::seconds(100)}};
+    NodesUnderTest nodes(config);
+    nodes.begin({0, 1, 2});
+    ASSERT_TRUE(until([&] { return nodes.count(UnitIndex(), "events_waiting") > 10; }));
+    ASSERT_TRUE(until([&] { return nodes.sum("meps_built") == 4; })) << "held for its processing";
+    nodes.halt({0, 1, 2});
+    EXPECT_EQ(nodes.next_mep, 4);
+    EXPECT_GT(nodes.count(UnitIndex(), "events_waiting"), 10);
+}
+
+TEST(PullNode, SaysWhatDoesNotFitBeforeItBegins) {
+    NodeConfig config = pull(2, 1);
+    config.output_buffer = 4'000;
+    EXPECT_EQ(Node::make(config).error().message,
+              "4 concurrent events of up to 1280 bytes take 5120 bytes of the output buffer, which "
+              "has 4000; give fewer concurrent events or a larger output buffer");
+    config = pull(2, 1);
+    config.share = {1};
+    EXPECT_EQ(Node::make(config).error().message, "1 shares of 2 readout units; give one for each");
+    config = pull(2, 1);
+    config.event_size.mean = base::Bytes{1} << 40;
+    EXPECT_EQ(Node::make(config).error().message,
+              "a fragment of 549755813888 bytes; give at most 4294836225: smaller events, or more "
+              "readout units");
+}
+
+}  // namespace
+}  // namespace daqloom::live

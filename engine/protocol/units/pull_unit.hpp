@@ -1,0 +1,428 @@
+// Pull event building on a node: its readout unit, its builder unit or both, and on the node of
+// readout unit 0 the event manager.
+//
+// Events arrive at the event manager, which assigns them to builder units. A builder unit asks each
+// readout unit for its fragment, and says where in its memory it belongs; the readout unit writes
+// it there after its response time, and waits for its source before that if need be.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/machines/pull_builder.hpp"
+#include "protocol/machines/pull_readout.hpp"
+#include "protocol/machines/unit_message.hpp"
+#include "protocol/schedule/arrivals.hpp"
+#include "protocol/schedule/event_manager.hpp"
+#include "protocol/schedule/pull_rules.hpp"
+#include "protocol/units/request_book.hpp"
+
+namespace daqloom::protocol {
+
+struct PullUnitConfig {
+    PullRules rules = {};
+    ReadoutIndex readout = ReadoutIndex::none();  ///< of this node
+    BuilderIndex builder = BuilderIndex::none();
+    std::uint32_t readouts = 1;  ///< of the epoch
+    std::uint32_t builders = 1;
+    WhenIncomplete when_incomplete = WhenIncomplete::deliver;
+    std::uint64_t seed = 1;
+    base::Time begin = base::Time::zero();  ///< of the epoch, from which arrivals count
+};
+
+/// The world of a unit. None of these may call the unit back.
+template <class World>
+concept PullWorld =
+    requires(World& world, EventId event, ReadoutIndex readout, BuilderIndex builder,
+             std::uint32_t slot, base::Bytes offset, std::uint32_t count, const UnitMessage& said) {
+        world.send(readout, said);
+        world.send(builder, said);
+        // ---- of a readout unit
+        /// Bytes of its fragment, which its source has delivered; 0: it has delivered none.
+        { world.held(event) } -> std::convertible_to<base::Bytes>;
+        /// Write it there, tell the builder unit, and call on_write_done(event).
+        world.write(event, builder, offset);
+        /// So many of its oldest fragments are not needed any more.
+        world.give_back(count);
+        // ---- of the event manager
+        world.assigned(event);
+        // ---- of a builder unit; slots are below `concurrent_events`
+        world.collect(event, slot);
+        { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
+        world.deliver(event, slot);  ///< then call on_consumed
+    };
+
+/// Invariants: those of its machines; a fragment that is not there is asked for once and answered
+/// once, by nothing if the epoch ends without it. Invalid input is counted and otherwise ignored.
+class PullUnit {
+  public:
+    /// Wait, while an epoch closes, for fragments that were requested and have not arrived.
+    static constexpr base::Time patience = base::seconds(1);
+
+    static base::expected<PullUnit> make(PullUnitConfig config);
+
+    // ---- inputs
+
+    /// Whatever is due by now: arrivals, responses, processed events, an end of waiting. False:
+    /// nothing.
+    template <PullWorld World>
+    bool on_time(base::Time now, World& world) {
+        bool did = arrive(now, world);
+        did |= give_up_waiting(now, world);
+        return run_due(now, world) || did;
+    }
+
+    /// The source has delivered the fragment of the next event.
+    template <PullWorld World>
+    void on_data(base::Time now, World& world) {
+        const EventId event{book_->taken()};
+        if (const auto request = book_->on_taken()) {
+            serve(event, *request, now, world);
+        }
+    }
+
+    /// From the node of these units; none: it has none. False: nobody says that.
+    template <PullWorld World>
+    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
+                    base::Time now, World& world) {
+        using Kind = UnitMessage::Kind;
+        const bool is_of_manager = readout == ReadoutIndex() && builder_;
+        const bool is_of_builder = asked_.contains(builder);
+        const EventId event{said.number};
+        if (said.kind == Kind::assign && is_of_manager) {
+            BuilderOut<World> out{*this, now, world};
+            builder_->on_assigned(event, out);
+            if (const auto slot = builder_->slot_of(event); slot != SlotTable::none) {
+                world.collect(event, slot);
+            }
+        } else if (said.kind == Kind::last_assignment && is_of_manager) {
+            BuilderOut<World> out{*this, now, world};
+            builder_->on_last_assignment(said.number, out);
+        } else if (said.kind == Kind::done && manager_ && builder != BuilderIndex::none()) {
+            ManagerOut<World> out{world};
+            manager_->on_builder_done(builder, out);
+        } else if (said.kind == Kind::request && readout_ && is_of_builder) {
+            return said.values.size() == 1 &&
+                   on_request(event, {.builder = builder, .offset = said.values[0]}, now, world);
+        } else if (said.kind == Kind::last_answer && readout_ && is_of_builder) {
+            return on_last_request(builder, said.number);
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    /// The readout unit has written its fragment of the event in this slot; 0 bytes: it has none.
+    template <PullWorld World>
+    void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, base::Time now,
+                     World& world) {
+        BuilderOut<World> out{*this, now, world};
+        if (bytes > 0) {
+            builder_->on_fragment(event, readout, bytes, out);
+        } else {
+            builder_->on_missing(event, readout, out);
+        }
+    }
+
+    template <PullWorld World>
+    void on_write_done(EventId event, World& world) {
+        settle(event, world);
+    }
+
+    /// The consumer is through with it.
+    template <PullWorld World>
+    void on_consumed(EventId event, base::Time now, World& world) {
+        const auto slot = builder_->slot_of(event);
+        if (slot != SlotTable::none && processed_at_[slot] > now) {
+            put_due({processed_at_[slot], Due::processed, event});
+            return;
+        }
+        BuilderOut<World> out{*this, now, world};
+        builder_->on_processed(event, out);
+    }
+
+    template <PullWorld World>
+    void on_lease(std::uint64_t event_end, World& world) {
+        if (manager_) {
+            ManagerOut<World> out{world};
+            manager_->on_lease(event_end, out);
+        }
+    }
+
+    /// The epoch is being closed, and these are lost. Comes again when more are.
+    template <PullWorld World>
+    void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
+                  base::Time now, World& world) {
+        is_closing_ = true;
+        if (manager_) {
+            ManagerOut<World> out{world};
+            manager_->on_close(out);
+            next_arrival_ = base::Time::never();
+        }
+        if (readout_) {
+            for (const BuilderIndex builder : builders) {
+                asked_[builder].is_lost = true;
+            }
+            give_up_at_ = has_given_up_ ? base::Time::never() : now + patience;
+        }
+        if (builder_) {
+            BuilderOut<World> out{*this, now, world};
+            builder_->on_close(readouts, out);
+            if (std::ranges::count(readouts, ReadoutIndex()) > 0) {
+                builder_->on_event_manager_lost(out);
+            }
+        }
+    }
+
+    // ---- what is so
+
+    /// The next time at which on_time has work.
+    [[nodiscard]] base::Time next_timer() const;
+    /// After on_close: what live builder units asked for is written, and what live readout units
+    /// hold of the events assigned is built.
+    [[nodiscard]] bool is_drained() const;
+    /// The first event beyond all that this node has written something of, or was assigned.
+    [[nodiscard]] std::uint64_t next_event() const {
+        return std::max(next_event_, builder_ ? builder_->next_event() : 0);
+    }
+    /// It waits for arrivals, its source, a response time or its consumer: nobody else can help.
+    [[nodiscard]] bool waits_for_its_own() const;
+    /// Else on_data must not be called any more: it has given up waiting.
+    [[nodiscard]] bool wants_data() const { return !has_given_up_; }
+    /// Requests for fragments that its source has not delivered.
+    [[nodiscard]] std::uint32_t waits_for_data() const { return book_ ? book_->waiting() : 0; }
+    /// Fragments requested here and not written.
+    [[nodiscard]] std::uint64_t unanswered() const { return unanswered_; }
+    [[nodiscard]] std::uint64_t unexpected_messages() const;
+
+    /// None: they are on other nodes.
+    [[nodiscard]] const EventManager* manager() const { return manager_ ? &*manager_ : nullptr; }
+    [[nodiscard]] const PullBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
+    /// Fragments that a readout unit may take from its source before it gives any back: those of
+    /// the events that are collected, of which the oldest may complete last, as many again for the
+    /// next ones, and some of which it does not know yet that they are written.
+    [[nodiscard]] std::uint32_t window() const { return 2 * collected() + some; }
+
+  private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+    /// Arrivals at a time: what else is due does not wait for those of a long absence.
+    static constexpr std::uint32_t most_arrivals = 1'024;
+    static constexpr std::uint32_t some = 64;
+
+    /// What a builder unit has asked of the readout unit.
+    struct Asked {
+        std::uint64_t requests = 0;
+        std::uint64_t last_request = unknown;  ///< so many it makes in all
+        std::uint64_t unanswered = 0;
+        bool is_lost = false;
+    };
+
+    struct Due {
+        enum What : std::uint8_t { response, processed };
+        base::Time at;
+        What what;
+        EventId event;
+        /// Of two at the same time the older event goes first.
+        friend bool operator>(const Due& a, const Due& b) {
+            return a.at > b.at || (a.at == b.at && a.event > b.event);
+        }
+    };
+
+    template <class World>
+    struct ManagerOut {
+        World& world;
+
+        void assign(EventId event, BuilderIndex builder) {
+            world.assigned(event);
+            world.send(builder, UnitMessage{UnitMessage::Kind::assign, 0, number(event), {}});
+        }
+        void last_assignment(BuilderIndex builder, std::uint64_t events) {
+            world.send(builder, UnitMessage{UnitMessage::Kind::last_assignment, 0, events, {}});
+        }
+    };
+
+    template <class World>
+    struct BuilderOut {
+        PullUnit& unit;
+        base::Time now;
+        World& world;
+
+        void request(EventId event, ReadoutIndex readout) {
+            const auto slot = unit.builder_->slot_of(event);
+            world.collect(event, slot);
+            const base::Bytes offset = world.place(slot, readout);
+            world.send(readout,
+                       UnitMessage{UnitMessage::Kind::request, 0, number(event), {&offset, 1}});
+        }
+        void built(EventId event) {
+            const auto slot = unit.builder_->slot_of(event);
+            base::Time processed = now;
+            for (const base::DelayDistribution& stage : unit.config_.rules.processing) {
+                processed += stage.draw(unit.processing_random_);
+            }
+            unit.processed_at_[slot] = processed;
+            world.deliver(event, slot);
+        }
+        void incomplete(EventId event) { built(event); }
+        void done(EventId event) {
+            world.send(ReadoutIndex(), UnitMessage{UnitMessage::Kind::done, 0, number(event), {}});
+        }
+        void last_request(ReadoutIndex readout, std::uint64_t requests) {
+            world.send(readout, UnitMessage{UnitMessage::Kind::last_answer, 0, requests, {}});
+        }
+    };
+
+    template <class World>
+    struct ReadoutOut {
+        PullUnit& unit;
+        base::Time now;
+        World& world;
+
+        void respond_after(base::Time delay, EventId event, BuilderIndex /*builder*/,
+                           base::Bytes /*bytes*/) {
+            unit.put_due({now + delay, Due::response, event});
+        }
+        void send_fragment(EventId event, BuilderIndex builder, base::Bytes /*bytes*/) {
+            unit.next_event_ = std::max(unit.next_event_, number(event) + 1);
+            world.write(event, builder, unit.book_->request_of(number(event)).offset);
+        }
+    };
+
+    explicit PullUnit(PullUnitConfig config);
+
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    /// Events that are collected at a time.
+    [[nodiscard]] std::uint32_t collected() const {
+        return config_.builders * config_.rules.concurrent_events;
+    }
+
+    template <PullWorld World>
+    bool arrive(base::Time now, World& world) {
+        if (next_arrival_ > now) {
+            return false;
+        }
+        ManagerOut<World> out{world};
+        for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
+            manager_->on_event(EventId{arrived_++}, out);
+            next_arrival_ = after_begin(arrivals_->next());
+        }
+        return true;
+    }
+    [[nodiscard]] base::Time after_begin(base::Time time) const {
+        return time == base::Time::never() ? time : config_.begin + time;
+    }
+
+    template <PullWorld World>
+    bool on_request(EventId event, const RequestBook::Request& request, base::Time now,
+                    World& world) {
+        Asked& asked = asked_[request.builder];
+        if (asked.is_lost) {
+            return true;
+        }
+        const RequestBook::Answer answer = book_->ask(number(event), request);
+        if (answer == RequestBook::Answer::refused) {
+            return false;
+        }
+        ++asked.requests;
+        ++asked.unanswered;
+        ++unanswered_;
+        if (answer == RequestBook::Answer::now || has_given_up_) {
+            serve(event, request, now, world);
+        }
+        return true;
+    }
+
+    bool on_last_request(BuilderIndex builder, std::uint64_t requests);
+
+    template <PullWorld World>
+    void serve(EventId event, const RequestBook::Request& request, base::Time now, World& world) {
+        ReadoutOut<World> out{*this, now, world};
+        readout_->on_request(event, request.builder, world.held(event), out);
+        run_due(now, world);
+    }
+
+    template <PullWorld World>
+    bool give_up_waiting(base::Time now, World& world) {
+        if (now < give_up_at_) {
+            return false;
+        }
+        give_up_at_ = base::Time::never();
+        has_given_up_ = true;
+        book_->each_waiting([&](std::uint64_t event, const RequestBook::Request& request) {
+            serve(EventId{event}, request, now, world);
+        });
+        return true;
+    }
+
+    template <PullWorld World>
+    bool run_due(base::Time now, World& world) {
+        bool did = false;
+        for (; !due_.empty() && due_.front().at <= now; did = true) {
+            std::ranges::pop_heap(due_, std::greater{});
+            const Due due = due_.back();
+            due_.pop_back();
+            if (due.what == Due::processed) {
+                BuilderOut<World> out{*this, now, world};
+                builder_->on_processed(due.event, out);
+                continue;
+            }
+            const BuilderIndex builder = book_->request_of(number(due.event)).builder;
+            if (asked_[builder].is_lost) {
+                settle(due.event, world);
+            } else {
+                ReadoutOut<World> out{*this, now, world};
+                readout_->on_response_due(due.event, builder, world.held(due.event), out);
+            }
+        }
+        return did;
+    }
+    void put_due(const Due& due) {
+        due_.push_back(due);
+        std::ranges::push_heap(due_, std::greater{});
+    }
+
+    /// The request for it is answered, or nobody waits for an answer any more.
+    template <PullWorld World>
+    void settle(EventId event, World& world) {
+        --asked_[book_->request_of(number(event)).builder].unanswered;
+        --unanswered_;
+        if (const std::uint32_t count = book_->on_written(number(event)); count > 0) {
+            world.give_back(count);
+        }
+    }
+
+    PullUnitConfig config_;
+    bool is_closing_ = false;
+    std::vector<Due> due_;  ///< a heap: the next one is in front
+
+    std::optional<EventManager> manager_;
+    std::optional<Arrivals> arrivals_;
+    base::Time next_arrival_ = base::Time::never();
+    std::uint64_t arrived_ = 0;
+
+    std::optional<PullReadout> readout_;
+    std::optional<RequestBook> book_;
+    base::Table<BuilderIndex, Asked> asked_;
+    std::uint64_t unanswered_ = 0;
+    std::uint64_t next_event_ = 0;
+    bool has_given_up_ = false;  ///< on what the source has not delivered
+    base::Time give_up_at_ = base::Time::never();
+
+    std::optional<PullBuilder> builder_;
+    base::RandomStream processing_random_;
+    std::vector<base::Time> processed_at_;  ///< by slot
+};
+
+}  // namespace daqloom::protocol

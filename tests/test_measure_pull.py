@@ -1,0 +1,101 @@
+"""Pull building for real: processes of this machine, and how a scenario becomes theirs."""
+
+import pytest
+from test_measure_control import HUNG_S
+
+from daqloom import _engine
+from daqloom.measure.configure import live_config
+from daqloom.measure.node import RunInfo
+from daqloom.measure.places import places
+from daqloom.measure.run import measure
+from daqloom.scenario import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.study.beside import usual_methods
+from daqloom.topology.loaded import load, override
+
+TINY = {
+    "name": "tiny",
+    "event": {"size": "2 kB", "rate": "20 kHz"},
+    "building": {"protocol": "pull", "concurrent_events": 4},
+    "readout": {"units": 3},
+    "builders": {"units": 2},
+    "measure": {
+        "warmup": "50 ms",
+        "duration": f"{HUNG_S} s",
+        "events": 1000,
+        "stream_buffer": "1 MB",
+        "output_buffer": "1 MB",
+        "waiting": "blocking",
+    },
+}
+
+
+def tiny(**changes: object) -> Scenario:
+    keys = {key.replace("__", "."): value for key, value in changes.items()}
+    return override(Scenario.model_validate(TINY), keys)
+
+
+def test_readout_units_come_first_and_builder_units_may_be_fewer() -> None:
+    where = places(tiny())
+    assert (where.readouts, where.builders) == ([0, 1, 2], [3, 4, -1])
+    assert where.units == 5
+    more = places(tiny(readout__units=1, builders__units=3, event__share="equal"))
+    assert (more.readouts, more.builders) == ([0, -1, -1], [1, 2, 3])
+
+
+def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
+    scenario = tiny(
+        building__assignment="least-busy",
+        building__outstanding_fragments=5,
+        event__arrivals="deterministic",
+    )
+    config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
+    assert config.protocol is _engine.Protocol.pull
+    assert config.assignment is _engine.Assignment.least_busy
+    assert (config.concurrent_events, config.outstanding_fragments) == (4, 5)
+    assert (config.arrivals.rate_hz, config.event_size.mean_bytes) == (20e3, 2000)
+    assert config.event_rate_hz == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"readout__units": 3, "builders__units": 1, "building__outstanding_fragments": 2},
+        {
+            "event__size_distribution": "gamma",
+            "event__share": [3, 2, 1],
+            "building__assignment": "random",
+            "readout__response__kind": "exponential",
+            "readout__response__mean": "50 us",
+            "builders__processing": [{"kind": "fixed", "mean": "50 us"}],
+        },
+    ],
+    ids=["3:2", "3:1", "shares"],
+)
+def test_every_event_is_built_right(changes: dict[str, object]) -> None:
+    result = measure(tiny(**changes))
+    assert result.metric("events_built") >= 1000
+    assert result.metric("events_wrong") == 0
+    assert result.metric("events_incomplete") == 0
+    assert result.metric("units_lost") == 0
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"]
+    assert result.metric("events_waiting") >= 0
+    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / 3
+    assert result.metrics["collection_latency_s"]["p50"] > 0
+    assert "phases" not in result.metrics
+    assert "events_discarded" not in result.metrics
+
+
+def test_what_does_not_fit_is_told_in_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="give fewer concurrent events or a larger output"):
+        measure(tiny(building__concurrent_events=1000))
+
+
+def test_a_small_machine_is_asked_for_all_three() -> None:
+    scenario = load("laptop-pull")
+    assert usual_methods(scenario) == ("analyse", "simulate", "measure")
+    where = places(scenario)
+    assert (where.units, where.fragment_bytes) == (10, [10_000] * 6)
+    assert usual_methods(load("atlas-lab")) == ("analyse", "simulate")
