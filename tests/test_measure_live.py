@@ -23,8 +23,8 @@ SMALL = (
     "measure.heartbeat=100 ms",
     "measure.fault_timeout=2 s",
     "measure.warmup=200 ms",
-    "event.packing=20",
 )
+PACKED = (*SMALL, "event.packing=20")
 
 PACED = ("--set", "event.rate=20 kHz")
 """So that a recording stays small."""
@@ -36,10 +36,19 @@ LOADED = (
 
 
 class Live:
-    """`daqloom measure laptop` in a process of its own."""
+    """`daqloom measure laptop`, or another scenario with so many units, in a process of its own."""
 
-    def __init__(self, duration: str, *more: str, prefix: tuple[str, ...] = ()) -> None:
-        sets = [part for each in SMALL for part in ("--set", each)]
+    def __init__(
+        self,
+        duration: str,
+        *more: str,
+        prefix: tuple[str, ...] = (),
+        scenario: str = "laptop",
+        count: int = 4,
+    ) -> None:
+        self._count = count
+        keys = PACKED if scenario == "laptop" else SMALL
+        sets = [part for each in keys for part in ("--set", each)]
         self._said: list[str] = []
         self._news = threading.Condition()
         here, there = os.pipe()
@@ -48,7 +57,7 @@ class Live:
                 *prefix,
                 *DAQLOOM,
                 "measure",
-                "laptop",
+                scenario,
                 "--duration",
                 duration,
                 "--json",
@@ -94,8 +103,9 @@ class Live:
                 self._news.wait(0.1)
 
     def building(self) -> list[int]:
-        """The four units, once they build events."""
-        self.wait_for(lambda: "4 of 4 units running" in self.said())
+        """The units, once they build events."""
+        running = f"{self._count} of {self._count} units running"
+        self.wait_for(lambda: running in self.said())
         return self.units()
 
     def lost(self) -> set[int]:
@@ -148,6 +158,19 @@ def test_a_killed_unit_is_left_out_and_comes_back() -> None:
         victim = run.building()[1]
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.units() and len(run.units()) == 4)
+        metrics = run.metrics()
+    expect_went_on(metrics)
+    assert metrics["units_lost"] >= 1
+
+
+@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize("kind", ["event manager", "readout unit", "builder unit"])
+def test_pull_building_goes_on_without_a_killed_unit(kind: str, transport: str) -> None:
+    few = ("--set", "readout.units=3", "--set", "builders.units=2", "--transport", transport)
+    with Live("5 s", *few, scenario="laptop-pull", count=5) as run:
+        victim = run.building()[{"event manager": 0, "readout unit": 1, "builder unit": 3}[kind]]
+        os.kill(victim, signal.SIGKILL)
+        run.wait_for(lambda: victim not in run.units() and len(run.units()) == 5)
         metrics = run.metrics()
     expect_went_on(metrics)
     assert metrics["units_lost"] >= 1
