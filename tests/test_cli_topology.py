@@ -412,3 +412,11 @@ def test_slow_uplinks_show_in_the_bound_of_a_check(tmp_path):
     assert "longest phase         2: 8 transfers by a host's\n" in said
     assert said.count("at 50 Gb/s") == 1
     assert "at most 23.5% of the conflict-free rate" in said
+
+
+def test_the_network_of_a_scenario_is_taken_by_its_name():
+    assert "696 hosts" in printed("show", "atlas-farm")
+    assert "0 of 342" in printed("check", "lhcb-ethernet")
+    hops = printed("route", "atlas-farm", "readout.1", "builder.40")
+    assert "core.1" in hops
+    assert "tor.1" in hops

@@ -36,7 +36,7 @@ PARAMETERS = {
             metavar="FABRIC",
             help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), of LLDP neighbour "
             "tables (*.lldp.json, *.lldp.txt) or with a list (*.toml, *.json), a name from "
-            "`daqloom topology list`, or `clos` with the options below.",
+            "`daqloom topology list`, the name of a scenario, or `clos` with the options below.",
             autocompletion=_fabrics,
         ),
     ],
@@ -91,13 +91,17 @@ class Given:
 
     fabric: Fabric
     path: Path | None
-    """Where it comes from; None for a parametric one."""
+    """Where it comes from; None for a parametric one and for that of a scenario."""
+    of_scenario: Routes | None = None
+    """The routing of a scenario."""
 
     def routes(self, name: str | None) -> tuple[str, Routes]:
         """The routing of a name, or the default one, and what it is called."""
         from daqloom.topology.load import load_tables
         from daqloom.topology.routing import IMPORTED, default_routing, routing
 
+        if self.of_scenario and name is None:
+            return "of the scenario", self.of_scenario
         tables = None
         if self.path and name in (None, IMPORTED):
             tables, warnings = load_tables(self.path, self.fabric)
@@ -137,6 +141,9 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _find(name: str, options: dict[str, Any]) -> Given:
+    from daqloom.scenario.dumps import shipped_fabrics
+    from daqloom.scenario.load import load, presets
+    from daqloom.topology.cabled import cabled
     from daqloom.topology.errors import TopologyError
     from daqloom.topology.load import load_cabling
     from daqloom.topology.shipped import find_fabric
@@ -147,6 +154,10 @@ def _find(name: str, options: dict[str, Any]) -> Given:
     given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
     if given:
         raise TopologyError(f"{given[0]} describes a parametric fabric; write {CLOS} for {name}")
+    if name in presets() and name not in shipped_fabrics():
+        found = cabled(load(name))
+        _note(found.warnings)
+        return Given(found.fabric, None, found.routes)
     path = find_fabric(name)
     fabric, warnings = load_cabling(path, rate_bps)
     _note(warnings)

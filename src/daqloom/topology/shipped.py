@@ -20,6 +20,6 @@ def find_fabric(name: str) -> Path:
     hint = (
         f'did you mean "{close[0]}"?'
         if close
-        else "expected dumps, LLDP tables or a list of cables"
+        else "expected dumps, LLDP tables, a list of cables or the name of a scenario"
     )
     raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")

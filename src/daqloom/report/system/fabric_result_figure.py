@@ -12,6 +12,7 @@ from daqloom.report.system.link_load import level_label, loads
 from daqloom.report.system.link_load_map import plural
 from daqloom.report.system.sheet import Sheet
 from daqloom.topology.levels import tree
+from daqloom.topology.link_names import switch_levels
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
         how = f"pull building, {building.concurrent_events} concurrent events"
     if protocol == "daqpipe":
         how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
+    if scenario.network.is_racks:
+        switches = Counter(switch_levels(scenario.network, system.fabric))
+        levels = f"{switches['core']} core, {switches['tor']} top-of-rack"
+        return f"{system.nodes} nodes, switches: {levels}; {how}"
     switches = Counter(map(level_label, tree(system.fabric).level))
     levels = ", ".join(
         f"{count} {level if count == 1 else plural(level)}" for level, count in switches.items()

@@ -34,6 +34,8 @@ class Loads:
     """Share of the cable's rate in use: bytes · 8 / (rate · duration)."""
     waiting: NDArray[np.float64]
     """Share of the time in which a packet was there and credits for it were missing."""
+    has_credits: bool = True
+    """Whether there are any: without, nothing waits."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
     rate_bps = np.repeat([float(cable.rate_bps) for cable in fabric.cables], 2)
     sent = np.asarray(ports["bytes"], float)[rows]
     waited_s = np.asarray(ports.get("wait_credits_s", np.zeros(len(place))), float)[rows]
-    return Loads(8 * sent / (rate_bps * duration_s), waited_s / duration_s)
+    busy = 8 * sent / (rate_bps * duration_s)
+    return Loads(busy, waited_s / duration_s, has_credits="wait_credits_s" in ports)
 
 
 def blocks(fabric: Fabric) -> list[Block]:

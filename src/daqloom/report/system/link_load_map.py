@@ -67,7 +67,7 @@ def draw(sheet: Sheet, fabric: Fabric, loads: Loads) -> None:
             x += grid.shape[1] * cell + GAP
         sheet.down(len(block.rows) * row + _foot(panels, cell))
     sheet.down(LINE)
-    _keys(sheet, found, drawn, room, bool((loads.waiting >= LEAST_WAITING).any()))
+    _keys(sheet, found, drawn, room, loads)
 
 
 def _panels(block: Block) -> list[tuple[str, NDArray[np.int32], Table]]:
@@ -187,7 +187,7 @@ def _name_hosts(axes: Axes, grid: NDArray[np.int32], fabric: Fabric) -> None:
             )
 
 
-def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, waits: bool) -> None:
+def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, loads: Loads) -> None:
     bar = sheet.axes(0, 0.3 * sheet.width, BAR)
     bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
     bar.tick_params(labelsize=FONT + 0.5)
@@ -196,13 +196,13 @@ def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, waits: 
     keys.set_axis_off()
     if any((table.up == NONE).any() for block in found for table in block.tables):
         keys.fill_between([], [], color=NO_CABLE, label="no cable")
-    if waits:
+    if (loads.waiting >= LEAST_WAITING).any():
         for share in (0.01, 0.1, 0.5):
             text = (
                 f"waiting for credits {share:.0%} of the time" if share == 0.01 else f"{share:.0%}"
             )
             keys.scatter([], [], s=_area(share, room), label=text, **_dot())
-    else:
+    elif loads.has_credits:
         keys.scatter([], [], s=0, label="no port waits for credits for 0.1 % of the time or more")
     keys.legend(loc="center left", ncols=5, frameon=False, fontsize=FONT + 1, borderpad=0)
     sheet.down(BAR + 2.5 * LINE)

@@ -1,0 +1,262 @@
+#include "ethernet/link_change.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/random.hpp"
+#include "ethernet/network.hpp"
+#include "ethernet/star_test.hpp"
+
+namespace daqloom::ethernet {
+namespace {
+
+constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
+constexpr LinkConfig kTenGigabit{gigabits_per_second(10), Time::zero()};
+
+SwitchConfig with(const Schedule& schedule) {
+    SwitchConfig config;
+    config.schedule = schedule;
+    return config;
+}
+
+constexpr Schedule kStrict{Scheduling::strict, {}};
+
+using What = LinkChange::What;
+
+constexpr LinkConfig kChanging{gigabits_per_second(10), Time::zero(), {}, {}, true};
+constexpr Time kWayIn = kFrameTime / 10;  ///< over a link of 100 Gb/s
+
+std::vector<Time> times(const Star& star) {
+    std::vector<Time> times;
+    for (const auto& arrival : star.arrivals) {
+        times.push_back(arrival.at);
+    }
+    return times;
+}
+
+/// Seven frames. The rate falls to a tenth while the third is on the wire, which ends as it has
+/// begun, and rises again during the fifth.
+TEST(Change, ANewRateIsThatOfTheNextFrame) {
+    Star star(2, {}, kFast, kChanging);
+    for (int i = 0; i < 7; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    }
+    star.change_later({.at = kWayIn + kFrameTime * 5 / 2,
+                       .link = Star::down(1),
+                       .what = What::rate,
+                       .rate = gigabits_per_second(1)});
+    star.change_later({.at = kWayIn + kFrameTime * 15,
+                       .link = Star::down(1),
+                       .what = What::rate,
+                       .rate = gigabits_per_second(10)});
+    star.run();
+    EXPECT_EQ(times(star), (std::vector<Time>{kWayIn + kFrameTime, kWayIn + kFrameTime * 2,
+                                              kWayIn + kFrameTime * 3, kWayIn + kFrameTime * 13,
+                                              kWayIn + kFrameTime * 23, kWayIn + kFrameTime * 24,
+                                              kWayIn + kFrameTime * 25}));
+}
+
+/// Paced at a tenth from the second frame on, at a fifth from the fourth on, then not at all.
+TEST(Change, ANewPaceIsThatOfTheNextFrame) {
+    Star star(2, {}, kFast, kChanging);
+    for (int i = 0; i < 7; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    }
+    const auto pace = [&](Time at, base::BitRate rate) {
+        star.change_later(
+            {.at = kWayIn + at, .link = Star::down(1), .what = What::pace, .rate = rate});
+    };
+    pace(kFrameTime / 2, gigabits_per_second(1));   // begin: 0, 1, 11
+    pace(kFrameTime * 15, gigabits_per_second(2));  // 21, 26
+    pace(kFrameTime * 28, {});                      // 31, 32
+    star.run();
+    std::vector<Time> expected;
+    for (const int begun : {0, 1, 11, 21, 26, 31, 32}) {
+        expected.push_back(kWayIn + kFrameTime * (begun + 1));
+    }
+    EXPECT_EQ(times(star), expected);
+}
+
+/// Class 2 is held while its first frame is on the wire, which ends; class 1 goes on, alone; then
+/// class 2 goes first again.
+TEST(Change, AClassThatIsHeldWaitsAndTheOthersGoOn) {
+    Star star(2, with(kStrict), kFast, kChanging);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        for (const int of : {2, 1}) {
+            star.send(Star::up(0),
+                      {.destination = NodeIndex(1), .seq = i, .traffic_class = TrafficClass(of)},
+                      Time::zero());
+        }
+    }
+    const auto change = [&](What what, Time at) {
+        star.change_later(
+            {.at = at, .link = Star::down(1), .what = what, .traffic_class = TrafficClass(2)});
+    };
+    change(What::hold, kWayIn + kFrameTime / 2);
+    change(What::resume, kWayIn + kFrameTime * 5 / 2);
+    star.run();
+    std::vector<std::pair<int, std::uint32_t>> order;
+    for (const auto& arrival : star.arrivals) {
+        order.emplace_back(arrival.frame.traffic_class().value(), arrival.frame.seq);
+    }
+    EXPECT_EQ(order, (std::vector<std::pair<int, std::uint32_t>>{
+                         {2, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}, {2, 3}, {1, 2}, {1, 3}}));
+    EXPECT_EQ(star.arrivals.back().at, kWayIn + kFrameTime * 8);
+}
+
+/// The wire rests from the end of the frame on it until the port may go on, and a frame that comes
+/// meanwhile queues behind the others.
+TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
+    Star star(2, {}, kFast, kChanging);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        star.send(Star::up(0), {.destination = NodeIndex(1), .seq = i}, Time::zero());
+    }
+    const auto change = [&](What what, Time at) {
+        star.change_later(
+            {.at = at, .link = Star::down(1), .what = what, .traffic_class = TrafficClass(5)});
+    };
+    change(What::hold, kWayIn + kFrameTime / 2);
+    star.send_later(Star::up(0), {.destination = NodeIndex(1), .seq = 3}, kFrameTime * 5);
+    change(What::resume, kFrameTime * 10);
+    star.run();
+    EXPECT_EQ(times(star), (std::vector<Time>{kWayIn + kFrameTime, kFrameTime * 11, kFrameTime * 12,
+                                              kFrameTime * 13}));
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(star.arrivals[i].frame.seq, i);
+    }
+}
+
+/// A wire as long as four frames. When it goes down, two frames have arrived, four are on their
+/// way, one is being sent, three wait: five are lost. It comes up at once; the sender has finished
+/// its frame.
+TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
+    for (const bool drops : {false, true}) {
+        Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, {}, true});
+        for (std::uint32_t i = 0; i < 10; ++i) {
+            star.send(Star::up(0), {.destination = NodeIndex(1), .seq = i}, Time::zero());
+        }
+        const Time down = kWayIn + kFrameTime * 13 / 2;
+        star.change_later({.at = down, .link = Star::down(1), .drops = drops});
+        star.change_later({.at = down + Time{1}, .link = Star::down(1), .what = What::up});
+        star.run();
+        EXPECT_EQ(star.network.cut_frames(), 5U);
+        EXPECT_EQ(star.network.link_drops(Star::down(1)), drops ? 3U : 0U);
+        ASSERT_EQ(star.arrivals.size(), drops ? 2U : 5U);
+        EXPECT_EQ(star.arrivals[1].at, kWayIn + kFrameTime * 6);
+        if (!drops) {
+            EXPECT_EQ(star.arrivals[2].frame.seq, 7U);
+            EXPECT_EQ(star.arrivals[2].at, kWayIn + kFrameTime * 12);
+        }
+    }
+}
+
+/// Frames that come while the link is down are dropped, or wait until it is up.
+TEST(Change, ALinkThatIsDownDropsWhatComesOrKeepsIt) {
+    for (const bool drops : {false, true}) {
+        Star star(2, {}, kFast, kChanging);
+        star.change_later({.at = Time::zero(), .link = Star::down(1), .drops = drops});
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            star.send_later(Star::up(0), {.destination = NodeIndex(1), .seq = i},
+                            microseconds(10) * (static_cast<int>(i) + 1));
+        }
+        star.change_later({.at = microseconds(35), .link = Star::down(1), .what = What::up});
+        star.run();
+        EXPECT_EQ(star.network.link_drops(Star::down(1)), drops ? 3U : 0U);
+        ASSERT_EQ(star.arrivals.size(), drops ? 1U : 4U);
+        EXPECT_EQ(star.arrivals[0].at,
+                  drops ? microseconds(40) + kWayIn + kFrameTime : microseconds(35) + kFrameTime);
+        EXPECT_EQ(star.network.cut_frames(), 0U);
+    }
+}
+
+/// Of a host's link, likewise: what it has to send waits.
+TEST(Change, AHostKeepsWhatItHasToSend) {
+    Star star(2, {}, kChanging, kFast);
+    star.change_later({.at = Time::zero(), .link = Star::up(0)});
+    star.send_later(Star::up(0), {.destination = NodeIndex(1)}, microseconds(1));
+    star.change_later({.at = microseconds(5), .link = Star::up(0), .what = What::up});
+    star.run();
+    EXPECT_EQ(times(star), (std::vector<Time>{microseconds(5) + kFrameTime + kWayIn}));
+}
+
+class Drops : public Observer {
+  public:
+    void on_delivery(LinkIndex, const Frame&, Time) override {}
+    void on_drop(LinkIndex, const Frame&, Time) override { ++count; }
+    std::size_t count = 0;
+};
+
+/// Links of hosts and of the switch change at random, under random traffic of all classes. At any
+/// time, the bytes that hosts have sent are delivered, queued, on wires, dropped or lost
+/// (check_conservation counts them frame by frame); in the end, nothing is queued.
+TEST(Change, TheBooksBalanceWhateverHappensToTheLinks) {
+    std::uint64_t cut = 0;
+    std::uint64_t dropped = 0;
+    for (std::uint64_t round = 0; round < 120; ++round) {
+        base::RandomStream random(round, "changes");
+        constexpr std::uint32_t hosts = 5;
+        SwitchConfig config = round % 3 == 0 ? voq(40'000, 10'000) : drop_tail(30);
+        config.schedule = round % 2 == 0 ? kStrict : Schedule{Scheduling::weighted, {4, 1, 0, 7}};
+        const LinkConfig link{gigabits_per_second(10), microseconds(3), {}, config.schedule, true};
+        Star star(hosts, config, link, link);
+        Drops drops;
+        star.network.observe(&drops);
+        constexpr std::size_t frames = 600;
+        Time at{};
+        for (std::size_t i = 0; i < frames; ++i) {
+            at += random.uniform() < 0.5 ? Time::zero()
+                                         : Time::from_seconds(random.exponential(500e-9));
+            Sent sent{.destination = NodeIndex(random.uniform_int(hosts)),
+                      .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
+                      .traffic_class = TrafficClass(random.uniform_int(kTrafficClasses))};
+            if (random.uniform() < 0.2) {
+                sent.sack = star.network.sacks().put({});
+            }
+            star.send_later(Star::up(static_cast<std::uint32_t>(random.uniform_int(hosts))), sent,
+                            at);
+        }
+        for (int i = 0; i < 150; ++i) {
+            LinkChange change;
+            change.at = Time{
+                static_cast<std::int64_t>(random.uniform_int(static_cast<std::uint64_t>(at.ps)))};
+            change.link = LinkIndex(random.uniform_int(2 * hosts));
+            change.what = static_cast<What>(random.uniform_int(6));
+            change.traffic_class = TrafficClass(random.uniform_int(kTrafficClasses));
+            change.rate =
+                gigabits_per_second(1 + static_cast<std::int64_t>(random.uniform_int(40)));
+            change.drops =
+                change.what == What::down && change.link.value() % 2 == 1 && random.uniform() < 0.5;
+            star.change_later(change);
+        }
+        for (std::uint32_t i = 0; i < 2 * hosts; ++i) {
+            star.change_later({.at = at + Time{1}, .link = LinkIndex(i), .what = What::up});
+            for (std::uint8_t of = 0; of < kTrafficClasses; ++of) {
+                star.change_later({.at = at + Time{1},
+                                   .link = LinkIndex(i),
+                                   .what = What::resume,
+                                   .traffic_class = TrafficClass(of)});
+            }
+        }
+        while (!star.events.empty()) {
+            star.step();
+            if (random.uniform() < 0.05) {
+                const auto conserved = star.network.check_conservation();
+                ASSERT_TRUE(conserved) << conserved.error().message;
+            }
+        }
+        EXPECT_EQ(star.arrivals.size() + drops.count, frames) << round;
+        EXPECT_EQ(star.network.settled_occupancy(kSwitch, star.now), 0) << round;
+        cut += star.network.cut_frames();
+        dropped += drops.count;
+    }
+    EXPECT_GT(cut, 1'000U);
+    EXPECT_GT(dropped - cut, 1'000U);
+}
+
+}  // namespace
+}  // namespace daqloom::ethernet
