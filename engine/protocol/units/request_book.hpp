@@ -27,7 +27,7 @@ class RequestBook {
     /// `window`: MFPs taken and not given back at most; `ahead`: so many behind those taken may be
     /// asked for. Both at least 1.
     RequestBook(std::uint32_t window, std::uint32_t ahead)
-        : window_(window), ahead_(ahead), pages_(std::size_t{window} + ahead) {}
+        : ahead_(ahead), pages_(std::size_t{window} + ahead) {}
 
     Answer ask(std::uint64_t mfp, const Request& request) {
         if (mfp < given_back_ || mfp >= taken_ + ahead_ || at(mfp).state != State::open) {
@@ -89,7 +89,6 @@ class RequestBook {
 
     [[nodiscard]] Page& at(std::uint64_t mfp) { return pages_[mfp % pages_.size()]; }
 
-    std::uint32_t window_;
     std::uint32_t ahead_;
     std::vector<Page> pages_;  ///< of the MFPs from given_back_ on
     std::uint64_t taken_ = 0;
