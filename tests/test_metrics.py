@@ -76,7 +76,8 @@ PULL = {
     "builders__units": 1,
     "builders__folded": False,
 }
-FLOW = {"building__protocol": "none", "flows__a__source": 0, "flows__a__destination": 1}
+BESIDE = {"flows__a__source": 0, "flows__a__destination": 1}
+FLOW = BESIDE | {"building__protocol": "none"}
 
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
@@ -97,6 +98,18 @@ SIMULATED = {
     "pull over RoCE": [small(**ROCE, **PULL)],
     "pull over InfiniBand": [small(**PULL, **RETRIES)],
     "flows over RoCE": [small(**ROCE, **FLOW)],
+    "pull in a rack beside a flow": [
+        rack(**BESIDE),
+        rack(**BESIDE, **SHARED),
+        rack(**BESIDE, **QUEUES),
+    ],
+    "shift beside a flow": [
+        small(**BESIDE),
+        small(**BESIDE, **RETRIES),
+        windows(**BESIDE),
+        small(**BESIDE, event__rate="10 MHz", readout__card__buffer="1 MB"),
+    ],
+    "DAQPIPE over TCP beside a flow": [daqpipe(**TCP, **BESIDE)],
     "DAQPIPE over TCP": [daqpipe(**TCP)],
 }
 SOMETIMES = {"drops_by_port.*", "drop_fraction"} | {

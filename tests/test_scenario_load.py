@@ -87,7 +87,6 @@ def test_choices_that_no_method_combines_yet_are_described_and_refused():
             'network.shape = "rack" with network.technology = "infiniband"',
         ),
         (infiniband | {"network.shape": "fat-tree"}, 'transport.kind = "tcp" over network.tech'),
-        ({"flows.a.source": 0, "flows.a.destination": 1}, "[flows] beside building.protocol"),
     ]:
         scenario = load("small-rack", {"transport.kind": "tcp"} | changes)
         for method in (methods.analyse, methods.simulate):

@@ -9,6 +9,7 @@ from small_fabrics import metrics, small, way_s
 from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.topology.loaded import load, override
+from daqloom.topology.system import fabric_system
 
 RATE_BPS = 200e9
 
@@ -163,14 +164,98 @@ def test_hosts_that_are_not_there_are_named(changes: dict[str, object], said: st
         methods.simulate(flows(**changes))
 
 
-def test_protocol_and_flows_go_together() -> None:
+def test_nothing_is_built_where_there_is_a_flow() -> None:
     with pytest.raises(ScenarioError, match="requires a flow"):
         small(building__protocol="none")
-    beside = small(flows__a__source=0, flows__a__destination=1)
-    with pytest.raises(
-        ScenarioError, match=r'\[flows\] beside building.protocol = "shift" is not possible yet'
-    ):
-        methods.simulate(beside)
+
+
+BUILDING: dict[str, dict[str, object]] = {
+    "pull": {
+        "building__protocol": "pull",
+        "building__concurrent_events": 4,
+        "event__size": "100 kB",
+        "event__rate": "20 kHz",
+        "readout__units": 2,
+        "builders__units": 1,
+        "builders__folded": False,
+    },
+    "shift": {"building__protocol": "shift"},
+    "DAQPIPE": {"building__protocol": "daqpipe"},
+}
+ETHERNET: dict[str, object] = {"network__technology": "ethernet", "network__shape": "fat-tree"}
+CARRYING: dict[str, dict[str, object]] = {
+    "InfiniBand": {},
+    "TCP": ETHERNET | {"transport__kind": "tcp"},
+    "RoCE": ETHERNET | {"transport__kind": "rdma"},
+}
+
+
+@pytest.mark.parametrize("building", BUILDING)
+@pytest.mark.parametrize("carrying", CARRYING)
+def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
+    """Both make progress; the flow has its load, and its own metrics beside those of the rest."""
+    fixed = BUILDING[building] | CARRYING[carrying]
+    fixed |= {"run__duration": "2 ms", "run__warmup": "200 us"}
+    alone = found(small(**fixed))
+    scenario = small(
+        **fixed,
+        flows__a__source=0,
+        flows__a__destination=1,
+        flows__a__load=0.25,
+        flows__a__size="8 kB",
+    )
+    beside = found(scenario)
+    of_flow = {name for name in beside if name.startswith("flow_")}
+    assert set(beside) - of_flow == set(alone)
+    assert {"flow_throughput_bps.a", "flow_messages.a", "flow_latency_s.a.mean"} <= of_flow
+    load_bps = 0.25 * RATE_BPS * 8000 / scenario.wire_bytes(8000)
+    assert 0.85 * load_bps < beside["flow_throughput_bps.a"] < 1.05 * load_bps  # DAQPIPE is greedy
+    assert beside["events_built"] > 0
+    assert found(scenario) == beside
+
+
+def test_hosts_of_flows_beside_racks_are_readout_units_then_builder_units() -> None:
+    """By place or by name."""
+    rack = load("small-rack", {"run.duration": "50 ms", "run.warmup": "10 ms"})
+    system = fabric_system(rack)
+    readouts = len(system.readouts)
+    names = [
+        system.fabric.hosts[int(units[0])].name for units in (system.readouts, system.builders)
+    ]
+    flow = {"flows.a.load": 0.1}
+    place = {"flows.a.source": 0, "flows.a.destination": readouts} | flow
+    name = {"flows.a.source": names[0], "flows.a.destination": names[1]} | flow
+    by_place, by_name = (metrics(methods.simulate(override(rack, each))) for each in (place, name))
+    assert by_place == by_name
+    assert by_place["flow_messages.a"] > 0
+
+
+def test_a_flow_may_be_between_hosts_without_units() -> None:
+    """Here to a readout unit, whose link carries nothing else but requests."""
+    pull = small(**BUILDING["pull"], run__duration="2 ms", run__warmup="200 us")
+    hosts = fabric_system(pull)
+    free = [
+        host.name for number, host in enumerate(hosts.fabric.hosts) if number not in hosts.hosts
+    ]
+    alone = found(pull)
+    beside = found(
+        override(
+            pull, {"flows.a.source": free[0], "flows.a.destination": hosts.fabric.hosts[0].name}
+        )
+    )
+    assert beside["flow_messages.a"] > 0
+    assert beside["events_built"] == alone["events_built"]
+
+
+def test_no_closed_form_and_no_measurement_takes_a_flow_beside_event_building() -> None:
+    shift = small(flows__a__source=0, flows__a__destination=1)
+    (warning,) = methods.analyse(shift).warnings
+    assert "beside [flows] has no closed form" in warning
+    rack = load("small-rack", {"flows.a.source": 0, "flows.a.destination": 1})
+    (warning,) = methods.analyse(rack).warnings
+    assert "beside [flows] has no closed form" in warning
+    with pytest.raises(ScenarioError, match=r"flows\.a: a measurement has no flows"):
+        methods.measure(shift)
 
 
 def test_a_flow_without_a_weight_is_refused() -> None:

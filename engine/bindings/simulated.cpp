@@ -18,6 +18,8 @@
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
+using systems::Flow;
+using systems::FlowCount;
 using systems::RunReport;
 using systems::SystemConfig;
 
@@ -33,6 +35,23 @@ void take_transport(SystemConfig& config, const Transport& transport) {
     config.transport = transport;
 }
 
+void bind_flow(nb::module_& module) {
+    auto cls = nb::class_<Flow>(module, "Flow");
+    cls.def(nb::init<>())
+        .def_rw("name", &Flow::name)
+        .def_rw("sources", &Flow::sources)
+        .def_rw("destination", &Flow::destination)
+        .def_rw("service_level", &Flow::service_level)
+        .def_rw("bytes", &Flow::bytes)
+        .def_rw("messages", &Flow::messages)
+        .def_rw("load", &Flow::load)
+        .def_rw("is_poissonian", &Flow::is_poissonian)
+        .def_rw("outstanding", &Flow::outstanding);
+    cls.attr("ANY_OTHER") = Flow::kAnyOther;
+    seconds(cls, "start_s", &Flow::start);
+    seconds(cls, "interval_s", &Flow::interval);
+}
+
 void bind_config(nb::module_& module) {
     auto path = nb::class_<hosts::PathConfig>(module, "PathConfig");
     path.def_rw("memory_passes", &hosts::PathConfig::memory_passes);
@@ -41,7 +60,8 @@ void bind_config(nb::module_& module) {
 
     using Config = SystemConfig;
     auto cls = nb::class_<Config>(module, "SystemConfig");
-    cls.def("set_network", &take_network<ethernet::NetworkConfig>, nb::arg("network"))
+    cls.def(nb::init<>())
+        .def("set_network", &take_network<ethernet::NetworkConfig>, nb::arg("network"))
         .def("set_network", &take_network<infiniband::FabricConfig>, nb::arg("network"))
         .def("set_transport", &take_transport<transport::TcpConfig>, nb::arg("transport"))
         .def("set_transport", &take_transport<transport::RdmaConfig>, nb::arg("transport"))
@@ -52,7 +72,9 @@ void bind_config(nb::module_& module) {
         .def_rw("control_service_level", &Config::control_service_level)
         .def_rw("clock_drift", &Config::clock_drift)
         .def_rw("seed", &Config::seed)
-        .def_rw("bins", &Config::bins);
+        .def_rw("bins", &Config::bins)
+        .def_rw("flow_hosts", &Config::flow_hosts)
+        .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
     bits_per_second(cls, "local_rate_bps", &Config::local_rate);
     seconds(cls, "message_cost_s", &Config::message_cost);
     seconds(cls, "polling_delay_s", &Config::polling_delay);
@@ -64,9 +86,17 @@ void bind_config(nb::module_& module) {
 }  // namespace
 
 void bind_simulated(nb::module_& module) {
+    bind_flow(module);
     bind_config(module);
+    bind_report<FlowCount>(module, "FlowCount", "What all sources of a flow sent together.");
     bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
     bind_report<RunReport>(module, "RunReport", "What every simulated run counts.")
+        .def_prop_ro(
+            "flows", [](const RunReport& self) { return self.flows; },
+            "What each flow carried after the warm-up, in the order of the configuration.")
+        .def_prop_ro(
+            "flow_latencies", [](const RunReport& self) { return self.flow_latencies; },
+            "From the post of a message until its receiver has it, after the warm-up; by flow.")
         .def_prop_ro(
             "packet_hops", [](const RunReport& self) { return self.network.packet_hops; },
             "Packets delivered by a link, over all links and the whole run.")

@@ -111,6 +111,7 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
                                Time::zero());
         }
     }
+    system->start_flows();
     return system;
 }
 
@@ -128,7 +129,7 @@ base::expected<void> DaqpipeSystem::place_units() {
     }
     readout_node_ = std::move(placement->readout_node);
     builder_node_ = std::move(placement->builder_node);
-    if (auto placed = place(config_, placement->hosts); !placed) {
+    if (auto placed = place(config_, std::move(placement->hosts), kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
     return {};
@@ -271,11 +272,14 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
             break;
         }
         case kWarm:
-            transport().begin_counting(now, config_.duration, config_.bins);
+            begin_counting(config_, now);
             if (config_.warmup > Time::zero()) {  // else all counts, from the first instant on
                 before_ = sums();
             }
             warm_ = true;
+            break;
+        case kFlowDue:
+            on_flow_due(event);
             break;
         default:
             break;
@@ -307,7 +311,8 @@ void DaqpipeSystem::begin_slot(std::uint32_t unit, Time now) {
 }
 
 bool DaqpipeSystem::stalled() const {
-    const std::size_t clocks = next_slot_.size() + (event_waits_ ? 0 : 1) + (warm_ ? 0 : 1);
+    const std::size_t clocks =
+        next_slot_.size() + flows().awaited() + (event_waits_ ? 0 : 1) + (warm_ ? 0 : 1);
     const bool awaits_message =
         nodes().letters_under_way() > 0 || (!is_timed() && !assigned_.empty());
     return awaits_message && nodes().events().size() == clocks;
@@ -357,7 +362,7 @@ DaqpipeReport DaqpipeSystem::report() const {
 }
 
 base::expected<void> DaqpipeSystem::check_conservation() const {
-    if (auto books = transport().check_conservation(); !books) {
+    if (auto books = check_books(); !books) {
         return books;
     }
     if (const std::uint64_t unexpected = sums().unexpected; unexpected > 0) {

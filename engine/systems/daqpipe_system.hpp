@@ -151,6 +151,7 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
         kSlot,                               ///< index: unit that keeps to time slots
         kProcessed,                          ///< index: what was built
         kWarm,
+        kFlowDue,  ///< index: sender of a flow
     };
     struct InProcess {
         protocol::BuilderIndex builder{};

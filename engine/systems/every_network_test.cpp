@@ -181,8 +181,35 @@ std::unique_ptr<System> make(const Config& config) {
     return std::move(*made);
 }
 
+/// Of every host, thirty messages to one of the others.
+void add_flows(SystemConfig& config) {
+    Flow flow;
+    flow.name = "all";
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+        config.flow_hosts.emplace_back(host);
+        flow.sources.push_back(host);
+    }
+    flow.bytes = kFragment;
+    flow.messages = 30;
+    flow.outstanding = 4;
+    config.flows = {flow};
+}
+
+/// Whether there are flows beside event building.
+enum class Flows : std::uint8_t { none, beside };
+
+/// Adds what flows did.
+template <class System>
+void add_flows(const System& system, Outcome& outcome) {
+    for (const FlowCount& flow : system.flows().counted()) {
+        outcome.done += flow.messages;
+        outcome.to_do += 30 * kHosts;
+        outcome.bytes += flow.bytes - 30 * kHosts * kFragment;
+    }
+}
+
 /// Forty events, each from eight readout units to one of four builder units.
-Outcome pull(const Network& network) {
+Outcome pull(const Network& network, Flows flows) {
     PullSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -194,17 +221,21 @@ Outcome pull(const Network& network) {
     }
     config.event_size.mean = 8 * kFragment;
     config.duration = base::milliseconds(100);
+    if (flows == Flows::beside) {
+        add_flows(config);
+    }
     const auto system = make<PullSystem>(config);
     Outcome outcome = run(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 40;
     outcome.bytes = system->report().bytes_built - 40 * 8 * kFragment;
+    add_flows(*system, outcome);
     return outcome;
 }
 
 /// Streams have room for two rounds, and nothing is ever acknowledged: of each round, every builder
 /// unit has a MEP.
-Outcome shift(const Network& network) {
+Outcome shift(const Network& network, Flows flows) {
     ShiftSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -214,16 +245,20 @@ Outcome shift(const Network& network) {
     config.barrier = protocol::ShiftBarrier::tournament;
     config.source_acknowledge.mean = base::seconds(10);
     config.duration = base::milliseconds(100);
+    if (flows == Flows::beside) {
+        add_flows(config);
+    }
     const auto system = make<ShiftSystem>(config);
     Outcome outcome = run(*system);
     outcome.done = system->report().meps_built;
     outcome.to_do = 2 * kHosts;
     outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    add_flows(*system, outcome);
     return outcome;
 }
 
 /// Events are never processed: every builder unit builds as many as it has credits.
-Outcome daqpipe(const Network& network, bool is_push) {
+Outcome daqpipe(const Network& network, bool is_push, Flows flows) {
     DaqpipeSystemConfig config;
     network.set(config);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -235,34 +270,26 @@ Outcome daqpipe(const Network& network, bool is_push) {
     config.credits = 2;
     config.processing.mean = base::seconds(10);
     config.duration = base::milliseconds(100);
+    if (flows == Flows::beside) {
+        add_flows(config);
+    }
     const auto system = make<DaqpipeSystem>(config);
     Outcome outcome = run(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 2 * kHosts;
     outcome.bytes = system->report().bytes_built - 2 * kHosts * kHosts * kFragment;
+    add_flows(*system, outcome);
     return outcome;
 }
 
-/// Of every host, thirty messages to one of the others.
-Outcome flows(const Network& network) {
+Outcome flows_alone(const Network& network) {
     FlowSystemConfig config;
     network.set(config);
-    Flow flow;
-    flow.name = "all";
-    for (std::uint32_t host = 0; host < kHosts; ++host) {
-        config.hosts.emplace_back(host);
-        flow.sources.push_back(host);
-    }
-    flow.bytes = kFragment;
-    flow.messages = 30;
-    flow.outstanding = 4;
-    config.flows = {flow};
+    add_flows(config);
     config.duration = base::milliseconds(100);
     const auto system = make<FlowSystem>(config);
     Outcome outcome = run(*system);
-    outcome.done = system->report().flows[0].messages;
-    outcome.to_do = 30 * kHosts;
-    outcome.bytes = system->report().flows[0].bytes - 30 * kHosts * kFragment;
+    add_flows(*system, outcome);
     return outcome;
 }
 
@@ -273,11 +300,15 @@ struct Building {
 void PrintTo(const Building& building, std::ostream* out) { *out << building.name; }
 
 const Building kBuildings[] = {
-    {"Pull", &pull},
-    {"Shift", &shift},
-    {"DaqpipePush", [](const Network& network) { return daqpipe(network, true); }},
-    {"DaqpipePull", [](const Network& network) { return daqpipe(network, false); }},
-    {"Flows", &flows},
+    {"Pull", [](const Network& network) { return pull(network, Flows::none); }},
+    {"Shift", [](const Network& network) { return shift(network, Flows::none); }},
+    {"DaqpipePush", [](const Network& network) { return daqpipe(network, true, Flows::none); }},
+    {"DaqpipePull", [](const Network& network) { return daqpipe(network, false, Flows::none); }},
+    {"Flows", &flows_alone},
+    {"PullBesideFlows", [](const Network& network) { return pull(network, Flows::beside); }},
+    {"ShiftBesideFlows", [](const Network& network) { return shift(network, Flows::beside); }},
+    {"DaqpipeBesideFlows",
+     [](const Network& network) { return daqpipe(network, true, Flows::beside); }},
 };
 
 class EveryNetwork : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
@@ -340,16 +371,16 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                          });
 
 TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
-    EXPECT_GT(pull(kNetworks[1]).drops, 0U);
-    EXPECT_GT(pull(kNetworks[3]).drops, 0U);
-    EXPECT_GT(daqpipe(kNetworks[3], true).drops, 0U);
+    EXPECT_GT(pull(kNetworks[1], Flows::none).drops, 0U);
+    EXPECT_GT(pull(kNetworks[3], Flows::none).drops, 0U);
+    EXPECT_GT(daqpipe(kNetworks[3], true, Flows::none).drops, 0U);
 }
 
 TEST(TcpOverInfiniband, IsRefused) {
     FlowSystemConfig config;
     config.network = fat_tree(3, 2, 4);
     config.transport = transport::TcpConfig{};
-    config.hosts = {NodeIndex(0), NodeIndex(1)};
+    config.flow_hosts = {NodeIndex(0), NodeIndex(1)};
     const auto made = FlowSystem::make(config);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().message, "TCP over InfiniBand is not simulated; expected RDMA");

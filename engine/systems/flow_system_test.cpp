@@ -32,7 +32,7 @@ Bytes wire_bytes(Bytes bytes, Bytes mtu = 4096) {
 FlowSystemConfig on(const FabricConfig& fabric) {
     FlowSystemConfig config;
     fabric_of(config) = fabric;
-    config.hosts = all_hosts(fabric);
+    config.flow_hosts = all_hosts(fabric);
     return config;
 }
 
@@ -51,7 +51,7 @@ std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config, Time until) {
     if (!made) {
         throw std::runtime_error(made.error().message);
     }
-    (*made)->record_messages();
+    (*made)->flows().record_messages();
     (*made)->run(until);
     const auto conserved = (*made)->check_conservation();
     if (!conserved) {
@@ -61,8 +61,8 @@ std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config, Time until) {
 }
 
 double rate(const FlowSystem& system, std::size_t of) {  // bytes per ps
-    const FlowReport report = system.report();
-    return static_cast<double>(report.flows[of].bytes) / static_cast<double>(report.window.ps);
+    return static_cast<double>(system.flows().counted()[of].bytes) /
+           static_cast<double>(system.report().window.ps);
 }
 
 /// Through an idle star, from the first bit sent to the last one received: all of it on the wire,
@@ -82,9 +82,9 @@ TEST(Flows, ASmallWriteTakesItsWireTwoCablesAndTheSwitch) {
     const Bytes wire = wire_bytes(8);  // 54 B: less than a block
     const Time paper =
         base::nanoseconds(100 + 600) + way(config, wire, wire) + base::nanoseconds(300 + 100);
-    EXPECT_EQ(system->latency(0).min().ps, paper.ps);
-    EXPECT_EQ(system->latency(0).max().ps, paper.ps);
-    EXPECT_GT(system->latency(0).count(), 30U);
+    EXPECT_EQ(system->flows().latency(0).min().ps, paper.ps);
+    EXPECT_EQ(system->flows().latency(0).max().ps, paper.ps);
+    EXPECT_GT(system->flows().latency(0).count(), 30U);
 }
 
 TEST(Flows, OneFlowReachesThePayloadRateThatHeadersLeave) {
@@ -123,9 +123,10 @@ TEST(Flows, OneOutstandingWriteHasARoundTripOfItsOwn) {
     const Time trip = way(config, wire_bytes(bytes), 4096) +
                       way(config, transport::kInfinibandFraming.acknowledge(),
                           transport::kInfinibandFraming.acknowledge());
-    ASSERT_GT(system->arrivals().size(), 50U);
-    for (std::size_t i = 1; i < system->arrivals().size(); ++i) {
-        const Time period = system->arrivals()[i].posted - system->arrivals()[i - 1].posted;
+    ASSERT_GT(system->flows().arrivals().size(), 50U);
+    for (std::size_t i = 1; i < system->flows().arrivals().size(); ++i) {
+        const Time period =
+            system->flows().arrivals()[i].posted - system->flows().arrivals()[i - 1].posted;
         EXPECT_GE(period.ps, trip.ps);
         EXPECT_LE(period.ps, trip.ps + 2 * 8 * kByte);  // the acknowledge behind a credit update
     }
@@ -156,8 +157,8 @@ TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) 
         const auto system = play(config, base::microseconds(100));
         // The first takes its cost at the sender, its way, and its cost at the receiver.
         const Time first = config.message_cost * 2 + way(config, wire_bytes(64), wire_bytes(64));
-        EXPECT_EQ(system->arrivals().front().arrived.ps, first.ps);
-        EXPECT_EQ(system->arrivals().size(), 98U);  // one more in each of 97 us
+        EXPECT_EQ(system->flows().arrivals().front().arrived.ps, first.ps);
+        EXPECT_EQ(system->flows().arrivals().size(), 98U);  // one more in each of 97 us
     }
 }
 
@@ -169,9 +170,9 @@ TEST(Flows, EvenIntervalsAreKeptToThePicosecond) {
     given.interval = base::nanoseconds(777);
     config.flows = {given};
     const auto system = play(config, base::microseconds(100));
-    ASSERT_EQ(system->arrivals().size(), 10U);
+    ASSERT_EQ(system->flows().arrivals().size(), 10U);
     for (std::int64_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(system->arrivals()[static_cast<std::size_t>(i)].posted.ps,
+        EXPECT_EQ(system->flows().arrivals()[static_cast<std::size_t>(i)].posted.ps,
                   3'000'000 + i * 777'000);
     }
     EXPECT_FALSE(system->stalled());
@@ -184,9 +185,9 @@ TEST(Flows, WhatFindsNoRoomIsPostedWhenThereIs) {
     given.messages = 5;
     config.flows = {given};
     const auto system = play(config, base::microseconds(100));
-    ASSERT_EQ(system->arrivals().size(), 5U);
+    ASSERT_EQ(system->flows().arrivals().size(), 5U);
     for (std::size_t i = 1; i < 5; ++i) {
-        EXPECT_GT(system->arrivals()[i].posted, system->arrivals()[i - 1].arrived);
+        EXPECT_GT(system->flows().arrivals()[i].posted, system->flows().arrivals()[i - 1].arrived);
     }
 }
 
@@ -198,9 +199,9 @@ TEST(Flows, ALoadIsAShareOfTheSourcesWire) {
     const auto system = play(config, base::microseconds(50));
     // Every fourth of 1046 B.
     const Time interval{4 * wire_bytes(1000) * kByte};
-    ASSERT_GT(system->arrivals().size(), 100U);
-    for (std::size_t i = 0; i < system->arrivals().size(); ++i) {
-        EXPECT_EQ(system->arrivals()[i].posted, interval * static_cast<std::int64_t>(i));
+    ASSERT_GT(system->flows().arrivals().size(), 100U);
+    for (std::size_t i = 0; i < system->flows().arrivals().size(); ++i) {
+        EXPECT_EQ(system->flows().arrivals()[i].posted, interval * static_cast<std::int64_t>(i));
     }
 }
 
@@ -214,17 +215,17 @@ TEST(Flows, ASmallUniformLoadIsDelivered) {
     config.warmup = base::microseconds(10);
     const auto system = play(config, base::microseconds(510));
     const double mean = 0.2 * 16 * 500e6 / (static_cast<double>(wire_bytes(256)) * kByte);
-    const auto found = static_cast<double>(system->report().flows[0].messages);
+    const auto found = static_cast<double>(system->flows().counted()[0].messages);
     EXPECT_NEAR(found, mean, 5 * std::sqrt(mean));
     // Every host sends as much as any other, and to others than its neighbours.
     std::vector<double> sent(16);
-    for (const auto& each : system->arrivals()) {
+    for (const auto& each : system->flows().arrivals()) {
         ++sent[each.source];
     }
     for (const double of_one : sent) {
         EXPECT_NEAR(of_one, mean / 16, 5 * std::sqrt(mean / 16));
     }
-    EXPECT_GT(network_under(*system).packet_hops(), 3 * system->report().flows[0].messages);
+    EXPECT_GT(network_under(*system).packet_hops(), 3 * system->flows().counted()[0].messages);
 }
 
 TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
@@ -240,7 +241,7 @@ TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
     config.flows = {other, given};
     const auto beside = play(config, base::microseconds(50));
     std::vector<Time> posted;
-    for (const auto& each : beside->arrivals()) {
+    for (const auto& each : beside->flows().arrivals()) {
         if (each.flow == 1) {
             posted.push_back(each.posted);
         }
@@ -248,7 +249,7 @@ TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
     std::sort(posted.begin(), posted.end());
     ASSERT_GT(posted.size(), 50U);
     for (std::size_t i = 0; i + 5 < posted.size(); ++i) {
-        EXPECT_EQ(alone->arrivals()[i].posted, posted[i]);
+        EXPECT_EQ(alone->flows().arrivals()[i].posted, posted[i]);
     }
 }
 

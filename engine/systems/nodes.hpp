@@ -66,8 +66,9 @@ class Nodes final : public transport::Listener {
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;    ///< node
         base::Bytes bytes = 0;
-        bool is_data = false;    ///< else a control message
-        bool completes = false;  ///< its sender is told when the data are where they belong
+        bool is_data = false;       ///< else a control message
+        bool completes = false;     ///< its sender is told when the data are where they belong
+        std::uint32_t of_flow = 0;  ///< a flow's message, by its number + 1; 0: a unit's
         Content content{};
         std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
     };
@@ -80,6 +81,9 @@ class Nodes final : public transport::Listener {
         virtual void on_letter(const Letter& letter, base::Time now) = 0;
         /// Its sender knows that the data are where they belong.
         virtual void on_written(const Letter& letter, base::Time now) = 0;
+        /// The same of a flow's message, which has this number.
+        virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
+        virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
         /// One that it has put into `events()` itself.
         virtual void on_event(const sim::Event& event) = 0;
     };
@@ -156,8 +160,9 @@ class Nodes final : public transport::Listener {
     /// Spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
     /// The latency from the post of data to another node until the sender has the completion, for
-    /// completions after the warm-up.
+    /// completions after the warm-up: of units' letters, or of flows' messages.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
+    [[nodiscard]] const sim::Histogram& flow_write_latency() const { return flow_write_latency_; }
 
   private:
     /// A letter has up to three tasks; the number of a task is letter · 4 + part.
@@ -221,15 +226,24 @@ class Nodes final : public transport::Listener {
     void receive(std::uint32_t place, base::Time now) {
         const Letter letter = letters_[place].letter;
         end_part(place);
-        driver_.on_letter(letter, now);
+        if (letter.of_flow == 0) [[likely]] {
+            driver_.on_letter(letter, now);
+        } else {
+            driver_.on_flow_received(letter.of_flow - 1, now);
+        }
     }
     void complete(std::uint32_t place, base::Time now) {
         const Letter letter = letters_[place].letter;
         if (letter.from != letter.to && now >= config_.warmup) {
-            write_latency_.record(now - letters_[place].posted);
+            (letter.of_flow == 0 ? write_latency_ : flow_write_latency_)
+                .record(now - letters_[place].posted);
         }
         end_part(place);
-        driver_.on_written(letter, now);
+        if (letter.of_flow == 0) [[likely]] {
+            driver_.on_written(letter, now);
+        } else {
+            driver_.on_flow_written(letter.of_flow - 1, now);
+        }
     }
     void end_part(std::uint32_t place) {
         if (--letters_[place].ends == 0) {
@@ -292,6 +306,7 @@ class Nodes final : public transport::Listener {
     base::RandomStream latency_;
     base::Time processor_used_;
     sim::Histogram write_latency_;
+    sim::Histogram flow_write_latency_;
     std::uint64_t control_messages_ = 0;
     bool running_ = false;  ///< before, nothing is done but by events of the first instant
 };

@@ -105,7 +105,7 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     std::unique_ptr<PullSystem> system(new PullSystem(
         config, std::move(*arrivals), std::move(*sizes), std::move(*manager), std::move(builders)));
     system->placement_ = std::move(*placement);
-    if (auto placed = system->place(config, system->placement_.hosts); !placed) {
+    if (auto placed = system->place(config, system->placement_.hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
     for (const std::uint32_t node : system->placement_.readout_node) {
@@ -116,6 +116,7 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     }
     system->nodes().events().push({config.warmup, kWarm, 0});
     system->schedule_arrival(Time::zero());
+    system->start_flows();
     return system;
 }
 
@@ -149,6 +150,9 @@ void PullSystem::on_event(const sim::Event& event) {
             return;
         case kWarm:
             on_warm(event.at);
+            return;
+        case kFlowDue:
+            on_flow_due(event);
             return;
         default:
             return;
@@ -246,7 +250,7 @@ void PullSystem::on_warm(Time now) {
     arrived_cold_ = arrived_;
     built_cold_ = built_;
     built_bins_.resize(config_.bins);
-    transport().begin_counting(now, config_.duration, config_.bins);
+    begin_counting(config_, now);
 }
 
 PullReport PullSystem::report() const {

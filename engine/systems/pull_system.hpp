@@ -83,9 +83,7 @@ class PullSystem final : public SystemOf<PullNote> {
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const PullSystemConfig& config() const { return config_; }
     [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger goes on
-    [[nodiscard]] base::expected<void> check_conservation() const {
-        return transport().check_conservation();
-    }
+    [[nodiscard]] base::expected<void> check_conservation() const { return check_books(); }
 
     void observe(EventObserver* observer) { observer_ = observer; }
 
@@ -95,6 +93,7 @@ class PullSystem final : public SystemOf<PullNote> {
         kResponse,   ///< index: slot of pending_
         kProcessed,  ///< index: slot of pending_
         kWarm,
+        kFlowDue,  ///< index: sender of a flow
     };
 
     struct EventRecord {

@@ -168,6 +168,7 @@ base::expected<void> ShiftSystem::build() {
         ReadoutOut out{{*this, Time::zero()}, unit};
         units_[unit].on_start(Time::zero(), out);
     }
+    start_flows();
     return {};
 }
 
@@ -199,7 +200,7 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             builder_in.back() = builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
     }
-    if (auto placed = place(config_, hosts); !placed) {
+    if (auto placed = place(config_, hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
     slowest_rate_ = slowest_rate(graph_of(config_), hosts);
@@ -336,10 +337,13 @@ void ShiftSystem::on_event(const sim::Event& event) {
             release_all(event.index, now);
             break;
         case kWarm:
-            transport().begin_counting(now, config_.duration, config_.bins);
+            begin_counting(config_, now);
             if (config_.warmup > Time::zero()) {  // else all counts, from the first instant on
                 before_ = sums();
             }
+            break;
+        case kFlowDue:
+            on_flow_due(event);
             break;
         default:
             break;
@@ -472,7 +476,7 @@ ShiftReport ShiftSystem::report() const {
 }
 
 base::expected<void> ShiftSystem::check_conservation() const {
-    if (auto books = transport().check_conservation(); !books) {
+    if (auto books = check_books(); !books) {
         return books;
     }
     const ShiftReport all = sums();

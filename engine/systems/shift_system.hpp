@@ -168,8 +168,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
 
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] ShiftReport report() const;
-    /// A deadlock: no event is left, but units are not finished.
-    [[nodiscard]] bool stalled() const override { return transport().events().empty(); }
+    /// A deadlock: no event is left but those of flows, and units are not finished.
+    [[nodiscard]] bool stalled() const override {
+        return transport().events().size() == flows().awaited();
+    }
     /// Checks the conservation of packets, credits and MFPs.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
@@ -195,6 +197,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
         kProcessed,                          ///< index: what was built
         kReleased,  ///< index: generation, its lower bits; the ideal barrier
         kWarm,
+        kFlowDue,  ///< index: sender of a flow
     };
     struct Built {
         protocol::BuilderIndex builder{};

@@ -1,9 +1,13 @@
-// What every simulated system is made of: nodes on the hosts of a network, and a transport over it.
+// What every simulated system is made of: nodes on the hosts of a network, a transport over it, and
+// flows between the nodes, if any.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
@@ -12,6 +16,7 @@
 #include "infiniband/fabric_config.hpp"
 #include "network/graph.hpp"
 #include "sim/histogram.hpp"
+#include "systems/flow_traffic.hpp"
 #include "systems/nodes.hpp"
 #include "transport/rdma/config.hpp"
 #include "transport/report.hpp"
@@ -20,7 +25,7 @@
 
 namespace daqloom::systems {
 
-struct SystemConfig : NodesConfig {
+struct SystemConfig : NodesConfig, FlowsConfig {
     std::variant<ethernet::NetworkConfig, infiniband::FabricConfig> network;
     std::variant<transport::TcpConfig, transport::RdmaConfig> transport;
     hosts::PathConfig path;     ///< of every host, for RDMA
@@ -40,9 +45,11 @@ struct RunReport {
     std::uint64_t pending_peak = 0;
     bool stalled = false;
     sim::Histogram write_latency;
+    std::vector<FlowCount> flows;
+    std::vector<sim::Histogram> flow_latencies;
     transport::Report network;
 
-    /// Calls see(name, member, meaning) for each field but that of the network.
+    /// Calls see(name, member, meaning) for each field but those of the flows and the network.
     template <class See>
     static void each(See see) {
         using Report = RunReport;
@@ -60,7 +67,7 @@ struct RunReport {
 
 /// A system whose units write letters with `Content`.
 template <class Content>
-class SystemOf : protected Nodes<Content>::Driver {
+class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier {
   public:
     SystemOf(const SystemOf&) = delete;
     SystemOf& operator=(const SystemOf&) = delete;
@@ -71,7 +78,12 @@ class SystemOf : protected Nodes<Content>::Driver {
     [[nodiscard]] base::Time now() const { return nodes_->now(); }
     [[nodiscard]] transport::Transport& transport() { return nodes_->transport(); }
     [[nodiscard]] const transport::Transport& transport() const { return nodes_->transport(); }
-    [[nodiscard]] const sim::Histogram& write_latency() const { return nodes_->write_latency(); }
+    [[nodiscard]] FlowTraffic& flows() { return flows_; }
+    [[nodiscard]] const FlowTraffic& flows() const { return flows_; }
+    /// Of the units' data.
+    [[nodiscard]] virtual const sim::Histogram& write_latency() const {
+        return nodes_->write_latency();
+    }
     [[nodiscard]] std::uint64_t sim_events() const { return transport().sim_events(); }
     [[nodiscard]] std::uint64_t fingerprint() const { return transport().fingerprint(); }
     /// Units wait for what no event will bring.
@@ -82,6 +94,8 @@ class SystemOf : protected Nodes<Content>::Driver {
                 .pending_peak = transport().events().peak_size(),
                 .stalled = stalled(),
                 .write_latency = write_latency(),
+                .flows = flows_.counted(),
+                .flow_latencies = flows_.latencies(),
                 .network = transport().report()};
     }
 
@@ -92,25 +106,93 @@ class SystemOf : protected Nodes<Content>::Driver {
     SystemOf() = default;
     ~SystemOf() override = default;
 
-    base::expected<void> place(const SystemConfig& config, const std::vector<NodeIndex>& hosts) {
+    /// A node on each of the `hosts` of units, in their order, then on the other hosts of flows.
+    /// `flow_due`: the kind of the events that flows wait for.
+    base::expected<void> place(const SystemConfig& config, std::vector<NodeIndex> hosts,
+                               std::uint32_t flow_due) {
         auto transport = make_transport(config);
         if (!transport) {
             return tl::unexpected(transport.error());
         }
         (*transport)->end_at(config.duration);
+        flow_due_ = flow_due;
+        flow_node_ = nodes_of_flows(config, hosts);
         auto nodes =
             Letters::make(config, std::move(*transport), graph_of(config).hosts, hosts, *this);
         if (!nodes) {
             return tl::unexpected(nodes.error());
         }
         nodes_ = std::move(*nodes);
+        auto flows = FlowTraffic::make(config, config.seed, graph_of(config), this->transport());
+        if (!flows) {
+            return tl::unexpected(flows.error());
+        }
+        flows_ = std::move(*flows);
         return {};
+    }
+    /// When the units have begun.
+    void start_flows() { flows_.start(*this); }
+    void on_flow_due(const sim::Event& event) { flows_.on_due(event.index, event.at, *this); }
+    /// From here on, what is counted counts.
+    void begin_counting(const SystemConfig& config, base::Time now) {
+        transport().begin_counting(now, config.duration, config.bins);
+        flows_.begin_counting();
+    }
+    /// Books of the transport and of flows.
+    [[nodiscard]] base::expected<void> check_books() const {
+        return transport().check_conservation().and_then(
+            [&] { return flows_.check_conservation(); });
     }
     [[nodiscard]] Letters& nodes() { return *nodes_; }
     [[nodiscard]] const Letters& nodes() const { return *nodes_; }
 
   private:
+    /// The node of each host of flows; hosts that have none yet come to the end of `hosts`.
+    static std::vector<std::uint32_t> nodes_of_flows(const FlowsConfig& config,
+                                                     std::vector<NodeIndex>& hosts) {
+        std::unordered_map<NodeIndex, std::uint32_t> node_on;
+        if (!config.flow_hosts.empty()) {
+            for (const NodeIndex host : hosts) {
+                node_on.emplace(host, static_cast<std::uint32_t>(node_on.size()));
+            }
+        }
+        std::vector<std::uint32_t> nodes;
+        for (const NodeIndex host : config.flow_hosts) {
+            const auto found = node_on.find(host);
+            if (found == node_on.end()) {
+                nodes.push_back(static_cast<std::uint32_t>(hosts.size()));
+                hosts.push_back(host);
+            } else {
+                nodes.push_back(found->second);
+            }
+        }
+        return nodes;
+    }
+
+    void carry(const FlowTraffic::Message& message, base::Time now) final {
+        nodes_->send({.from = flow_node_[message.from],
+                      .to = flow_node_[message.to],
+                      .bytes = message.bytes,
+                      .is_data = true,
+                      .completes = true,
+                      .of_flow = message.number + 1,
+                      .service_level = message.service_level},
+                     now);
+    }
+    void wake(std::uint32_t sender, base::Time at) final {
+        nodes_->events().push({at, flow_due_, sender});
+    }
+    void on_flow_received(std::uint32_t message, base::Time now) final {
+        flows_.on_received(message, now);
+    }
+    void on_flow_written(std::uint32_t message, base::Time now) final {
+        flows_.on_written(message, now, *this);
+    }
+
     std::unique_ptr<Letters> nodes_;
+    FlowTraffic flows_;
+    std::vector<std::uint32_t> flow_node_;  ///< by place in `flow_hosts`
+    std::uint32_t flow_due_ = 0;
 };
 
 }  // namespace daqloom::systems

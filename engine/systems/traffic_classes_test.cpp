@@ -33,7 +33,7 @@ FlowSystemConfig on_star(std::uint32_t hosts, const ethernet::Schedule& schedule
     network.service_classes = {TrafficClass(0), TrafficClass(6)};
     config.network = network;
     for (std::uint32_t host = 0; host < hosts; ++host) {
-        config.hosts.emplace_back(host);
+        config.flow_hosts.emplace_back(host);
     }
     config.duration = base::milliseconds(2);
     return config;
@@ -73,8 +73,8 @@ Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::tr
     config.flows.push_back(flow(1, 0, 32, 1));
     config.flows.back().interval = base::microseconds(20);
     const auto system = play(config);
-    EXPECT_GE(system->latency(3).count(), 20U);
-    return system->latency(3).max();
+    EXPECT_GE(system->flows().latency(3).count(), 20U);
+    return system->flows().latency(3).max();
 }
 
 /// On an idle network, the two wires with their cables; in front of each, one full frame at most
@@ -103,10 +103,9 @@ TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
     config.transport = transport::RdmaConfig{};
     config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, 1)};
     config.warmup = base::microseconds(200);
-    const FlowReport report = play(config)->report();
-    EXPECT_NEAR(
-        static_cast<double>(report.flows[0].bytes) / static_cast<double>(report.flows[1].bytes), 2,
-        0.03);
+    const std::vector<FlowCount> counted = play(config)->flows().counted();
+    EXPECT_NEAR(static_cast<double>(counted[0].bytes) / static_cast<double>(counted[1].bytes), 2,
+                0.03);
 }
 
 TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {

@@ -39,9 +39,15 @@ def _without_closed_form(scenario: Scenario) -> Result:
 
     protocol, network = scenario.building.protocol, scenario.network
     hint = ""
-    if protocol in PACKED.among and scenario.transport.kind == "rdma":
+    if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
         hint = ', or fix its paths, as by network.routing = "d-mod-k"'
-    what = "flows have" if protocol == "none" else f'building.protocol = "{protocol}" has'
+    what = f'building.protocol = "{protocol}" has'
+    if scenario.flows:
+        what = (
+            "flows have"
+            if protocol == "none"
+            else f"{what.removesuffix(' has')} beside [flows] has"
+        )
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),

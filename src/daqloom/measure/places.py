@@ -40,6 +40,11 @@ def places(scenario: Scenario) -> Places:
             'building.protocol = "none" does not build events; `daqloom measure` runs "pull", '
             '"shift" and "daqpipe"'
         )
+    if scenario.flows:
+        raise ScenarioError(
+            f"flows.{min(scenario.flows)}: a measurement has no flows beside event building; leave "
+            "[flows] out, or simulate the system"
+        )
     if scenario.building.protocol == "pull":
         return _pull_places(scenario)
     if scenario.event.packing > _engine.MOST_MFP_FRAGMENTS:

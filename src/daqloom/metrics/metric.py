@@ -15,6 +15,8 @@ class Parts(Flag):
     SHIFT = auto()
     DAQPIPE = auto()
     FLOWS = auto()
+    """Alone or beside a building protocol."""
+    FLOWS_ALONE = auto()
     TCP = auto()
     RDMA = auto()
     ETHERNET = auto()
@@ -30,7 +32,7 @@ class Parts(Flag):
     TREES = auto()
     """Ethernet of any other shape than racks."""
     WAITING_FLOWS = auto()
-    """Flows over InfiniBand as a whole, whose ports wait for credits."""
+    """Flows alone over InfiniBand as a whole, whose ports wait for credits."""
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     BUILT = PULL | BUILDERS
@@ -46,6 +48,7 @@ _NAMES = {
     Parts.SHIFT: "shift",
     Parts.DAQPIPE: "DAQPIPE",
     Parts.FLOWS: "flows",
+    Parts.FLOWS_ALONE: "flows alone",
     Parts.TCP: "TCP",
     Parts.RDMA: "RDMA",
     Parts.ETHERNET: "Ethernet",
@@ -55,7 +58,7 @@ _NAMES = {
     Parts.PHASES: "shift by RDMA on fixed paths",
     Parts.CREDITS: "DAQPIPE by RDMA on fixed paths",
     Parts.TREES: "Ethernet outside racks",
-    Parts.WAITING_FLOWS: "flows over InfiniBand",
+    Parts.WAITING_FLOWS: "flows alone over InfiniBand",
 }
 TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILT}
 """Of which parts a system needs one for each method to take it."""

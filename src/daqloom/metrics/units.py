@@ -150,7 +150,7 @@ UNITS: tuple[Metric, ...] = (
         "CPU time for messages",
         "Share of the nodes' time in which their processors send and receive messages, 0 to 1.",
         analyse=PHASES | CREDITS,
-        simulate=Parts.BUILDERS | Parts.FLOWS,
+        simulate=Parts.BUILDERS | Parts.FLOWS_ALONE,
     ),
     Metric(
         "unit_cores",

@@ -1,4 +1,5 @@
-"""[flows.NAME]: writes without event building, as of load generators and benchmarks."""
+"""[flows.NAME]: messages without event building, as of load generators and benchmarks; alone, or
+background traffic beside a building protocol."""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_len
 
 
 class Flow(Part):
-    """A flow: RDMA writes of one size, from one host or all, to one host or any other."""
+    """A flow: messages of one size, from one host or all, to one host or any other."""
 
     source: Host = Field(
-        description="the sending host, by its place in the order of ports, from 0, or by its name; "
-        '"every": each node'
+        description="the sending host, by its place among those of the units, from 0 (racks: "
+        "readout units, then builder units; else in the order of ports), or by its name, also a "
+        'host without units; "every": each host of a unit or a flow'
     )
     destination: Host = Field(
-        description='the host written to; "random": any other node, drawn for each message'
+        description='the host written to; "random": any other of these, drawn for each message'
     )
     size: Annotated[PositiveBytes, ASSUMED] = Field(
         default=64 * 1024, le=1 << 30, description="payload of a message (B)"

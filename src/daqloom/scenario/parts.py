@@ -15,7 +15,8 @@ _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 def parts_of(scenario: Tables) -> Parts:
     """Return the parts of a system."""
     protocol, network = scenario.building.protocol, scenario.network
-    parts = Parts.FLOWS if protocol == "none" else Parts[protocol.upper()]
+    parts = Parts.FLOWS if scenario.flows else Parts.NONE
+    parts |= Parts.FLOWS_ALONE if protocol == "none" else Parts[protocol.upper()]
     parts |= Parts[scenario.transport.kind.upper()] | Parts[network.technology.upper()]
     if network.is_racks:
         parts |= Parts.RACKS
@@ -23,7 +24,7 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.TREES
     if scenario.is_rack:
         parts |= Parts.INCAST
-    if scenario.transport.kind == "rdma" and not network.spreads:
+    if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:
         parts |= _ON_FIXED_PATHS.get(protocol, Parts.NONE)
     if protocol == "none" and network.technology == "infiniband":
         parts |= Parts.WAITING_FLOWS

@@ -18,7 +18,7 @@ def check_possible(scenario: Tables) -> None:
 
 def impossible(scenario: Tables) -> str:
     """Return a sentence on choices that cannot be combined yet; empty where all can."""
-    network, protocol = scenario.network, scenario.building.protocol
+    network = scenario.network
     if network.technology == "infiniband":
         if network.is_racks:
             return (
@@ -30,8 +30,4 @@ def impossible(scenario: Tables) -> str:
                 'transport.kind = "tcp" over network.technology = "infiniband" is not possible '
                 "yet; expected rdma"
             )
-    if scenario.flows and protocol != "none":
-        return (
-            f'[flows] beside building.protocol = "{protocol}" is not possible yet; expected "none"'
-        )
     return ""

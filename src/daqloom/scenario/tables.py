@@ -35,7 +35,7 @@ class Tables(Part):
     hosts: Hosts = Field(default_factory=Hosts, description="hosts of the units")
     transport: Transport = Field(default_factory=Transport, description="how bytes travel")
     network: Network = Field(default_factory=Network, description="over what")
-    flows: Flows = Field(default_factory=dict, description="writes of load generators, by name")
+    flows: Flows = Field(default_factory=dict, description="messages of load generators, by name")
     run: Run = Field(default_factory=Run, description="length and seed of a simulation")
     measure: Measure = Field(default_factory=Measure, description="how a measurement runs")
 
@@ -61,10 +61,11 @@ class Tables(Part):
 
     @property
     def is_rack(self) -> bool:
-        """Return whether the system is pull building over TCP in one rack, whose buffers the closed
-        forms of incast are about."""
+        """Return whether the system is pull building alone, over TCP in one rack, whose buffers the
+        closed forms of incast are about."""
         return (
-            self.building.protocol == "pull"
+            not self.flows
+            and self.building.protocol == "pull"
             and self.transport.kind == "tcp"
             and self.network.technology == "ethernet"
             and self.network.shape == "rack"

@@ -208,8 +208,9 @@ def cost(started_s: float, ran: Ran, counted: Counted) -> dict[str, Any]:
 def _metrics(
     scenario: Scenario, system: FabricSystem, ran: Ran, counted: Counted
 ) -> dict[str, Any]:
-    """Return the metrics of network and transport."""
+    """Return the metrics of network, transport and flows."""
     from daqloom.simulate.ethernet import ethernet_metrics
+    from daqloom.simulate.flow_traffic import flow_metrics
     from daqloom.simulate.infiniband import infiniband_metrics
     from daqloom.simulate.transports import transport_metrics
 
@@ -219,6 +220,7 @@ def _metrics(
         metrics = infiniband_metrics(scenario, system, counted, ran.end_s)
     if latencies := latency.summary(counted.write_latency):
         metrics["write_latency_s"] = latencies
+    metrics |= flow_metrics(scenario, counted, counted.window_s)
     return metrics | transport_metrics(scenario, counted)
 
 
@@ -248,10 +250,11 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None
 
 
 def _warnings(scenario: Scenario, counted: Counted) -> list[str]:
-    """Return warnings about losses and their consequences."""
+    """Return warnings about flows, and about losses and their consequences."""
+    from daqloom.simulate.flow_traffic import flow_warnings
     from daqloom.simulate.infiniband import discarded
 
-    warnings = []
+    warnings = flow_warnings(scenario, counted)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
     lost = counted.drops if scenario.network.technology == "ethernet" else discarded(counted)
     if is_rdma and lost and not scenario.transport.retry_timeout:

@@ -1,4 +1,4 @@
-"""Tells the engine of what every simulated system has: network, transport, hosts, and a run."""
+"""Tells the engine of what every simulated system has: network, transport, hosts, flows, a run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.rules import set_delay
 from daqloom.simulate.ethernet import ethernet_config
+from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
 
@@ -51,6 +52,7 @@ def set_system(
     config.local_rate_bps = hosts.local_rate
     config.clock_offset_s = hosts.clock_offset
     config.clock_drift = hosts.clock_drift
+    set_flows(config, scenario, system)
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed

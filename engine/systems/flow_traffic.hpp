@@ -1,0 +1,168 @@
+// Flows: messages that follow no event building, as load generators and benchmarks of networks post
+// them. They live on the nodes of any system, beside its units or alone.
+//
+// A source of a flow posts its messages one by one when they are due, if fewer than `outstanding`
+// of them await completion; otherwise it posts the next when one completes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/pool.hpp"
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "network/graph.hpp"
+#include "sim/histogram.hpp"
+#include "transport/transport.hpp"
+
+namespace daqloom::systems {
+
+struct Flow {
+    /// As destination: any of the other hosts of flows, drawn anew for each message.
+    static constexpr std::uint32_t kAnyOther = ~std::uint32_t{0};
+
+    std::string name;                    ///< what its sources draw depends on it
+    std::vector<std::uint32_t> sources;  ///< places in `flow_hosts`
+    std::uint32_t destination = kAnyOther;
+    transport::ServiceLevel service_level = 0;
+    base::Bytes bytes = 0;       ///< of a message
+    std::uint64_t messages = 0;  ///< of each source; 0: without end
+    base::Time start;
+    /// From one message to the next, mean; zero: as soon as there is room.
+    base::Time interval;
+    /// Share of the source's wire that messages take, headers included, in place of `interval`;
+    /// 0 … 1, 0: `interval` counts.
+    double load = 0;
+    bool is_poissonian = false;  ///< intervals are exponential, else all alike
+    std::uint32_t outstanding = 128;
+};
+
+struct FlowsConfig {
+    std::vector<network::NodeIndex> flow_hosts;  ///< between which flows are
+    std::vector<Flow> flows;
+};
+
+/// What all sources of a flow sent together.
+struct FlowCount {
+    std::uint64_t messages = 0;  ///< that have arrived
+    base::Bytes bytes = 0;       ///< of their payload
+
+    /// Calls see(name, member, meaning) for each field.
+    template <class See>
+    static void each(See see) {
+        see("messages", &FlowCount::messages, "Messages that have arrived.");
+        see("bytes", &FlowCount::bytes, "Bytes of their payload.");
+    }
+};
+
+class FlowTraffic {
+  public:
+    /// A message that has arrived, for timelines.
+    struct Arrival {
+        base::Time posted;
+        base::Time arrived;
+        std::uint32_t source = 0;  ///< place in `flow_hosts`
+        std::uint32_t flow = 0;
+
+        /// Calls see(name, member, meaning) for each field.
+        template <class See>
+        static void each(See see) {
+            see("posted", &Arrival::posted, "Time at which each message was posted.");
+            see("arrived", &Arrival::arrived, "Time at which its receiver had it.");
+            see("source", &Arrival::source, "The place in `flow_hosts` of its sender.");
+            see("flow", &Arrival::flow, "Its flow, in the order of the configuration.");
+        }
+    };
+    /// What nodes have to carry.
+    struct Message {
+        std::uint32_t from = 0;  ///< place in `flow_hosts`
+        std::uint32_t to = 0;    ///< the same
+        base::Bytes bytes = 0;
+        transport::ServiceLevel service_level = 0;
+        std::uint32_t number = 0;  ///< of those under way
+    };
+    /// The system whose nodes these are.
+    class Carrier {
+      public:
+        virtual ~Carrier() = default;
+        virtual void carry(const Message& message, base::Time now) = 0;
+        /// Calls `on_due` with this sender then.
+        virtual void wake(std::uint32_t sender, base::Time at) = 0;
+    };
+
+    static base::expected<FlowTraffic> make(const FlowsConfig& config, std::uint64_t seed,
+                                            const network::Graph& graph,
+                                            const transport::Transport& transport);
+
+    /// From the first instant on.
+    void start(Carrier& carrier);
+    /// From here on, what is counted counts.
+    void begin_counting();
+
+    void on_due(std::uint32_t sender, base::Time now, Carrier& carrier);
+    void on_received(std::uint32_t message, base::Time now);
+    void on_written(std::uint32_t message, base::Time now, Carrier& carrier);
+
+    /// After the warm-up, by flow.
+    [[nodiscard]] std::vector<FlowCount> counted() const;
+    /// From the post of a message until its receiver has it, of those that arrived after the
+    /// warm-up.
+    [[nodiscard]] const sim::Histogram& latency(std::uint32_t flow) const { return latency_[flow]; }
+    /// By flow.
+    [[nodiscard]] const std::vector<sim::Histogram>& latencies() const { return latency_; }
+    /// Senders whose next message an event will tell of.
+    [[nodiscard]] std::uint32_t awaited() const { return awaited_; }
+    /// Books of messages, of which a part is under way.
+    [[nodiscard]] base::expected<void> check_conservation() const;
+
+    /// Keeps the messages that arrive from now on.
+    void record_messages() { recording_ = true; }
+    [[nodiscard]] const std::vector<Arrival>& arrivals() const { return recorded_; }
+
+  private:
+    /// One source of a flow.
+    struct Sender {
+        std::uint32_t flow = 0;
+        std::uint32_t place = 0;  ///< in `flow_hosts`
+        double interval_ps = 0;
+        base::RandomStream random;
+        double offset_ps = 0;                 ///< of the next message from the flow's start
+        base::Time due = base::Time::zero();  ///< the same as an instant
+        std::uint64_t posted = 0;
+        std::uint32_t outstanding = 0;
+        bool is_awaited = false;  ///< an event will come at `due`
+    };
+    struct UnderWay {
+        std::uint32_t sender = 0;
+        std::uint8_t ends = 2;  ///< its arrival, and its sender's knowledge of it
+        base::Time posted;
+    };
+
+    base::expected<void> check(const Flow& flow) const;
+    void add_senders(std::uint32_t flow, std::uint64_t seed, const network::Graph& graph,
+                     const transport::Transport& transport);
+    [[nodiscard]] std::vector<double> intervals_ps(const Flow& flow, const network::Graph& graph,
+                                                   const transport::Transport& transport) const;
+    void supply(std::uint32_t index, base::Time now, Carrier& carrier);
+    void post(std::uint32_t index, base::Time now, Carrier& carrier);
+    void set_due(Sender& sender) const;
+    void end(std::uint32_t message);
+
+    FlowsConfig config_;
+    std::vector<Sender> senders_;
+    base::Pool<UnderWay> under_way_;
+    std::vector<sim::Histogram> latency_;    ///< by flow
+    std::vector<FlowCount> counted_;         ///< by flow
+    std::vector<FlowCount> counted_before_;  ///< when the warm-up ended
+    std::uint64_t posted_ = 0;
+    std::uint64_t completed_ = 0;
+    std::uint32_t awaited_ = 0;
+    bool warm_ = false;
+    bool recording_ = false;
+    std::vector<Arrival> recorded_;
+};
+
+}  // namespace daqloom::systems

@@ -1,0 +1,186 @@
+// Flows beside event building: they share what both use, and nothing else.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "systems/daqpipe_system.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/pull_system.hpp"
+#include "systems/shift_system.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using base::Time;
+
+constexpr base::Bytes kFragment = 1'000'000;
+constexpr Time kByte{80};  ///< at 100 Gb/s
+
+/// Five hosts on a switch.
+template <class Config>
+Config on_ethernet() {
+    Config config;
+    ethernet::NetworkConfig network;
+    static_cast<network::Graph&>(network) = star(5);
+    network.switches.resize(1);
+    config.network = network;
+    config.transport = transport::RdmaConfig{};
+    config.duration = base::milliseconds(8);
+    return config;
+}
+
+template <class Config>
+Config on_infiniband() {
+    Config config;
+    fabric_of(config) = star(5);
+    config.duration = base::milliseconds(8);
+    return config;
+}
+
+/// Between hosts 0 to 2, of which host 2 builds; an event every 0.4 ms, four times what one takes.
+PullSystemConfig pull(PullSystemConfig config) {
+    config.readouts = {NodeIndex(0)};
+    config.builders = {NodeIndex(2)};
+    config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
+    for (int event = 0; event < 19; ++event) {
+        config.arrivals.trace_times.push_back(base::microseconds(400 * event));
+    }
+    config.event_size.mean = kFragment;
+    return config;
+}
+
+ShiftSystemConfig shift(ShiftSystemConfig config) {
+    config.slots = {NodeIndex(0), NodeIndex(1), NodeIndex(2)};
+    config.mfp_bytes.assign(3, 100'000);
+    config.barrier = protocol::ShiftBarrier::tournament;
+    return config;
+}
+
+DaqpipeSystemConfig daqpipe(DaqpipeSystemConfig config) {
+    config.readouts = config.builders = {NodeIndex(0), NodeIndex(1), NodeIndex(2)};
+    config.fragment_bytes.assign(3, 100'000);
+    return config;
+}
+
+/// From one host to another, for half of the time of its link.
+template <class Config>
+Config with_flow(Config config, std::uint32_t from, std::uint32_t to) {
+    Flow flow;
+    flow.name = "beside";
+    flow.sources = {0};
+    flow.destination = 1;
+    flow.bytes = 4096;
+    flow.load = 0.5;
+    config.flow_hosts = {NodeIndex(from), NodeIndex(to)};
+    config.flows = {flow};
+    return config;
+}
+
+template <class System, class Config>
+std::unique_ptr<System> play(const Config& config) {
+    auto made = System::make(config);
+    if (!made) {
+        throw std::runtime_error(made.error().message);
+    }
+    (*made)->run(config.duration);
+    if (const auto conserved = (*made)->check_conservation(); !conserved) {
+        throw std::runtime_error(conserved.error().message);
+    }
+    return std::move(*made);
+}
+
+/// Bytes that the flow may have carried less than half a link, in its headers and at the end.
+void expect_half_a_link(const FlowTraffic& flows, Time duration) {
+    const auto link = static_cast<double>(duration.ps) / static_cast<double>(kByte.ps);
+    EXPECT_NEAR(static_cast<double>(flows.counted()[0].bytes), 0.5 * link, 0.02 * link);
+    EXPECT_GT(flows.latency(0).count(), 0U);
+}
+
+/// Half of the link is left to a fragment, which takes it twice its time: longer by the time that
+/// it takes alone.
+void expect_twice(const PullSystemConfig& config) {
+    const auto alone = play<PullSystem>(config);
+    const auto beside = play<PullSystem>(with_flow(config, 1, 2));
+    EXPECT_EQ(alone->report().events_built, 19U);
+    EXPECT_EQ(beside->report().events_built, 19U);
+    expect_half_a_link(beside->flows(), config.duration);
+    const Time fragment = kByte * alone->transport().bytes_on_wire(kFragment);
+    const double longer_ps = beside->latency().mean_ps() - alone->latency().mean_ps();
+    const auto fragment_ps = static_cast<double>(fragment.ps);
+    EXPECT_NEAR(longer_ps, fragment_ps, 0.04 * fragment_ps);
+}
+
+TEST(FlowsBeside, OnTheLinkOfABuilderUnitTakeItsHalf) {
+    expect_twice(pull(on_ethernet<PullSystemConfig>()));
+    expect_twice(pull(on_infiniband<PullSystemConfig>()));
+}
+
+/// All that a report has counted.
+template <class System>
+std::vector<double> numbers(const System& system) {
+    const auto report = system.report();
+    std::vector<double> all;
+    std::decay_t<decltype(report)>::each([&](const char*, auto member, const char*) {
+        if constexpr (requires { (report.*member).ps; }) {
+            all.push_back((report.*member).seconds());
+        } else {
+            all.push_back(static_cast<double>(report.*member));
+        }
+    });
+    const sim::Histogram& latency = system.write_latency();
+    all.push_back(static_cast<double>(latency.count()));
+    if (latency.count() > 0) {
+        all.push_back(latency.mean_ps());
+    }
+    return all;
+}
+
+template <class System, class Config>
+void expect_untouched(const Config& config) {
+    const auto alone = play<System>(config);
+    const auto beside = play<System>(with_flow(config, 3, 4));
+    expect_half_a_link(beside->flows(), config.duration);
+    EXPECT_EQ(numbers(*beside), numbers(*alone));
+    EXPECT_FALSE(beside->stalled());
+    const auto again = play<System>(with_flow(config, 3, 4));
+    EXPECT_EQ(again->fingerprint(), beside->fingerprint());
+}
+
+TEST(FlowsBeside, OnLinksThatNobodyElseUsesChangeNothing) {
+    expect_untouched<PullSystem>(pull(on_ethernet<PullSystemConfig>()));
+    expect_untouched<PullSystem>(pull(on_infiniband<PullSystemConfig>()));
+    expect_untouched<ShiftSystem>(shift(on_ethernet<ShiftSystemConfig>()));
+    expect_untouched<ShiftSystem>(shift(on_infiniband<ShiftSystemConfig>()));
+    expect_untouched<DaqpipeSystem>(daqpipe(on_ethernet<DaqpipeSystemConfig>()));
+    expect_untouched<DaqpipeSystem>(daqpipe(on_infiniband<DaqpipeSystemConfig>()));
+}
+
+/// A message more of the builder unit's host costs its processor, and delays the fragments.
+TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
+    PullSystemConfig config = pull(on_ethernet<PullSystemConfig>());
+    config.builder_cost_per_message = base::microseconds(2);
+    config.duration = base::milliseconds(8);
+    PullSystemConfig busy = with_flow(config, 1, 2);
+    busy.flows[0].bytes = 64;
+    busy.flows[0].load = 0;
+    busy.flows[0].interval = base::microseconds(4);
+    const auto alone = play<PullSystem>(config);
+    const auto beside = play<PullSystem>(busy);
+    EXPECT_GT(beside->latency().mean_ps(), alone->latency().mean_ps());
+    EXPECT_GE(beside->flows().latency(0).min(), config.builder_cost_per_message);
+}
+
+TEST(FlowsBeside, AreBetweenTwoHostsOfTheNetwork) {
+    PullSystemConfig config = with_flow(pull(on_ethernet<PullSystemConfig>()), 9, 2);
+    EXPECT_FALSE(PullSystem::make(config));  // there is no host 9
+    config.flow_hosts = {NodeIndex(3), NodeIndex(3)};
+    EXPECT_FALSE(PullSystem::make(config));
+}
+
+}  // namespace
+}  // namespace daqloom::systems

@@ -1,0 +1,129 @@
+"""The flows of a simulated system, alone or beside a building protocol: what the engine is told of
+them, and what came out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daqloom import _engine
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.flows import EVERY, RANDOM
+from daqloom.simulate import latency
+from daqloom.topology.routes import trace
+from daqloom.topology.system import check_paths
+
+if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+    from daqloom.topology.system import FabricSystem
+
+
+def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
+    """Return the hosts between which flows are: those of the nodes, in their order; then, beside a
+    building protocol, others that flows name."""
+    hosts = system.hosts
+    if scenario.building.protocol == "none":
+        return hosts
+    named = {host for flow in scenario.flows.values() for host in (flow.source, flow.destination)}
+    others = {number for number, host in enumerate(system.fabric.hosts) if host.name in named}
+    return [*hosts, *sorted(others - set(hosts))]
+
+
+def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int]]:
+    """Return the sources of each flow, in the order in which the engine has the flows, as places in
+    `flow_hosts`. Raises ScenarioError for an unknown host."""
+    places = _places(system, flow_hosts(scenario, system))
+    sources: dict[str, list[int]] = {}
+    for name, given in sorted(scenario.flows.items()):
+        nodes = list(places.values())
+        if given.source != EVERY:
+            nodes = [_place(f"flows.{name}.source", given.source, places)]
+        if given.destination != RANDOM:
+            to = _place(f"flows.{name}.destination", given.destination, places)
+            nodes = [node for node in nodes if node != to]
+        if not nodes or (given.destination == RANDOM and len(places) < 2):
+            raise ScenarioError(
+                f"flows.{name}: {given.source} would write only to itself; name another host as "
+                "source or destination, or use more hosts"
+            )
+        sources[name] = nodes
+    return sources
+
+
+def set_flows(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
+    """Tell the engine of the flows, if any.
+
+    Raises ScenarioError for an unknown host, and for one that is not reached.
+    """
+    if not scenario.flows:
+        return
+    hosts = np.array(flow_hosts(scenario, system))
+    config.flow_hosts = hosts.tolist()
+    places = _places(system, config.flow_hosts)
+    paths = None if scenario.network.is_racks else trace(system.fabric, system.routes)
+    for name, sources in flow_sources(scenario, system).items():
+        given = scenario.flows[name]
+        flow = _engine.Flow()
+        flow.name = name
+        flow.sources = sources
+        flow.destination = _engine.Flow.ANY_OTHER
+        if given.destination != RANDOM:
+            flow.destination = _place(f"flows.{name}.destination", given.destination, places)
+        if paths is not None:
+            targets = hosts if given.destination == RANDOM else hosts[[flow.destination]]
+            check_paths(f"flows.{name}", paths, hosts[sources], targets)
+            if scenario.transport.connection == "reliable":  # acknowledges go the other way
+                check_paths(f"flows.{name}", paths, targets, hosts[sources])
+        flow.service_level = given.service_level
+        flow.bytes = given.size
+        flow.messages = given.messages
+        flow.start_s = given.start
+        flow.interval_s = given.interval
+        flow.load = given.load
+        flow.is_poissonian = given.arrivals == "poisson"
+        flow.outstanding = given.outstanding
+        config.add_flow(flow)
+
+
+def _places(system: FabricSystem, hosts: list[int]) -> dict[str, int]:
+    return {system.fabric.hosts[host].name: place for place, host in enumerate(hosts)}
+
+
+def _place(key: str, host: int | str, places: dict[str, int]) -> int:
+    """Return the place of a host given by it or by its name."""
+    if isinstance(host, int) and host < len(places):
+        return host
+    if host not in places:
+        names = list(places)
+        raise ScenarioError(
+            f"{key} = {host} is not a node; expected 0 to {len(names) - 1}, or a name from "
+            f"{names[0]} to {names[-1]}"
+        )
+    return places[str(host)]
+
+
+def flow_metrics(
+    scenario: Scenario, counted: _engine.RunReport, window_s: float
+) -> dict[str, dict[str, float]]:
+    """Return the metrics of each flow; empty without flows."""
+    if not scenario.flows:
+        return {}
+    flows = dict(zip(sorted(scenario.flows), counted.flows, strict=True))
+    latencies = dict(zip(flows, counted.flow_latencies, strict=True))
+    return {
+        "flow_throughput_bps": {name: 8 * flow.bytes / window_s for name, flow in flows.items()},
+        "flow_messages": {name: flow.messages for name, flow in flows.items()},
+        "flow_latency_s": {
+            f"{name}.{which}": value
+            for name, durations in latencies.items()
+            for which, value in latency.summary(durations).items()
+        },
+    }
+
+
+def flow_warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
+    """Return a warning for each flow of which nothing has arrived."""
+    flows = zip(sorted(scenario.flows), counted.flows, strict=True)
+    silent = [name for name, flow in flows if flow.messages == 0]
+    return [f"no message of flows.{name} arrived after the warm-up" for name in silent]
