@@ -1,10 +1,13 @@
 // Flows beside event building: they share what both use, and nothing else.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
@@ -101,9 +104,8 @@ void expect_half_a_link(const FlowTraffic& flows, Time duration) {
     EXPECT_GT(flows.latency(0).count(), 0U);
 }
 
-/// Half of the link is left to a fragment, which takes it twice its time: longer by the time that
-/// it takes alone.
-void expect_twice(const PullSystemConfig& config) {
+/// Longer by this share of the time that a fragment takes on the link.
+void expect_longer(const PullSystemConfig& config, double share) {
     const auto alone = play<PullSystem>(config);
     const auto beside = play<PullSystem>(with_flow(config, 1, 2));
     EXPECT_EQ(alone->report().events_built, 19U);
@@ -112,12 +114,15 @@ void expect_twice(const PullSystemConfig& config) {
     const Time fragment = kByte * alone->transport().bytes_on_wire(kFragment);
     const double longer_ps = beside->latency().mean_ps() - alone->latency().mean_ps();
     const auto fragment_ps = static_cast<double>(fragment.ps);
-    EXPECT_NEAR(longer_ps, fragment_ps, 0.04 * fragment_ps);
+    EXPECT_NEAR(longer_ps, share * fragment_ps, 0.03 * fragment_ps);
 }
 
 TEST(FlowsBeside, OnTheLinkOfABuilderUnitTakeItsHalf) {
-    expect_twice(pull(on_ethernet<PullSystemConfig>()));
-    expect_twice(pull(on_infiniband<PullSystemConfig>()));
+    // The switch takes a fragment in as fast as it comes; by its end, half as much of the flow has
+    // come, and leaves before it.
+    expect_longer(pull(on_ethernet<PullSystemConfig>()), 0.5);
+    // Credits let a fragment in as fast as it leaves, at the half rate that is left to it.
+    expect_longer(pull(on_infiniband<PullSystemConfig>()), 1);
 }
 
 /// All that a report has counted.
@@ -140,12 +145,19 @@ std::vector<double> numbers(const System& system) {
     return all;
 }
 
+/// On InfiniBand, ties of one instant in a switch may fall out otherwise: picoseconds.
 template <class System, class Config>
 void expect_untouched(const Config& config) {
     const auto alone = play<System>(config);
     const auto beside = play<System>(with_flow(config, 3, 4));
     expect_half_a_link(beside->flows(), config.duration);
-    EXPECT_EQ(numbers(*beside), numbers(*alone));
+    const double part = std::holds_alternative<ethernet::NetworkConfig>(config.network) ? 0 : 1e-5;
+    const std::vector<double> had = numbers(*alone);
+    const std::vector<double> has = numbers(*beside);
+    ASSERT_EQ(has.size(), had.size());
+    for (std::size_t i = 0; i < has.size(); ++i) {
+        EXPECT_NEAR(has[i], had[i], part * had[i]) << "field " << i;
+    }
     EXPECT_FALSE(beside->stalled());
     const auto again = play<System>(with_flow(config, 3, 4));
     EXPECT_EQ(again->fingerprint(), beside->fingerprint());
