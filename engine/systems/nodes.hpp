@@ -66,9 +66,8 @@ class Nodes final : public transport::Listener {
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;    ///< node
         base::Bytes bytes = 0;
-        bool is_data = false;       ///< else a control message
-        bool completes = false;     ///< its sender is told when the data are where they belong
-        std::uint32_t of_flow = 0;  ///< a flow's message, by its number + 1; 0: a unit's
+        bool is_data = false;    ///< else a control message
+        bool completes = false;  ///< its sender is told when the data are where they belong
         Content content{};
         std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
     };
@@ -126,10 +125,11 @@ class Nodes final : public transport::Listener {
     void expect(std::uint32_t from, std::uint32_t to) const {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
-    /// A letter within a node is copied and needs no processor time.
-    void send(const Letter& letter, base::Time now) {
-        const std::uint32_t place =
-            letters_.put({letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), now});
+    /// A letter within a node is copied and needs no processor time. `of_flow`: it is no unit's,
+    /// but a flow's message, which has this number less one.
+    void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
+        const std::uint32_t place = letters_.put(
+            {letter, static_cast<std::uint8_t>(letter.completes ? 2 : 1), of_flow, now});
         if (letter.from != letter.to) {
             if (takes_no_time(letter.from)) {
                 post(letter, place, now);
@@ -177,6 +177,7 @@ class Nodes final : public transport::Listener {
     struct Post {
         Letter letter;
         std::uint8_t ends = 1;  ///< of its parts, still to come
+        std::uint32_t of_flow = 0;
         base::Time posted;
     };
 
@@ -224,25 +225,27 @@ class Nodes final : public transport::Listener {
         }
     }
     void receive(std::uint32_t place, base::Time now) {
+        if (const std::uint32_t of_flow = letters_[place].of_flow; of_flow != 0) [[unlikely]] {
+            end_part(place);
+            driver_.on_flow_received(of_flow - 1, now);
+            return;
+        }
         const Letter letter = letters_[place].letter;
         end_part(place);
-        if (letter.of_flow == 0) [[likely]] {
-            driver_.on_letter(letter, now);
-        } else {
-            driver_.on_flow_received(letter.of_flow - 1, now);
-        }
+        driver_.on_letter(letter, now);
     }
     void complete(std::uint32_t place, base::Time now) {
         const Letter letter = letters_[place].letter;
+        const std::uint32_t of_flow = letters_[place].of_flow;
         if (letter.from != letter.to && now >= config_.warmup) {
-            (letter.of_flow == 0 ? write_latency_ : flow_write_latency_)
+            (of_flow == 0 ? write_latency_ : flow_write_latency_)
                 .record(now - letters_[place].posted);
         }
         end_part(place);
-        if (letter.of_flow == 0) [[likely]] {
+        if (of_flow == 0) {
             driver_.on_written(letter, now);
         } else {
-            driver_.on_flow_written(letter.of_flow - 1, now);
+            driver_.on_flow_written(of_flow - 1, now);
         }
     }
     void end_part(std::uint32_t place) {

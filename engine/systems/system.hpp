@@ -175,9 +175,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
                       .bytes = message.bytes,
                       .is_data = true,
                       .completes = true,
-                      .of_flow = message.number + 1,
                       .service_level = message.service_level},
-                     now);
+                     now, message.number + 1);
     }
     void wake(std::uint32_t sender, base::Time at) final {
         nodes_->events().push({at, flow_due_, sender});
