@@ -42,12 +42,10 @@ def _without_closed_form(scenario: Scenario) -> Result:
     if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
         hint = ', or fix its paths, as by network.routing = "d-mod-k"'
     what = f'building.protocol = "{protocol}" has'
-    if scenario.flows:
-        what = (
-            "flows have"
-            if protocol == "none"
-            else f"{what.removesuffix(' has')} beside [flows] has"
-        )
+    if protocol == "none":
+        what = "flows have"
+    elif scenario.flows:
+        what = f'building.protocol = "{protocol}" beside [flows] has'
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
