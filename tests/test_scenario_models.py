@@ -11,7 +11,14 @@ from strategies import scenarios
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
 from daqloom.topology.loaded import load, override
 
-PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lossless-switch-all-to-one", "small-rack")
+PRESETS = (
+    "atlas-hllhc",
+    "atlas-lab",
+    "incast-rack",
+    "laptop-pull",
+    "lossless-switch-all-to-one",
+    "small-rack",
+)
 """Racks."""
 
 

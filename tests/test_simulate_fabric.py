@@ -579,7 +579,9 @@ def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: s
 
 
 def test_unfolded_units_are_as_many_as_one_another() -> None:
-    with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; unfolded"):
+    with pytest.raises(
+        ScenarioError, match=r"builders.units = 1 and readout.units = 3; without pull, unfolded"
+    ):
         small(readout__units=3, builders__units=1, builders__folded=False)
     with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
         small(readout__units=3, builders__units=1)

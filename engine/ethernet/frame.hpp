@@ -40,7 +40,7 @@ inline constexpr std::uint8_t kEcnCapable = 1;             ///< ECT: a switch ma
 inline constexpr std::uint8_t kCongestionExperienced = 2;  ///< CE: a switch has marked it
 inline constexpr std::uint8_t kEcnEcho = 4;                ///< ECE: the receiver saw a mark
 inline constexpr std::uint8_t kDuplicate = 8;  ///< D-SACK: its first SACK block came a second time
-inline constexpr std::uint8_t kRetransmission = 16;  // 32, 64 and 128 are the class
+inline constexpr std::uint8_t kRetransmission = 16;  ///< 32, 64 and 128 are the class
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;

@@ -82,6 +82,8 @@ class Network {
     /// chooses.
     void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
+    /// Whether a sample is due.
+    [[nodiscard]] bool is_sampling() const { return before_.has_value(); }
 
     /// A host puts a frame of `bytes` on its link and gets it back with only `at` filled in, which
     /// is Time::never() of a frame that waits in a ScheduledPort.

@@ -311,8 +311,8 @@ void DaqpipeSystem::begin_slot(std::uint32_t unit, Time now) {
 }
 
 bool DaqpipeSystem::stalled() const {
-    const std::size_t clocks =
-        next_slot_.size() + flows().awaited() + (event_waits_ ? 0 : 1) + (warm_ ? 0 : 1);
+    const std::size_t clocks = next_slot_.size() + flows().awaited() + (event_waits_ ? 0 : 1) +
+                               (warm_ ? 0 : 1) + transport().idle_events();
     const bool awaits_message =
         nodes().letters_under_way() > 0 || (!is_timed() && !assigned_.empty());
     return awaits_message && nodes().events().size() == clocks;

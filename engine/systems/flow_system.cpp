@@ -27,7 +27,8 @@ void FlowSystem::on_event(const sim::Event& event) {
 
 bool FlowSystem::stalled() const {
     return nodes().letters_under_way() > 0 &&
-           nodes().events().size() == flows().awaited() + (warm_ ? 0U : 1U);
+           nodes().events().size() ==
+               flows().awaited() + (warm_ ? 0U : 1U) + transport().idle_events();
 }
 
 FlowReport FlowSystem::report() const {

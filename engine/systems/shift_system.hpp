@@ -168,9 +168,10 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
 
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] ShiftReport report() const;
-    /// A deadlock: no event is left but those of flows, and units are not finished.
+    /// A deadlock: no event is left that brings anything about but for flows, and units are not
+    /// finished.
     [[nodiscard]] bool stalled() const override {
-        return transport().events().size() == flows().awaited();
+        return transport().events().size() == flows().awaited() + transport().idle_events();
     }
     /// Checks the conservation of packets, credits and MFPs.
     [[nodiscard]] base::expected<void> check_conservation() const;

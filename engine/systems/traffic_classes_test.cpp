@@ -108,6 +108,47 @@ TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
                 0.03);
 }
 
+/// A class that is held and never resumed: its message waits for ever, beside samples of the
+/// occupancy and the end of the run. Resumed later, it does not.
+TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
+    using What = ethernet::LinkChange::What;
+    for (const bool over_tcp : {false, true}) {
+        for (const bool resumes : {false, true}) {
+            FlowSystemConfig config = on_star(2, kStrict);
+            auto& network = std::get<ethernet::NetworkConfig>(config.network);
+            const ethernet::LinkIndex to_host{3};
+            network.changes = {{.at = base::microseconds(1), .link = to_host, .what = What::hold}};
+            if (resumes) {
+                network.changes.push_back(
+                    {.at = base::milliseconds(10), .link = to_host, .what = What::resume});
+            }
+            if (over_tcp) {
+                config.transport = transport::TcpConfig{};
+            } else {
+                config.transport = transport::RdmaConfig{};
+            }
+            config.flows = {flow(0, 1, 4000, 0)};
+            config.flows.back().start = base::microseconds(2);
+            config.flows.back().messages = 1;
+            const auto system = play(config);
+            // TCP goes on to send again: that may bring something about.
+            EXPECT_EQ(system->stalled(), !resumes && !over_tcp);
+        }
+    }
+}
+
+/// All is done, long before the end: of TCP, only timers are left that have been stopped.
+TEST(TrafficClasses, WhenAllIsDoneOnlyIdleEventsAreLeft) {
+    FlowSystemConfig config = on_star(2, kStrict);
+    config.transport = transport::TcpConfig{};
+    config.flows = {flow(0, 1, 4000, 0)};
+    config.flows.back().messages = 1;
+    const auto system = play(config);
+    EXPECT_GT(system->transport().idle_events(), 1U);
+    EXPECT_EQ(system->transport().idle_events(), system->transport().events().size());
+    EXPECT_FALSE(system->stalled());
+}
+
 TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {
     for (const std::uint8_t second : {std::uint8_t{0}, std::uint8_t{1}}) {
         FlowSystemConfig config = on_star(3, kStrict);

@@ -24,6 +24,9 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
         network().begin_counting(now, end, bins);
     }
     [[nodiscard]] Report report() override;
+    [[nodiscard]] std::size_t idle_events() const override {
+        return network().ethernet().is_sampling() ? 1 : 0;
+    }
     [[nodiscard]] const ethernet::Network* ethernet() const override {
         return &network().ethernet();
     }

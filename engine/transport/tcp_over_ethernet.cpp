@@ -140,6 +140,11 @@ Report TcpOverEthernet::report() {
             .rdma = {}};
 }
 
+std::size_t TcpOverEthernet::idle_events() const {
+    const bool awaits_end = end_ != Time::never() && !ended_;
+    return (awaits_end ? 1U : 0U) + (network_.is_sampling() ? 1U : 0U) + endpoints_.idle_timers();
+}
+
 std::uint64_t TcpOverEthernet::packet_hops() const { return network_.packet_hops(); }
 
 base::expected<void> TcpOverEthernet::check_conservation() const {

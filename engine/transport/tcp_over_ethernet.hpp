@@ -28,6 +28,7 @@ class TcpOverEthernet final : public Transport {
     void run(base::Time until, Listener& listener) override;
     void begin_counting(base::Time now, base::Time end, std::size_t bins) override;
     [[nodiscard]] Report report() override;
+    [[nodiscard]] std::size_t idle_events() const override;
     [[nodiscard]] base::Bytes bytes_on_wire(base::Bytes message) const override;
     [[nodiscard]] std::uint64_t packet_hops() const override;
     [[nodiscard]] base::expected<void> check_conservation() const override;

@@ -81,6 +81,8 @@ class Transport {
     /// What a message of so many bytes takes on the wire of a host's cable, all its packets and
     /// what goes with each.
     [[nodiscard]] virtual base::Bytes bytes_on_wire(base::Bytes message) const = 0;
+    /// Pending events of its own that bring nothing about: samples, timers that nobody waits for.
+    [[nodiscard]] virtual std::size_t idle_events() const { return 0; }
     /// Packets sent or delivered by all links together, over the whole run.
     [[nodiscard]] virtual std::uint64_t packet_hops() const = 0;
     /// Checks that nothing is lost but what is counted as lost; otherwise returns a sentence that

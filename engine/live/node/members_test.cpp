@@ -23,7 +23,7 @@ Numbers numbers(const Table& table) {
     return all;
 }
 
-// A unit of the run is not the readout unit, or the builder unit, that it has in an epoch.
+/// A unit of the run is not the readout unit, or the builder unit, that it has in an epoch.
 template <class A, class B>
 concept Different = !std::convertible_to<A, B> && !std::convertible_to<B, A> &&
                     !std::constructible_from<A, B> && !std::equality_comparable_with<A, B>;

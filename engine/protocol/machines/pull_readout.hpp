@@ -63,7 +63,7 @@ class PullReadout {
     [[nodiscard]] std::uint64_t pending() const { return counters_.requests - counters_.fragments; }
 
   private:
-    // A random stream takes kilobytes: what every request needs lies before it.
+    /// A random stream takes kilobytes: what every request needs lies before it.
     Counters counters_;
     base::DelayDistribution response_time_;
     base::RandomStream random_;

@@ -27,7 +27,18 @@ EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass o
     return first;
 }
 
+std::size_t TcpEndpoints::idle_timers() const {
+    for (const Endpoint& endpoint : endpoints_) {
+        if (endpoint.sender.timer() != Time::never() ||
+            endpoint.receiver.ack_due() != Time::never()) {
+            return 0;
+        }
+    }
+    return timers_;
+}
+
 void TcpEndpoints::on_delayed_ack(EndpointIndex index, Time now) {
+    --timers_;
     Endpoint& endpoint = endpoints_[index];
     if (endpoint.ack_event != now) {
         return;  // an earlier event has taken its place
@@ -41,6 +52,7 @@ void TcpEndpoints::on_delayed_ack(EndpointIndex index, Time now) {
 }
 
 void TcpEndpoints::on_sender_timer(EndpointIndex index, Time now) {
+    --timers_;
     Endpoint& endpoint = endpoints_[index];
     if (endpoint.sender_event != now) {
         return;

@@ -164,6 +164,8 @@ class TcpEndpoints {
     [[nodiscard]] NodeIndex peer_host(EndpointIndex index) const {
         return ethernet::host_in(endpoints_[index].address);
     }
+    /// Pending events of timers, if all of these have been stopped; else none.
+    [[nodiscard]] std::size_t idle_timers() const;
     /// Over all endpoints, and the whole run.
     [[nodiscard]] TcpSenderCounters counters() const;
     void begin_counting() { before_ = counters(); }
@@ -314,6 +316,7 @@ class TcpEndpoints {
         if (endpoint.sender.timer() < endpoint.sender_event) {
             endpoint.sender_event = endpoint.sender.timer();
             events_.push({endpoint.sender_event, kSenderTimer, index.value()});
+            ++timers_;
         }
     }
     void keep_delayed_ack(EndpointIndex index) {
@@ -321,6 +324,7 @@ class TcpEndpoints {
         if (endpoint.receiver.ack_due() < endpoint.ack_event) {
             endpoint.ack_event = endpoint.receiver.ack_due();
             events_.push({endpoint.ack_event, kDelayedAck, index.value()});
+            ++timers_;
         }
     }
 
@@ -331,6 +335,7 @@ class TcpEndpoints {
     /// By host, and the other host; empty: none yet.
     using Peers = base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>>;
     base::Table<TrafficClass, Peers> peers_;
+    std::size_t timers_ = 0;  ///< pending events of both kinds
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< when counting began
 
