@@ -16,7 +16,6 @@ namespace daqloom::ethernet {
 namespace {
 
 constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
-constexpr LinkConfig kTenGigabit{gigabits_per_second(10), Time::zero()};
 
 SwitchConfig with(const Schedule& schedule) {
     SwitchConfig config;
