@@ -31,10 +31,10 @@ def weighted(weights: list[int]) -> _engine.SwitchConfig:
 
 def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
     """Hosts 0 and 1 send to host 2 as fast as they can, on two service levels."""
-    config = _engine.FlowsConfig()
+    config = _engine.SystemConfig()
     config.set_network(network)
     config.set_transport(_engine.RdmaConfig())
-    config.hosts = list(range(network.hosts))
+    config.flow_hosts = list(range(network.hosts))
     config.duration_s = 1e-3
     config.warmup_s = 0.2e-3
     for host, level in (0, 0), (1, second_level):
@@ -45,7 +45,7 @@ def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.Flows
         flow.service_level = level
         flow.bytes = 1 << 16
         flow.outstanding = 8
-        config.add(flow)
+        config.add_flow(flow)
     system = _engine.FlowSystem(config)
     system.run()
     assert system.broken_conservation() == ""
