@@ -124,11 +124,9 @@ def _check_ethernet(scenario: Tables) -> None:
     network = scenario.network
     if network.is_racks:
         uplinks = network.links.uplink.count
-        at_core = 0 if scenario.folded else scenario.readout.units
-        in_rack = scenario.nodes // scenario.racks if scenario.folded else scenario.builders.units
-        core = -(-at_core // _routers(scenario)) + scenario.racks * uplinks
+        core = -(-scenario.hosts_at_core // scenario.routers) + scenario.racks * uplinks
         _check_switch(scenario, "core", core)
-        _check_switch(scenario, "tor", uplinks * _routers(scenario) + in_rack)
+        _check_switch(scenario, "tor", uplinks * scenario.routers + scenario.hosts_in_rack)
     else:
         for level in levels(scenario):
             _check_switch(scenario, level, 1)
@@ -147,10 +145,6 @@ def _check_ethernet(scenario: Tables) -> None:
 def levels(scenario: Tables) -> tuple[str, ...]:
     """Return the levels of an Ethernet's switches."""
     return ("core", "tor") if scenario.network.is_racks else ("core", "leaf", "spine")
-
-
-def _routers(scenario: Tables) -> int:
-    return scenario.network.routers if scenario.network.shape == "farm" else 1
 
 
 def _check_roce(scenario: Tables) -> None:

@@ -78,6 +78,21 @@ class Tables(Part):
         return self.network.racks if self.network.shape == "farm" else 1
 
     @property
+    def routers(self) -> int:
+        """Number of core routers of a farm; else 1."""
+        return self.network.routers if self.network.shape == "farm" else 1
+
+    @property
+    def hosts_at_core(self) -> int:
+        """Hosts of a rack or farm that are connected to the core: those that only read out."""
+        return 0 if self.folded else self.readout.units
+
+    @property
+    def hosts_in_rack(self) -> int:
+        """Hosts in each rack: those that build, hosts with both units among them."""
+        return self.nodes // self.racks if self.folded else self.builders.units
+
+    @property
     def all_builders(self) -> int:
         """Number of builder units as given, in all racks together."""
         return self.racks * self.builders.units

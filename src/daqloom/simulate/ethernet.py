@@ -9,33 +9,29 @@ from daqloom import _engine
 from daqloom.enumerations import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate.graph import set_graph
-from daqloom.topology.link_names import link_names, switch_levels
 
 if TYPE_CHECKING:
-    from daqloom.scenario.network import Network
     from daqloom.scenario.switches import Switch
     from daqloom.topology.system import FabricSystem
 
 
-def ethernet_config(network: Network, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
+def ethernet_config(system: FabricSystem, seed: int) -> _engine.EthernetConfig:
     """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
-    config = _engine.EthernetConfig()
-    set_graph(config, network, system)
-    names = link_names(network, system.fabric)
-    levels = switch_levels(network, system.fabric)
+    config, network = _engine.EthernetConfig(), system.network
+    set_graph(config, system)
     named = {switch.name: switch for switch in network.switch.named}
     if unknown := sorted(named.keys() - {switch.name for switch in system.fabric.switches}):
         raise ScenarioError(
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
-    for number, (node, level) in enumerate(zip(system.fabric.switches, levels, strict=True)):
+    for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
         switch = switch_config(named.get(node.name) or network.switch.of(level))
         switch.hash_seed = number
         config.add_switch(switch)
     if network.is_racks and (limit := network.links.access.rate_limit):
-        config.rate_limits_bps = [limit * (kind == "access.down") for _, kind in names]
-    config.link_names = [name for name, _ in names]
+        config.rate_limits_bps = [limit * (kind == "access.down") for _, kind in system.links]
+    config.link_names = [name for name, _ in system.links]
     config.seed = seed
     return config
 
@@ -57,27 +53,27 @@ def switch_config(of: Switch) -> _engine.SwitchConfig:
 
 
 def ethernet_metrics(
-    network: Network, system: FabricSystem, counted: _engine.RunReport, window_s: float
+    system: FabricSystem, counted: _engine.RunReport, window_s: float
 ) -> dict[str, Any]:
     """Return the metrics of the network in the `window_s` after the warm-up."""
-    links, names = counted.links, link_names(network, system.fabric)
-    dropped = zip(names, links.drops.tolist(), strict=True)
+    links = counted.links
+    dropped = zip(system.links, links.drops.tolist(), strict=True)
     return {
-        "buffer_peak_bytes": _by_level(network, system, counted.switches.peak_bytes.tolist()),
-        **_needed(network, system, counted),
+        "buffer_peak_bytes": _by_level(system, counted.switches.peak_bytes.tolist()),
+        **_needed(system, counted),
         "packets_dropped": counted.drops,
         **(
             {"drops_by_port": {link.name: drops for link, drops in dropped if drops}}
-            if network.is_racks
+            if system.network.is_racks
             else {}
         ),
         **_drop_fraction(
             counted.drops,
-            dict(zip((link.name for link in names), links.frames.tolist(), strict=True)),
-            {link.name for link in names if link.kind in FROM_HOSTS},
+            dict(zip((link.name for link in system.links), links.frames.tolist(), strict=True)),
+            {link.name for link in system.links if link.kind in FROM_HOSTS},
         ),
         "packets_marked": counted.marks,
-        "link_utilisation": _utilisation(network, system, links, window_s),
+        "link_utilisation": _utilisation(system, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
         "ack_hops": sum(links.ack_frames.tolist()),
     }
@@ -87,18 +83,18 @@ FROM_HOSTS = ("source.up", "access.up", "host.up")
 """Kinds of links that leave a host."""
 
 
-def _by_level(network: Network, system: FabricSystem, values: list[int]) -> dict[str, int]:
+def _by_level(system: FabricSystem, values: list[int]) -> dict[str, int]:
     """Return the largest value of the switches of each level."""
-    levels = switch_levels(network, system.fabric)
+    levels = system.levels
     return {
         level: max(value for value, of in zip(values, levels, strict=True) if of == level)
         for level in sorted(set(levels), key=levels.index)
     }
 
 
-def _needed(network: Network, system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
+def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
     """Return the buffers with which shared-memory switches drop nothing; none where some did."""
-    needed = _by_level(network, system, counted.switches.needed_bytes.tolist())
+    needed = _by_level(system, counted.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
     return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
 
@@ -114,12 +110,10 @@ def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) 
     return {"drop_fraction": drops / arrived} if arrived else {}
 
 
-def _utilisation(
-    network: Network, system: FabricSystem, links: _engine.Links, window_s: float
-) -> dict[str, float]:
+def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) -> dict[str, float]:
     """Return the mean utilisation of all links of a kind and direction, and in racks of each."""
     columns = zip(
-        link_names(network, system.fabric),
+        system.links,
         links.wire_bytes.tolist(),
         links.rate_bps.tolist(),
         strict=True,
@@ -129,7 +123,8 @@ def _utilisation(
     for link, share in busy:
         kinds.setdefault(link.kind, []).append(share)
     means = {kind: sum(shares) / len(shares) for kind, shares in kinds.items()}
-    return means | ({link.name: share for link, share in busy} if network.shape == "rack" else {})
+    one_rack = system.network.shape == "rack"
+    return means | ({link.name: share for link, share in busy} if one_rack else {})
 
 
 def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:

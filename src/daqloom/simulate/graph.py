@@ -10,20 +10,18 @@ from daqloom.topology.link_parameters import delays_s
 
 if TYPE_CHECKING:
     from daqloom import _engine
-    from daqloom.scenario.network import Network
     from daqloom.topology.system import FabricSystem
 
 
 def set_graph(
     config: _engine.EthernetConfig | _engine.InfinibandConfig,
-    network: Network,
     system: FabricSystem,
 ) -> None:
     """Set hosts, switches, cables with their delays, and forwarding tables (switches, hosts)."""
     fabric = system.fabric
     config.hosts = len(fabric.hosts)
     config.switch_ports = [switch.ports for switch in fabric.switches]
-    for cable, delay_s in zip(fabric.cables, delays_s(network, fabric), strict=True):
+    for cable, delay_s in zip(fabric.cables, delays_s(system.network, fabric), strict=True):
         config.add_cable(*cable.a, *cable.b, cable.rate_bps, delay_s)
     config.set_forwarding(np.ascontiguousarray(system.ways.ports, np.uint16))
     for switch, ports in system.ways.groups:

@@ -9,19 +9,17 @@ from daqloom.enumerations import named
 from daqloom.scenario.transport import BLOCK_BYTES
 from daqloom.simulate.graph import set_graph
 from daqloom.topology.fabric import End
-from daqloom.topology.link_names import link_names
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
-    from daqloom.scenario.network import Network
     from daqloom.topology.system import FabricSystem
 
 
-def infiniband_config(given: Network, system: FabricSystem) -> _engine.InfinibandConfig:
+def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
     """Return the network."""
-    switch = given.switch
+    given, switch = system.network, system.network.switch
     config = _engine.InfinibandConfig()
-    set_graph(config, given, system)
+    set_graph(config, system)
     config.lanes = given.lanes.count
     config.service_lanes = list(given.lanes.service_levels)
     config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
@@ -48,7 +46,7 @@ def infiniband_metrics(
             "credits": sum(ports.wait_credits_s.tolist()),
             "crossbar": sum(ports.wait_crossbar_s.tolist()),
         },
-        "link_utilisation": _utilisation(scenario.network, system, ports, end_s),
+        "link_utilisation": _utilisation(system, ports, end_s),
         "packet_hops": counted.packet_hops,
     }
     if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
@@ -61,12 +59,10 @@ def discarded(counted: _engine.RunReport) -> int:
     return sum(counted.ports.discards.tolist())
 
 
-def _utilisation(
-    network: Network, system: FabricSystem, ports: _engine.Ports, end_s: float
-) -> dict[str, float]:
+def _utilisation(system: FabricSystem, ports: _engine.Ports, end_s: float) -> dict[str, float]:
     """Return the utilisation of links by kind, hosts that are no nodes included."""
     busy: dict[str, list[float]] = {}
-    columns = zip(link_names(network, system.fabric), ports.bytes.tolist(), strict=True)
+    columns = zip(system.links, ports.bytes.tolist(), strict=True)
     for index, (link, nbytes) in enumerate(columns):
         rate_bps = system.fabric.cables[index // 2].rate_bps
         busy.setdefault(link.kind, []).append(8 * nbytes / (rate_bps * end_s))

@@ -14,7 +14,6 @@ from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
 from daqloom.simulate.system_config import set_system
-from daqloom.topology.link_names import switch_levels
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
@@ -89,9 +88,8 @@ class PullRun:
     @property
     def _tor(self) -> int | None:
         """The number of the top-of-rack switch with the highest peak; None where there is none."""
-        levels = switch_levels(self.scenario.network, self.system.fabric)
         peaks = self.counted.switches.peak_bytes.tolist()
-        tors = [number for number, level in enumerate(levels) if level == "tor"]
+        tors = [number for number, level in enumerate(self.system.levels) if level == "tor"]
         return max(tors, key=lambda tor: peaks[tor], default=None)
 
     def metrics(self) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def _metrics(
     from daqloom.simulate.transports import transport_metrics
 
     if scenario.network.technology == "ethernet":
-        metrics = ethernet_metrics(scenario.network, system, counted, counted.window_s)
+        metrics = ethernet_metrics(system, counted, counted.window_s)
     else:
         metrics = infiniband_metrics(scenario, system, counted, ran.end_s)
     if latencies := latency.summary(counted.write_latency):

@@ -33,9 +33,9 @@ def set_system(
     """Set the part of the configuration that is common to all protocols."""
     hosts, transport = scenario.hosts, scenario.transport
     if scenario.network.technology == "ethernet":
-        config.set_network(ethernet_config(scenario.network, system, seed))
+        config.set_network(ethernet_config(system, seed))
     else:
-        config.set_network(infiniband_config(scenario.network, system))
+        config.set_network(infiniband_config(system))
     if transport.kind == "tcp":
         config.set_transport(tcp_config(scenario))
     else:

@@ -78,14 +78,12 @@ def _cables(given: Network) -> tuple[Fabric, list[str]]:
 
 
 def _racks(scenario: Scenario) -> tuple[Fabric, EqualCost]:
-    """Readout units at the core, builder units in racks; hosts with both are in racks."""
-    given, links = scenario.network, scenario.network.links
-    both = scenario.folded
+    links = scenario.network.links
     return racks(
-        readouts=0 if both else scenario.readout.units,
-        builders=scenario.nodes // scenario.racks if both else scenario.builders.units,
+        readouts=scenario.hosts_at_core,
+        builders=scenario.hosts_in_rack,
         racks=scenario.racks,
-        routers=given.routers if given.shape == "farm" else 1,
+        routers=scenario.routers,
         uplinks=links.uplink.count,
         readout_bps=links.source.rate,
         uplink_bps=links.uplink.rate,

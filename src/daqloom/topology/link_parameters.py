@@ -36,12 +36,8 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
     """Return the delay of each cable (s)."""
     links = network.links
     if network.is_racks:
-        of_kind = {
-            "source": links.source.delay,
-            "uplink": links.uplink.delay,
-            "access": links.access.delay,
-        }
-        return [of_kind[kind.partition(".")[0]] for _, kind in link_names(network, fabric)[::2]]
+        kinds = (kind.partition(".")[0] for _, kind in link_names(network, fabric)[::2])
+        return [getattr(links, kind).delay for kind in kinds]
     if links.are_alike:
         return [links.delay] * len(fabric.cables)
     return [

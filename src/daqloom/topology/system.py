@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.cabled import cabled
 from daqloom.topology.equal_cost import EqualCost
 from daqloom.topology.fabric import Fabric
+from daqloom.topology.link_names import LinkName, link_names, switch_levels
 from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.schedule import (
     DUMMY,
@@ -30,6 +32,7 @@ from daqloom.topology.wiring import NONE, Wiring, wire
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario
+    from daqloom.scenario.network import Network
     from daqloom.scenario.placement import UnitPlace
 
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 class FabricSystem:
     """The system that a scenario describes: cabled, routed and scheduled."""
 
+    network: Network
+    """What the scenario says of it."""
     fabric: Fabric
     routes: Routes
     ways: EqualCost
@@ -52,6 +57,16 @@ class FabricSystem:
     building."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
+
+    @cached_property
+    def links(self) -> list[LinkName]:
+        """Names of the directed links, in the order of cables."""
+        return link_names(self.network, self.fabric)
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """Level of each switch."""
+        return switch_levels(self.network, self.fabric)
 
     @property
     def hosts(self) -> list[int]:
@@ -72,7 +87,8 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     if scenario.building.protocol != "pull":
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     readouts, builders = unit_slots(scenario, slots)
-    return FabricSystem(fabric, routes, ways, slots, readouts, builders, sizes, warnings)
+    given = scenario.network
+    return FabricSystem(given, fabric, routes, ways, slots, readouts, builders, sizes, warnings)
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:

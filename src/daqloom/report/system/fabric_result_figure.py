@@ -12,7 +12,6 @@ from daqloom.report.system.link_load import level_label, loads
 from daqloom.report.system.link_load_map import plural
 from daqloom.report.system.sheet import Sheet
 from daqloom.topology.levels import tree
-from daqloom.topology.link_names import switch_levels
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
     if protocol == "daqpipe":
         how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
     if scenario.network.is_racks:
-        switches = Counter(switch_levels(scenario.network, system.fabric))
+        switches = Counter(system.levels)
         levels = f"{switches['core']} core, {switches['tor']} top-of-rack"
         return f"{system.nodes} nodes, switches: {levels}; {how}"
     switches = Counter(map(level_label, tree(system.fabric).level))
