@@ -129,9 +129,8 @@ class Run:
         return [int(pid) for pid in children.read_text().split()]
 
     def steer(self, command: str, unit: int | None = None) -> Any:
-        from daqloom.measure.errors import MeasureError
-        from daqloom.measure.status import Request
-        from daqloom.measure.steer import steer
+        from daqloom.measure import MeasureError
+        from daqloom.measure.status import Request, steer
 
         with suppress(MeasureError):  # it has not begun to listen, or is cut off
             request = Request(command=command, unit=unit)  # type: ignore[arg-type]

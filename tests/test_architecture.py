@@ -59,9 +59,9 @@ WORLDLY = re.compile(
 # The parts of src/daqloom from below: each may import those of the lines above its own, and
 # nothing beside it. `__init__` is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
-    ("version", "enumerations", "columns", "output", "notebook", "buffers"),
+    ("words",),
+    ("version", "columns", "output", "notebook", "buffers"),
     ("metrics",),
-    ("result_rows",),
     ("result",),
     ("scenario",),
     ("topology",),

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 import daqloom
 from daqloom import _engine
-from daqloom.enumerations import named
 from daqloom.measure import messages, unit_program
+from daqloom.rules import named
 from daqloom.scenario import building, links, measure, switches, transport, units
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.event import Event
@@ -116,6 +116,7 @@ CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
     (building.Building, "protocol", _engine.Protocol, {"pull", "none"}),
     (transport.Transport, "congestion", _engine.CongestionControl, set()),
     (switches.Switches, "input_queue", _engine.InputQueue, set()),
+    (switches.Switch, "scheduling", _engine.Scheduling, set()),
     (switches.Switches, "credit_release", _engine.CreditRelease, set()),
     (measure.Measure, "waiting", _engine.Waiting, set()),
     (measure.Measure, "source", _engine.SourceKind, set()),

@@ -318,3 +318,9 @@ def test_every_command_of_the_help_answers_alone():
         )
         assert done.returncode == 0, done.stderr
         assert f"daqloom {name}" in done.stdout.decode()
+
+
+def test_a_system_without_closed_form_has_a_note_and_no_empty_table():
+    printed = invoke("analyse", "pull-infiniband").stdout
+    assert "has no closed form" in " ".join(printed.split())
+    assert "metric" not in printed

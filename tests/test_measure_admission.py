@@ -16,10 +16,9 @@ from daqloom.measure.admission import NONCE_KEY, PROOF_KEY, Caller, Greetings
 from daqloom.measure.certificates import make_certificates
 from daqloom.measure.connection import GREET, JOIN, STEER, read_certificates
 from daqloom.measure.messages import Configure, read_order
-from daqloom.measure.refused import Refused
 from daqloom.measure.runs_here import published
-from daqloom.measure.status import Request, Status
-from daqloom.measure.steer import steer
+from daqloom.measure.states import Refused
+from daqloom.measure.status import Request, Status, steer
 
 SECRET, OTHER = bytes(range(16)), bytes(16)
 NO_TIME_S = 1e-3

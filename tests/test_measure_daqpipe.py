@@ -1,14 +1,14 @@
 """DAQPIPE for real: processes of this machine, and how a scenario becomes theirs."""
 
 import pytest
-from test_measure_control import HUNG_S
+from tiny_runs import MEASURED, changed
 
 from daqloom import _engine
 from daqloom.measure.places import places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
-from daqloom.topology.loaded import load, override
+from daqloom.topology.loaded import load
 
 TINY = {
     "name": "tiny",
@@ -16,20 +16,12 @@ TINY = {
     "building": {"protocol": "daqpipe", "credits": 3, "parallel_sends": 1},
     "readout": {"units": 2, "streams": 2},
     "network": {"technology": "infiniband", "leaves": 1, "spines": 1, "hosts_per_leaf": 2},
-    "measure": {
-        "warmup": "50 ms",
-        "duration": f"{HUNG_S} s",
-        "events": 2000,
-        "stream_buffer": "1 MB",
-        "output_buffer": "1 MB",
-        "waiting": "blocking",
-    },
+    "measure": MEASURED | {"events": 2000},
 }
 
 
 def tiny(**changes: object) -> Scenario:
-    keys = {key.replace("__", "."): value for key, value in changes.items()}
-    return override(Scenario.model_validate(TINY), keys)
+    return changed(TINY, changes)
 
 
 def test_a_readout_units_streams_travel_as_one_fragment() -> None:

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from daqloom._engine import Counters, latency_bucket
+from daqloom.measure import MeasureError
 from daqloom.measure import exporter as exporter_module
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
 from daqloom.scenario import Scenario
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom._engine import Counters, latency_bucket
-from daqloom.measure.latencies import latencies, merged, percentiles
-from daqloom.measure.result import metrics
+from daqloom.measure.result import latencies, merged, metrics, percentiles
 
 
 def bucket_of(duration_s: float) -> int:

@@ -153,8 +153,20 @@ def test_every_event_of_a_short_run_is_right(transport: str) -> None:
     assert accounts["unfinished"] == 0
 
 
-def test_a_killed_unit_is_left_out_and_comes_back() -> None:
-    with Live("8 s") as run:
+@pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
+@pytest.mark.parametrize(
+    ("scenario", "more"),
+    [
+        ("laptop", ()),
+        ("daqpipe-laptop", ("--set", "building.mode=push")),
+        ("daqpipe-laptop", ("--set", "building.mode=pull")),
+    ],
+    ids=["shift", "daqpipe push", "daqpipe pull"],
+)
+def test_a_killed_unit_is_left_out_and_comes_back(
+    scenario: str, more: tuple[str, ...], transport: str
+) -> None:
+    with Live("6 s", *more, "--transport", transport, scenario=scenario) as run:
         victim = run.building()[1]
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.units() and len(run.units()) == 4)

@@ -9,7 +9,7 @@ import pytest
 from test_measure_control import HUNG_S
 
 from daqloom.measure import MeasureError
-from daqloom.measure.live_node import live_node
+from daqloom.measure.configure import live_node
 from daqloom.measure.messages import Configure
 from daqloom.measure.open_files import (
     AMPLE,

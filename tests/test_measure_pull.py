@@ -1,7 +1,7 @@
 """Pull building for real: processes of this machine, and how a scenario becomes theirs."""
 
 import pytest
-from test_measure_control import HUNG_S
+from tiny_runs import MEASURED, changed
 
 from daqloom import _engine
 from daqloom.measure.configure import live_config
@@ -11,7 +11,7 @@ from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.study.beside import usual_methods
-from daqloom.topology.loaded import load, override
+from daqloom.topology.loaded import load
 
 TINY = {
     "name": "tiny",
@@ -19,20 +19,12 @@ TINY = {
     "building": {"protocol": "pull", "concurrent_events": 4},
     "readout": {"units": 3},
     "builders": {"units": 2},
-    "measure": {
-        "warmup": "50 ms",
-        "duration": f"{HUNG_S} s",
-        "events": 1000,
-        "stream_buffer": "1 MB",
-        "output_buffer": "1 MB",
-        "waiting": "blocking",
-    },
+    "measure": MEASURED | {"events": 1000},
 }
 
 
 def tiny(**changes: object) -> Scenario:
-    keys = {key.replace("__", "."): value for key, value in changes.items()}
-    return override(Scenario.model_validate(TINY), keys)
+    return changed(TINY, changes)
 
 
 def test_readout_units_come_first_and_builder_units_may_be_fewer() -> None:

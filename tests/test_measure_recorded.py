@@ -9,10 +9,9 @@ from daqloom._engine import Counters
 from daqloom.cli.console import FAILED, present
 from daqloom.measure.ledger import Balance
 from daqloom.measure.messages import Configure, Exit, Heartbeat, Pulse
-from daqloom.measure.recorded import lost_events, unfinished_files
 from daqloom.measure.result import accounts
 from daqloom.measure.states import Goal, Phase, State
-from daqloom.measure.told import failures
+from daqloom.measure.told import failures, lost_events, unfinished_files
 from daqloom.measure.unit import Unit
 from daqloom.result import Result
 from daqloom.topology.loaded import load, override

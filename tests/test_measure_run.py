@@ -193,7 +193,7 @@ def test_only_bytes_of_fragments_count_as_throughput() -> None:
 
 def test_every_metric_of_the_table_is_declared_as_measured() -> None:
     for row in ROWS:
-        assert declared(row.metric).measure, row.metric
+        assert declared(row.metric).given_by("measure"), row.metric
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=1), min_size=1))

@@ -8,8 +8,7 @@ from virtual_run import World
 from daqloom._engine import Counters
 from daqloom.measure.messages import Answer, Heartbeat, Pulse
 from daqloom.measure.outputs import About
-from daqloom.measure.refused import Refused
-from daqloom.measure.states import TRANSITIONS, Goal, Phase, Standing, State, Step, after
+from daqloom.measure.states import TRANSITIONS, Goal, Phase, Refused, Standing, State, Step, after
 
 LONG_S = 400.0
 

@@ -25,10 +25,8 @@ from daqloom.measure.messages import (
     Pulse,
     read_order,
 )
-from daqloom.measure.refused import Refused
-from daqloom.measure.states import Goal, Standing, State
-from daqloom.measure.status import Request, Status
-from daqloom.measure.steer import steer
+from daqloom.measure.states import Goal, Refused, Standing, State
+from daqloom.measure.status import Request, Status, steer
 
 NOT_OURS = bytes(32)
 

@@ -79,6 +79,9 @@ PULL = {
 BESIDE = {"flows__a__source": 0, "flows__a__destination": 1}
 FLOW = BESIDE | {"building__protocol": "none"}
 
+TWO_LEVELS = {"transport__control_service_level": 1}
+CLASSES = TWO_LEVELS | {"network__switch__leaf__scheduling": "strict"}
+
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
     "shift": [small(), windows()],
@@ -111,6 +114,13 @@ SIMULATED = {
     ],
     "DAQPIPE over TCP beside a flow": [daqpipe(**TCP, **BESIDE)],
     "DAQPIPE over TCP": [daqpipe(**TCP)],
+    "pull over TCP with classes": [small(**TCP, **PULL, **CLASSES)],
+    "shift with service levels": [
+        small(**TWO_LEVELS),
+        small(**TWO_LEVELS, **RETRIES),
+        windows(**TWO_LEVELS),
+        small(**TWO_LEVELS, event__rate="10 MHz", readout__card__buffer="1 MB"),
+    ],
 }
 SOMETIMES = {"drops_by_port.*", "drop_fraction"} | {
     f"buffer_{what}_bytes.{level}" for what in ("peak", "needed") for level in LEVELS

@@ -5,7 +5,7 @@ import pytest
 from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.topology.levels import tree
-from daqloom.topology.link_parameters import delays_s
+from daqloom.topology.links import delays_s
 from daqloom.topology.loaded import override
 from daqloom.topology.system import fabric_system
 

@@ -11,8 +11,7 @@ from daqloom import _engine
 from daqloom.measure import counters
 from daqloom.measure.configure import live_config
 from daqloom.measure.node import RunInfo
-from daqloom.measure.refused import Refused
-from daqloom.measure.states import TRANSITIONS, Phase, Standing, State
+from daqloom.measure.states import TRANSITIONS, Phase, Refused, Standing, State
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small_fabrics import INFINIBAND, SMALL, metrics
 
 from daqloom import methods
-from daqloom.analyse.beyond import TOLERANCE
+from daqloom.analyse.resonance import TOLERANCE
 from daqloom.scenario import Scenario, to_toml
 from daqloom.simulate.fabric_rates import APART
 from daqloom.topology.loaded import load, override

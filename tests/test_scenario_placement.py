@@ -9,9 +9,9 @@ from daqloom import methods
 from daqloom.measure.configure import places
 from daqloom.measure.run import plan_of
 from daqloom.scenario import Scenario, ScenarioError, to_toml
-from daqloom.study.fabrics import Fabrics
+from daqloom.study.kinds import Fabrics
+from daqloom.topology import TopologyError
 from daqloom.topology.cabled import cables
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.loaded import load, override
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
@@ -95,8 +95,8 @@ def test_more_readout_than_builder_units_build_every_event() -> None:
         ([{"unit": 0, "host": 0, "role": "readout"}], "has no builder unit"),
         ([{"unit": 0, "host": 0, "role": "builder"}], "has no readout unit"),
         ([{"unit": 0, "host": 4}], "the network has 4 hosts; expected 0 to 3"),
-        ([{"unit": 0, "host": "H00-O0"}], "did you mean H00"),
-        ([{"unit": 0, "host": "H00-00", "adapter": "mlx5_0"}], "did you mean H00-00"),
+        ([{"unit": 0, "host": "H00-O0"}], 'did you mean "H00'),
+        ([{"unit": 0, "host": "H00-00", "adapter": "mlx5_0"}], 'did you mean "H00-00'),
         ([{"unit": 0, "host": "H00-00", "role": "judge"}], "role"),
     ],
 )

@@ -23,9 +23,9 @@ from daqloom.study import StudyError
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_dataset
 from daqloom.study.executor import InProcess
-from daqloom.study.fabrics import Fabrics
 from daqloom.study.file import Study, load_study
 from daqloom.study.hasher import ScenarioHasher
+from daqloom.study.kinds import Fabrics
 from daqloom.study.plan import cost_s, plan
 from daqloom.study.runner import Progress, run
 from daqloom.study.store import Store
@@ -211,7 +211,7 @@ def test_two_workers_give_the_same_numbers_as_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('[grid]\n"shift.barier" = ["none"]', 'did you mean "building.barrier"'),
+        ('[grid]\n"building.barier" = ["none"]', 'did you mean "building.barrier"'),
         ('[grid]\n"event.rat" = ["1 kHz"]', 'did you mean "event.rate"'),
         ('[grid]\n"network.switch.buffer" = [65536]', "has no unit"),
         ('[grid]\n"readout.units" = [4, 99999]', "readout.units = 99999 is too large"),
@@ -246,10 +246,10 @@ def test_a_rack_has_no_metrics_of_fabrics(tmp_path: Path) -> None:
 def test_kinds_have_model_versions_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     rack, fabric = (Cell(base, {}, "simulate", 1, "same") for base in (load("small-rack"), tree()))
     before = fabric.key
-    monkeypatch.setattr("daqloom.study.racks.Racks.versions", {"analyse": 9, "simulate": 9})
+    monkeypatch.setattr("daqloom.study.kinds.Racks.versions", {"analyse": 9, "simulate": 9})
     assert rack.key != Cell(rack.base, {}, "simulate", 2, "same").key
     assert Cell(fabric.base, {}, "simulate", 1, "same").key == before
-    monkeypatch.setattr("daqloom.study.fabrics.Fabrics.versions", {"simulate": 9})
+    monkeypatch.setattr("daqloom.study.kinds.Fabrics.versions", {"simulate": 9})
     assert Cell(fabric.base, {}, "simulate", 1, "same").key != before
 
 

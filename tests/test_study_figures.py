@@ -27,7 +27,7 @@ from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
 from daqloom.report.study.page import render
 from daqloom.report.study.report import figures, findings
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.points import (
     methods_of,
     shown_variables,

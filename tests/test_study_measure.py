@@ -82,7 +82,7 @@ def test_measured_points_have_the_machine_to_themselves(
 
     monkeypatch.setattr("daqloom.study.executor.compute", compute)
     with Store.open(tmp_path / "store", create=True) as store:
-        progress = run(study, store, TimedApart(workers, store))
+        progress = run(study, store, TimedApart(lambda: workers, store))
     assert len(progress.failures) == 2 * 2 * 2
     assert sorted(seen) == [("measure", 1, 0)] * 2 + [("measure", 2, 0)] * 2
     assert workers.most == 2
@@ -90,7 +90,7 @@ def test_measured_points_have_the_machine_to_themselves(
 
 def test_what_was_measured_lies_beside_what_was_simulated(study: Study, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store", create=True) as store:
-        first = run(study, store, TimedApart(InProcess(store), store))
+        first = run(study, store, TimedApart(lambda: InProcess(store), store))
         assert (first.computed, first.failures) == (8, [])
         assert run(study, store, InProcess(store)).reused == 8
     opened = open_study(tmp_path / "mine.toml", store=tmp_path / "store")

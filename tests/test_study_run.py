@@ -18,7 +18,7 @@ from daqloom.result import Result
 from daqloom.study import runner
 from daqloom.study.cell import Cell
 from daqloom.study.dataset import open_study, to_parquet
-from daqloom.study.executor import Deferred, InProcess
+from daqloom.study.executor import InProcess, TimedApart
 from daqloom.study.file import Study, load_study
 from daqloom.study.plan import plan, searched_cells
 from daqloom.study.runner import Progress, replay, run
@@ -57,11 +57,11 @@ def test_every_cell_is_computed_once_and_never_again(study: Study, tmp_path: Pat
 def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
     with Store.open(tmp_path / "store", create=False) as store:
-        executor = Deferred(lambda: pytest.fail("began"))
+        executor = TimedApart(lambda: pytest.fail("began"), store)
         assert run(study, store, executor).reused == 18
         executor.close()
     with Store.open(tmp_path / "other", create=True) as store:
-        assert run(study, store, Deferred(lambda: InProcess(store))).computed == 18
+        assert run(study, store, TimedApart(lambda: InProcess(store), store)).computed == 18
 
 
 def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Path) -> None:

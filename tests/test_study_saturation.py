@@ -7,8 +7,8 @@ import pytest
 
 from daqloom import open_study
 from daqloom.result import Result
+from daqloom.study import StudyError
 from daqloom.study.cell import Cell
-from daqloom.study.errors import StudyError
 from daqloom.study.executor import InProcess
 from daqloom.study.file import Study, load_study
 from daqloom.study.program import Outcome, Task, follow, program

@@ -11,7 +11,7 @@ import pytest
 from study_stores import SCENARIO, cell, fill, result, right_ones, segments
 
 import daqloom
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.store import Store
 from daqloom.study.store_folder import FORMAT
 from daqloom.study.store_lines import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from study_stores import cell, fill, refuse, result, right_ones, segments
 
-from daqloom.study.errors import StoreFailure, StudyError
+from daqloom.study import StoreFailure, StudyError
 from daqloom.study.store import Store
 
 

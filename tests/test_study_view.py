@@ -13,7 +13,7 @@ from daqloom.report.study.view import (
     place_text,
     step_text,
 )
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.points import (
     axes_of,
     saturated,

@@ -17,8 +17,7 @@ from daqloom.measure import run
 from daqloom.measure.launch import Local
 from daqloom.measure.run import Progress, measure
 from daqloom.measure.states import Phase
-from daqloom.measure.status import Request, Status
-from daqloom.measure.steer import steer
+from daqloom.measure.status import Request, Status, steer
 from daqloom.report.system.phase_figure import PHASES, Phases, window
 from daqloom.result import StoppedError
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fabrics import pods
 
+from daqloom.topology import TopologyError
 from daqloom.topology.as_json import from_json, to_json
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Cable, End, Fabric, Node, checked, with_rate
 from daqloom.topology.graphviz import quoted, to_dot
 from daqloom.topology.levels import tree

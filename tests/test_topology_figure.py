@@ -8,9 +8,9 @@ import pytest
 
 from daqloom.report.system import fabric_figure
 from daqloom.report.system.fabric_layout import lay_out
+from daqloom.topology import TopologyError
 from daqloom.topology.anomalies import anomalies
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Cable, End, Fabric, Node
 from daqloom.topology.load import load_fabric
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.topology import dump_lines, survey
+from daqloom.topology import TopologyError, dump_lines, survey
 from daqloom.topology.as_json import from_json, to_json
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric, Node
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daqloom.scenario.link_rates import data_rate
+from daqloom.topology import TopologyError
 from daqloom.topology.as_json import to_json
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import End
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
 from daqloom.topology.load import load_fabric
-from daqloom.topology.natural_order import natural_key
 from daqloom.topology.subnet_list import read_subnet_list
+from daqloom.words import natural_key
 
 SAMPLES = Path(__file__).parent.parent / "scenarios" / "fabrics"
 CLUSTER = SAMPLES / "cluster64"

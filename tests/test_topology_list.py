@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from daqloom.topology import TopologyError
 from daqloom.topology.as_json import from_json, to_json
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import End
 from daqloom.topology.load import load_cabling
 

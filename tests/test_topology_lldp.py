@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daqloom.topology import neighbours
+from daqloom.topology import TopologyError, neighbours
 from daqloom.topology.as_json import from_json, to_json
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.load import load_cabling
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from daqloom.topology import TopologyError
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.equal_cost import EqualCost, equal_cost, single
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.racks import racks
 from daqloom.topology.routing import routing
 
@@ -38,7 +38,7 @@ def ways(fabric: Fabric, routes: EqualCost, source: int, target: int) -> list[in
 
 
 def farm(racks_: int, routers: int, uplinks: int) -> tuple[Fabric, EqualCost]:
-    return racks(
+    fabric = racks(
         readouts=5,
         builders=3,
         racks=racks_,
@@ -48,6 +48,7 @@ def farm(racks_: int, routers: int, uplinks: int) -> tuple[Fabric, EqualCost]:
         uplink_bps=800,
         access_bps=25,
     )
+    return fabric, equal_cost(fabric)
 
 
 @pytest.mark.parametrize("uplinks", [1, 3])

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.topology import TopologyError
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.dmodk import d_mod_k
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Cable, End, Fabric, Node
 from daqloom.topology.load import load_fabric
 from daqloom.topology.minimal import TIES, minimal

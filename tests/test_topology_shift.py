@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from small_fabrics import pods
 
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.topology import shift_check
+from daqloom.topology import TopologyError, shift_check
 from daqloom.topology.check import check_fabric
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.dmodk import d_mod_k
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.load import load_fabric
 from daqloom.topology.minimal import minimal

@@ -124,6 +124,8 @@ class Table {
     [[nodiscard]] bool contains(Index index) const { return index.value() < size(); }
     [[nodiscard]] std::size_t size() const { return values_.size(); }
     [[nodiscard]] bool empty() const { return values_.empty(); }
+    /// Of its array (B).
+    [[nodiscard]] std::size_t memory() const { return values_.capacity() * sizeof(T); }
 
     void reserve(std::size_t size) { values_.reserve(size); }
     void resize(std::size_t size) { values_.resize(size); }

@@ -29,6 +29,10 @@ class Pool {
     void release(std::uint32_t slot) { freed_[free_++] = slot; }
 
     [[nodiscard]] std::size_t in_use() const { return slots_.size() - free_; }
+    /// Of its arrays (B).
+    [[nodiscard]] std::size_t memory() const {
+        return slots_.capacity() * sizeof(T) + freed_.capacity() * sizeof(std::uint32_t);
+    }
 
   private:
     std::vector<T> slots_;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,7 +42,7 @@ class Ring {
     /// Appends an element and returns it; its value is unspecified until the caller fills it in.
     T& append() {
         if (size() == capacity_) [[unlikely]] {
-            grow();
+            grow(capacity_ == 0 ? 4 : 2 * capacity_);
         }
         return slots()[tail_++ & mask_];
     }
@@ -56,8 +57,20 @@ class Ring {
     /// does not detect that each of them is read in order.
     void prefetch() const { __builtin_prefetch(&slots()[(head_ + 4) & mask_]); }
 
+    /// Of its array (B), if it has one.
+    [[nodiscard]] std::size_t memory() const {
+        return capacity_ == Inline ? 0 : capacity_ * sizeof(T);
+    }
+
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
+
+    /// No call allocates while it holds no more than so many.
+    void reserve(std::uint32_t size) {
+        if (size > capacity_) {
+            grow(std::bit_ceil(size));
+        }
+    }
 
     /// Inserts `value` at `place`; the elements from `place` on move back by one.
     void insert(std::uint32_t place, const T& value) {
@@ -85,8 +98,8 @@ class Ring {
     }
     [[nodiscard]] const T* slots() const { return const_cast<Ring*>(this)->slots(); }
 
-    void grow() {
-        const std::uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
+    /// `capacity`: a power of two.
+    void grow(std::uint32_t capacity) {
         auto larger = std::make_unique<T[]>(capacity);
         const std::uint32_t count = size();
         for (std::uint32_t i = 0; i < count; ++i) {

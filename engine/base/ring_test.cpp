@@ -92,5 +92,17 @@ TEST(Ring, TakesItsContentsAlongWhenItMoves) {
     EXPECT_EQ(contents(moved), (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
+TEST(Ring, StaysWhereItIsUpToTheSizeReserved) {
+    Ring<int> ring;
+    ring.push(7);
+    ring.reserve(100);
+    const int* const place = &ring.front();
+    for (int i = 1; i < 100; ++i) {
+        ring.push(i);
+    }
+    EXPECT_EQ(&ring.front(), place);
+    EXPECT_EQ(*place, 7);
+}
+
 }  // namespace
 }  // namespace daqloom::base

@@ -1,11 +1,5 @@
 // Buffers of running units, for Python. What is wrong with arguments is ValueError, what is wrong
 // with the other side ConnectionError, with one sentence.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -14,8 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "live/memory/buffer_client.hpp"
 #include "live/memory/buffer_server.hpp"
 #include "live/memory/clock.hpp"
@@ -154,8 +149,6 @@ class Served {
     std::unique_ptr<live::BufferServer> server_;
 };
 
-}  // namespace
-
 void bind_buffers(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<Writer>(module, "BufferWriter")
@@ -180,5 +173,9 @@ void bind_buffers(nb::module_& module) {
              "pieces"_a)
         .def("close", &Served::close);
 }
+
+const Subject buffers(bind_buffers);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

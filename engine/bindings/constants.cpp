@@ -1,7 +1,6 @@
 // Numbers that both sides need, for Python: sizes of headers, and limits.
-#include <nanobind/nanobind.h>
-
-#include "bindings/systems.hpp"
+#include "bindings/casters.hpp"
+#include "bindings/subjects.hpp"
 #include "ethernet/frame.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "live/node/post.hpp"
@@ -13,6 +12,8 @@
 #include "transport/rdma/framing.hpp"
 
 namespace daqloom::bindings {
+
+namespace {
 
 void bind_constants(nanobind::module_& module) {
     module.attr("MFP_MAGIC") = protocol::mfp_magic;
@@ -33,5 +34,9 @@ void bind_constants(nanobind::module_& module) {
     module.attr("INFINIBAND_IMMEDIATE_BYTES") = transport::kImmediateBytes;
     module.attr("INFINIBAND_ACKNOWLEDGE_BYTES") = transport::kInfinibandFraming.acknowledge();
 }
+
+const Subject constants(bind_constants);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

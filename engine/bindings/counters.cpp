@@ -1,12 +1,7 @@
 #include "bindings/counters.hpp"
+#include "bindings/casters.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>

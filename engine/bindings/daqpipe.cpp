@@ -1,16 +1,9 @@
 // DAQPIPE's event building on a simulated fabric, for Python. Plain attributes; times in seconds
 // (`_s`).
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
-#include "bindings/attributes.hpp"
-#include "bindings/index.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "systems/daqpipe_system.hpp"
 
 namespace daqloom::bindings {
@@ -27,13 +20,11 @@ void bind_config(nb::module_& module) {
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
         .def_rw("fragment_bytes", &Config::fragment_bytes)
+        .def_rw("event_interval_s", &Config::event_interval)
         .def_rw("is_poissonian", &Config::is_poissonian)
         .def_rw("processing", &Config::processing);
     daqpipe_rules(cls);
-    seconds(cls, "event_interval_s", &Config::event_interval);
 }
-
-}  // namespace
 
 void bind_daqpipe(nb::module_& module) {
     bind_config(module);
@@ -57,5 +48,9 @@ void bind_daqpipe(nb::module_& module) {
                      "From the assignment of an event until it is built, after the warm-up.");
     run_and_check(cls);
 }
+
+const Subject daqpipe(bind_daqpipe);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

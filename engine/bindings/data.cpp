@@ -1,12 +1,4 @@
 // Packets, generated data and their files, for Python. Errors are ValueError with one sentence.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -19,8 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "live/ends/packet_file.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mep_check.hpp"
@@ -341,8 +334,6 @@ void bind_file(nb::module_& module, const char* name) {
         .def_prop_ro("offset", &File::offset, "Where the packet is that came last.");
 }
 
-}  // namespace
-
 void bind_data(nb::module_& module) {
     bind_mfp(module);
     bind_mep(module);
@@ -351,5 +342,9 @@ void bind_data(nb::module_& module) {
     bind_file<live::MfpFile>(module, "MfpFile");
     bind_file<live::MepFile>(module, "MepFile");
 }
+
+const Subject data(bind_data);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

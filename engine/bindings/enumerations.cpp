@@ -1,9 +1,8 @@
 // The enumerations of the engine, for Python. Where a scenario has a word for a value, the value
 // has that word as its name, with `_` for `-`.
-#include <nanobind/nanobind.h>
-
 #include "base/distribution.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/casters.hpp"
+#include "bindings/subjects.hpp"
 #include "ethernet/link_change.hpp"
 #include "ethernet/schedule.hpp"
 #include "ethernet/switch_buffer.hpp"
@@ -123,8 +122,6 @@ void bind_of_units(nb::module_& module) {
         .value("user", SinkKind::user);
 }
 
-}  // namespace
-
 void bind_enumerations(nb::module_& module) {
     using Kind = base::DelayDistribution::Kind;
     nb::enum_<Kind>(module, "DelayKind", "Distribution of a delay.")
@@ -138,5 +135,9 @@ void bind_enumerations(nb::module_& module) {
     bind_of_shift(module);
     bind_of_units(module);
 }
+
+const Subject enumerations(bind_enumerations);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

@@ -1,23 +1,18 @@
 // Flows alone on a simulated network, for Python. Plain attributes; times in seconds (`_s`).
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstdint>
 #include <vector>
 
-#include "bindings/attributes.hpp"
-#include "bindings/index.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/simulated.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "systems/flow_system.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
 using namespace systems;
+
+namespace {
 
 void bind_flows(nb::module_& module) {
     using Arrival = FlowTraffic::Arrival;
@@ -35,5 +30,9 @@ void bind_flows(nb::module_& module) {
             "All messages that have arrived since `record_messages`.");
     run_and_check(cls);
 }
+
+const Subject flows(bind_flows);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

@@ -1,15 +1,16 @@
 // Distributions of durations, for Python.
 #include "sim/histogram.hpp"
-
-#include <nanobind/nanobind.h>
+#include "bindings/casters.hpp"
 
 #include "bindings/report.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
 using sim::Histogram;
+
+namespace {
 
 void bind_histogram(nb::module_& module) {
     bind_columns<Histogram::Bucket>(module, "Buckets",
@@ -18,20 +19,20 @@ void bind_histogram(nb::module_& module) {
                           "A distribution of durations: minimum, mean and maximum are exact, "
                           "quantiles within 0.4 %. Where nothing was recorded, all are 0.")
         .def_prop_ro("count", &Histogram::count, "How many were recorded.")
-        .def_prop_ro(
-            "min_s", [](const Histogram& self) { return self.min().seconds(); }, "The shortest.")
+        .def_prop_ro("min_s", &Histogram::min, "The shortest.")
         .def_prop_ro(
             "mean_s", [](const Histogram& self) { return self.mean_ps() * 1e-12; }, "The mean.")
-        .def_prop_ro(
-            "max_s", [](const Histogram& self) { return self.max().seconds(); }, "The longest.")
-        .def(
-            "quantile_s",
-            [](const Histogram& self, double share) { return self.quantile(share).seconds(); },
-            nb::arg("share"), "The shortest that a share of all, 0 to 1, does not exceed.")
+        .def_prop_ro("max_s", &Histogram::max, "The longest.")
+        .def("quantile_s", &Histogram::quantile, nb::arg("share"),
+             "The shortest that a share of all, 0 to 1, does not exceed.")
         .def_prop_ro(
             "buckets",
             [](const Histogram& self) { return Columns<Histogram::Bucket>{self.buckets()}; },
             "How many were recorded by duration.");
 }
+
+const Subject histogram(bind_histogram);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

@@ -1,12 +1,5 @@
 // A unit of a real event builder, for Python. Its data thread never enters Python: calls here only
 // tell it what to do, and let other Python threads run while they wait.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -17,13 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/attributes.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/counters.hpp"
 #include "bindings/errors.hpp"
-#include "bindings/index.hpp"
 #include "bindings/report.hpp"
 #include "bindings/rules.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "live/memory/clock.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node.hpp"
@@ -35,28 +27,6 @@ namespace nb = nanobind;
 using namespace live;
 
 namespace {
-
-/// Units in slots; -1: none.
-using Slots = std::vector<std::int64_t>;
-
-void slots(nb::class_<NodeConfig>& cls, const char* attribute,
-           std::vector<UnitIndex> NodeConfig::*member) {
-    cls.def_prop_rw(
-        attribute,
-        [member](const NodeConfig& self) {
-            Slots units;
-            for (const UnitIndex unit : self.*member) {
-                units.push_back(unit == UnitIndex::none() ? -1 : std::int64_t{unit.value()});
-            }
-            return units;
-        },
-        [member](NodeConfig& self, const Slots& units) {
-            (self.*member).clear();
-            for (const std::int64_t unit : units) {
-                (self.*member).push_back(unit < 0 ? UnitIndex::none() : UnitIndex(unit));
-            }
-        });
-}
 
 nb::bytes as_bytes(std::span<const std::byte> bytes) {
     return nb::bytes(bytes.data(), bytes.size());
@@ -84,6 +54,8 @@ void bind_config(nb::module_& module) {
                 }
                 std::memcpy(self.token.data(), token.data(), token.size());
             })
+        .def_rw("readout_slots", &Config::readout_in_slot)
+        .def_rw("builder_slots", &Config::builder_in_slot)
         .def_rw("keeps_lost_slots", &Config::keeps_lost_slots)
         .def_rw("transport", &Config::transport)
         .def_rw("bind", &Config::bind)
@@ -114,17 +86,15 @@ void bind_config(nb::module_& module) {
         .def_rw("output_file", &Config::output_file)
         .def_rw("trace_stages", &Config::trace_stages)
         .def_rw("waiting", &Config::waiting)
+        .def_rw("polling_s", &Config::polling)
+        .def_rw("write_rate_bps", &Config::write_rate)
         .def_rw("protocol", &Config::protocol)
         .def_rw("source", &Config::source)
         .def_rw("content", &Config::content)
         .def_rw("sink", &Config::sink);
-    slots(cls, "readout_slots", &Config::readout_in_slot);
-    slots(cls, "builder_slots", &Config::builder_in_slot);
-    seconds(cls, "polling_s", &Config::polling);
     shift_rules(cls);
     daqpipe_rules(cls);
     pull_rules(cls);
-    bits_per_second(cls, "write_rate_bps", &Config::write_rate);
 }
 
 std::unique_ptr<Node> make_node(const NodeConfig& config) {
@@ -145,14 +115,14 @@ nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>&
 
 std::vector<UnitIndex> connect(Node& node,
                                const std::vector<std::pair<UnitIndex, nb::bytes>>& addresses,
-                               double timeout_s) {
+                               base::Time timeout) {
     std::vector<Transport::Peer> peers;
     for (const auto& [unit, address] : addresses) {
         peers.push_back({unit, from_bytes(address)});
     }
     auto silent = [&] {
         const nb::gil_scoped_release release;
-        return node.connect(peers, base::Time::from_seconds(timeout_s));
+        return node.connect(peers, timeout);
     }();
     return value_of(std::move(silent));
 }
@@ -165,22 +135,22 @@ void start(Node& node, std::uint64_t first_mep) {
     value_of(std::move(started));
 }
 
-Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, double timeout_s) {
+Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, base::Time timeout) {
     const nb::gil_scoped_release release;
-    return node.halt(lost, base::Time::from_seconds(timeout_s));
+    return node.halt(lost, timeout);
 }
 
-CountersPage attach(const std::string& run, UnitIndex unit, double timeout_s) {
+CountersPage attach(const std::string& run, UnitIndex unit, base::Time timeout) {
     auto page = [&] {
         const nb::gil_scoped_release release;
-        return CountersPage::attach(run, unit, now() + base::Time::from_seconds(timeout_s));
+        return CountersPage::attach(run, unit, now() + timeout);
     }();
     return value_of(std::move(page));
 }
 
 /// Begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
 using StageRow =
-    std::tuple<std::int64_t, std::uint32_t, std::uint64_t, std::int64_t, protocol::ShiftStage>;
+    std::tuple<std::int64_t, std::uint32_t, std::uint64_t, UnitIndex, protocol::ShiftStage>;
 
 std::vector<StageRow> take_stages(Node& node) {
     timespec real{};
@@ -190,13 +160,10 @@ std::vector<StageRow> take_stages(Node& node) {
     std::vector<StageRow> told;
     for (const StageRecord& record : node.take_stages()) {
         told.emplace_back(record.at.ps / 1'000 + since_1970_ns, record.epoch, record.step,
-                          record.to == UnitIndex::none() ? -1 : std::int64_t{record.to.value()},
-                          record.stage);
+                          record.to, record.stage);
     }
     return told;
 }
-
-}  // namespace
 
 void bind_live(nb::module_& module) {
     bind_config(module);
@@ -211,9 +178,7 @@ void bind_live(nb::module_& module) {
         .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"), "Drains.")
         .def(
             "lease",
-            [](Node& node, std::uint64_t mep_end, double until_s) {
-                node.lease(mep_end, base::Time::from_seconds(until_s));
-            },
+            [](Node& node, std::uint64_t mep_end, base::Time until) { node.lease(mep_end, until); },
             nb::arg("mep_end"), nb::arg("until_s"),
             "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
@@ -242,5 +207,9 @@ void bind_live(nb::module_& module) {
         "transport_names", [] { return transport_names(); },
         "What measure.transport can be on this machine.");
 }
+
+const Subject live(bind_live);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

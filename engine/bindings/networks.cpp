@@ -1,20 +1,12 @@
 // Simulated networks, for Python. Plain attributes; times in seconds (`_s`), rates in bits per
 // second.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <array>
 #include <tuple>
 #include <vector>
 
-#include "bindings/attributes.hpp"
-#include "bindings/index.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/report.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "ethernet/network_config.hpp"
 #include "ethernet/report.hpp"
 #include "infiniband/fabric_config.hpp"
@@ -27,35 +19,10 @@ using base::Time;
 using ethernet::SwitchConfig;
 using infiniband::FabricConfig;
 using infiniband::LaneArbitration;
-using infiniband::LaneWeight;
-using infiniband::VirtualLane;
 using network::NodeIndex;
 using network::PortNumber;
 
 namespace {
-
-using Entries = std::vector<std::tuple<int, int>>;
-
-/// Pairs of (lane, weight).
-template <std::vector<LaneWeight> LaneArbitration::*member>
-void lane_table(nb::class_<FabricConfig>& cls, const char* name) {
-    cls.def_prop_rw(
-        name,
-        [](const FabricConfig& self) {
-            Entries entries;
-            for (const LaneWeight& entry : self.arbitration.*member) {
-                entries.emplace_back(entry.lane.value(), entry.weight);
-            }
-            return entries;
-        },
-        [](FabricConfig& self, const Entries& entries) {
-            (self.arbitration.*member).clear();
-            for (const auto& [lane, weight] : entries) {
-                (self.arbitration.*member)
-                    .push_back({VirtualLane(lane), static_cast<std::uint8_t>(weight)});
-            }
-        });
-}
 
 /// What networks of both technologies have.
 template <class Config>
@@ -66,8 +33,8 @@ void graph(nb::class_<Config>& cls) {
         .def(
             "add_cable",
             [](Config& self, NodeIndex a, PortNumber at_a, NodeIndex b, PortNumber at_b,
-               std::int64_t bps, double delay_s) {
-                self.cables.push_back({{a, at_a}, {b, at_b}, {bps}, Time::from_seconds(delay_s)});
+               base::BitRate rate, Time delay) {
+                self.cables.push_back({{a, at_a}, {b, at_b}, rate, delay});
             },
             nb::arg("a"), nb::arg("port_a"), nb::arg("b"), nb::arg("port_b"), nb::arg("rate_bps"),
             nb::arg("delay_s"))
@@ -89,6 +56,10 @@ void graph(nb::class_<Config>& cls) {
 }
 
 void bind_infiniband(nb::module_& module) {
+    nb::class_<LaneArbitration>(module, "LaneArbitration")
+        .def_rw("high", &LaneArbitration::high, "Pairs of lane and weight.")
+        .def_rw("low", &LaneArbitration::low, "Likewise.")
+        .def_rw("high_limit", &LaneArbitration::high_limit);
     auto cls = nb::class_<FabricConfig>(module, "InfinibandConfig");
     cls.def(nb::init<>())
         .def_rw("lanes", &FabricConfig::lanes)
@@ -98,15 +69,11 @@ void bind_infiniband(nb::module_& module) {
         .def_rw("crossbar_speedup", &FabricConfig::crossbar_speedup)
         .def_rw("credit_release", &FabricConfig::credit_release)
         .def_rw("credit_update_bytes", &FabricConfig::credit_update_bytes)
-        .def_prop_rw(
-            "high_limit", [](const FabricConfig& self) { return self.arbitration.high_limit; },
-            [](FabricConfig& self, std::uint8_t limit) { self.arbitration.high_limit = limit; });
+        .def_rw("credit_update_interval_s", &FabricConfig::credit_update_interval)
+        .def_rw("switch_latency_s", &FabricConfig::switch_latency)
+        .def_rw("head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime)
+        .def_rw("arbitration", &FabricConfig::arbitration);
     graph(cls);
-    seconds(cls, "switch_latency_s", &FabricConfig::switch_latency);
-    seconds(cls, "credit_update_interval_s", &FabricConfig::credit_update_interval);
-    seconds(cls, "head_of_queue_lifetime_s", &FabricConfig::head_of_queue_lifetime);
-    lane_table<&LaneArbitration::high>(cls, "high");
-    lane_table<&LaneArbitration::low>(cls, "low");
     bind_columns<infiniband::PortReport>(
         module, "Ports", "The outputs at both ends of each cable, over the whole run.");
     bind_columns<infiniband::LaneCounters, 2>(
@@ -149,21 +116,8 @@ void bind_ethernet(nb::module_& module) {
     cls.def(nb::init<>())
         .def("add_switch",
              [](Config& self, const SwitchConfig& config) { self.switches.push_back(config); })
-        .def_prop_rw(
-            "rate_limits_bps",
-            [](const Config& self) {
-                std::vector<std::int64_t> limits;
-                for (const base::BitRate limit : self.rate_limits) {
-                    limits.push_back(limit.bps);
-                }
-                return limits;
-            },
-            [](Config& self, const std::vector<std::int64_t>& limits) {
-                self.rate_limits.clear();
-                for (const std::int64_t bps : limits) {
-                    self.rate_limits.push_back({bps});
-                }
-            },
+        .def_rw(
+            "rate_limits_bps", &Config::rate_limits,
             "Of each link, below its rate; 0 or empty: none. Link 2c leads from end a of cable c "
             "to its end b, link 2c + 1 back.")
         .def_rw("link_names", &Config::link_names)
@@ -171,14 +125,13 @@ void bind_ethernet(nb::module_& module) {
                 "The class of the frames of each service level; 0 of levels beyond.")
         .def(
             "add_change",
-            [](Config& self, double at_s, ethernet::LinkIndex link,
-               ethernet::LinkChange::What change, std::int64_t bps,
-               ethernet::TrafficClass traffic_class, bool drops) {
-                self.changes.push_back(
-                    {Time::from_seconds(at_s), link, change, {bps}, traffic_class, drops});
+            [](Config& self, Time at, ethernet::LinkIndex link, ethernet::LinkChange::What change,
+               base::BitRate rate, ethernet::TrafficClass traffic_class, bool drops) {
+                self.changes.push_back({at, link, change, rate, traffic_class, drops});
             },
-            nb::arg("at_s"), nb::arg("link"), nb::arg("change"), nb::arg("rate_bps") = 0,
-            nb::arg("traffic_class") = 0, nb::arg("drops") = false,
+            nb::arg("at_s"), nb::arg("link"), nb::arg("change"),
+            nb::arg("rate_bps") = base::BitRate{}, nb::arg("traffic_class") = 0,
+            nb::arg("drops") = false,
             "Something happens to a link during the run: another rate or pace (0: none), a class "
             "is "
             "held or resumed, the link goes down (and drops what waits in front of it and what "
@@ -193,11 +146,13 @@ void bind_ethernet(nb::module_& module) {
     bind_columns<ethernet::SwitchReport>(module, "Switches", "What the switches held.");
 }
 
-}  // namespace
-
 void bind_networks(nb::module_& module) {
     bind_infiniband(module);
     bind_ethernet(module);
 }
+
+const Subject networks(bind_networks);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

@@ -1,16 +1,13 @@
 // Pull event building on a simulated network, for Python. Plain attributes; times in seconds
 // (`_s`).
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/map.h>
-
 #include <map>
 #include <memory>
 #include <string>
 
-#include "bindings/attributes.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "systems/pull_system.hpp"
 #include "systems/recorder.hpp"
 
@@ -32,10 +29,10 @@ void bind_config(nb::module_& module) {
     cls.def(nb::init<>())
         .def_rw("readouts", &Config::readouts)
         .def_rw("builders", &Config::builders)
-        .def_rw("request_bytes", &Config::request_size);
+        .def_rw("request_bytes", &Config::request_size)
+        .def_rw("readout_cost_per_message_s", &Config::readout_cost_per_message)
+        .def_rw("builder_cost_per_message_s", &Config::builder_cost_per_message);
     pull_rules(cls);
-    seconds(cls, "readout_cost_per_message_s", &Config::readout_cost_per_message);
-    seconds(cls, "builder_cost_per_message_s", &Config::builder_cost_per_message);
 }
 
 /// What Python holds: a system and who records it. The recorder looks at the system and goes first.
@@ -83,8 +80,6 @@ void run(Recorded& self, const Progress& progress) {
     }
 }
 
-}  // namespace
-
 void bind_pull(nb::module_& module) {
     bind_config(module);
     bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
@@ -107,5 +102,9 @@ void bind_pull(nb::module_& module) {
             "Events built in the bins of the occupancy.");
     asked(cls);
 }
+
+const Subject pull(bind_pull);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

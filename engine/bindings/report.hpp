@@ -3,9 +3,6 @@
 // one numpy array per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -14,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/index.hpp"
 #include "base/units.hpp"
+#include "bindings/casters.hpp"
 
 namespace daqloom::bindings {
 
@@ -27,20 +24,13 @@ struct Columns {
     std::size_t width = 1;
 };
 
-template <class Value>
-inline constexpr bool is_index = false;
-template <class Tag, class Number>
-inline constexpr bool is_index<base::Index<Tag, Number>> = true;
-
 /// What Python sees of a field.
 template <class Value>
 auto in_python(const Value& value) {
-    if constexpr (std::is_same_v<Value, base::Time>) {
-        return value.seconds();
-    } else if constexpr (std::is_same_v<Value, base::BitRate>) {
-        return value.bps;
-    } else if constexpr (is_index<Value>) {
-        return value.value();
+    if constexpr (is_index<Value>) {
+        return value.value();  // as small as it is
+    } else if constexpr (requires { seen(value); }) {
+        return seen(value);
     } else if constexpr (std::is_enum_v<Value>) {
         return static_cast<std::underlying_type_t<Value>>(value);
     } else {

@@ -2,10 +2,7 @@
 // and live. Times in seconds (`_s`).
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/vector.h>
-
-#include "bindings/attributes.hpp"
+#include "bindings/casters.hpp"
 #include "protocol/schedule/daqpipe_rules.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
@@ -19,17 +16,17 @@ void shift_rules(nanobind::class_<Config, Base...>& cls) {
         .def_rw("meps_per_phase", &Config::meps_per_phase)
         .def_rw("phases_per_barrier", &Config::phases_per_barrier)
         .def_rw("phases_under_way", &Config::phases_under_way)
-        .def_rw("keeps_dummies", &Config::keeps_dummies);
-    seconds(cls, "window_s", &Config::window);
-    seconds(cls, "grace_s", &Config::grace);
+        .def_rw("keeps_dummies", &Config::keeps_dummies)
+        .def_rw("window_s", &Config::window)
+        .def_rw("grace_s", &Config::grace);
 }
 
 template <class Config, class... Base>
 void daqpipe_rules(nanobind::class_<Config, Base...>& cls) {
     cls.def_rw("is_push", &Config::is_push)
         .def_rw("credits", &Config::credits)
-        .def_rw("parallel_sends", &Config::parallel_sends);
-    seconds(cls, "slot_s", &Config::slot);
+        .def_rw("parallel_sends", &Config::parallel_sends)
+        .def_rw("slot_s", &Config::slot);
 }
 
 template <class Config, class... Base>

@@ -1,19 +1,12 @@
 // An event builder under linear shifting on a simulated fabric, for Python. Plain attributes; times
 // in seconds (`_s`).
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstdint>
 #include <vector>
 
-#include "bindings/attributes.hpp"
-#include "bindings/index.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/rules.hpp"
 #include "bindings/simulated.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "systems/shift_system.hpp"
 
 namespace daqloom::bindings {
@@ -22,25 +15,6 @@ namespace nb = nanobind;
 using namespace systems;
 
 namespace {
-
-/// Of hosts; -1 is a dummy's.
-using Numbers = std::vector<std::int64_t>;
-
-Numbers numbers(const std::vector<NodeIndex>& slots) {
-    Numbers hosts;
-    for (const NodeIndex host : slots) {
-        hosts.push_back(host == NodeIndex::none() ? -1 : std::int64_t{host.value()});
-    }
-    return hosts;
-}
-
-std::vector<NodeIndex> slots(const Numbers& hosts) {
-    std::vector<NodeIndex> slots;
-    for (const std::int64_t host : hosts) {
-        slots.push_back(host < 0 ? NodeIndex::none() : NodeIndex(host));
-    }
-    return slots;
-}
 
 void bind_config(nb::module_& module) {
     using protocol::SpikyDelay;
@@ -51,12 +25,9 @@ void bind_config(nb::module_& module) {
     using Config = ShiftSystemConfig;
     auto cls = nb::class_<Config, SystemConfig>(module, "ShiftConfig");
     cls.def(nb::init<>())
-        .def_prop_rw(
-            "slots", [](const Config& self) { return numbers(self.slots); },
-            [](Config& self, const Numbers& hosts) { self.slots = slots(hosts); })
-        .def_prop_rw(
-            "builder_slots", [](const Config& self) { return numbers(self.builder_slots); },
-            [](Config& self, const Numbers& hosts) { self.builder_slots = slots(hosts); })
+        .def_rw("slots", &Config::slots)
+        .def_rw("builder_slots", &Config::builder_slots)
+        .def_rw("mfp_interval_s", &Config::mfp_interval)
         .def_rw("phase_jitter", &Config::phase_jitter)
         .def_rw("mfp_bytes", &Config::mfp_bytes)
         .def_rw("streams", &Config::streams)
@@ -69,10 +40,7 @@ void bind_config(nb::module_& module) {
         .def_rw("card_buffer", &Config::card_buffer)
         .def_rw("card_acknowledge", &Config::card_acknowledge);
     shift_rules(cls);
-    seconds(cls, "mfp_interval_s", &Config::mfp_interval);
 }
-
-}  // namespace
 
 void bind_shift(nb::module_& module) {
     bind_config(module);
@@ -87,5 +55,9 @@ void bind_shift(nb::module_& module) {
             "All stages since `record_stages`.");
     run_and_check(cls);
 }
+
+const Subject shift(bind_shift);
+
+}  // namespace
 
 }  // namespace daqloom::bindings

@@ -1,13 +1,10 @@
 // Nodes on a simulated network, for Python. Plain attributes; times in seconds (`_s`), rates in
 // bits per second.
 #include "bindings/simulated.hpp"
+#include "bindings/casters.hpp"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-
-#include "bindings/attributes.hpp"
 #include "bindings/report.hpp"
-#include "bindings/systems.hpp"
+#include "bindings/subjects.hpp"
 #include "ethernet/network_config.hpp"
 #include "hosts/path.hpp"
 #include "infiniband/fabric_config.hpp"
@@ -46,17 +43,17 @@ void bind_flow(nb::module_& module) {
         .def_rw("messages", &Flow::messages)
         .def_rw("load", &Flow::load)
         .def_rw("is_poissonian", &Flow::is_poissonian)
-        .def_rw("outstanding", &Flow::outstanding);
+        .def_rw("outstanding", &Flow::outstanding)
+        .def_rw("start_s", &Flow::start)
+        .def_rw("interval_s", &Flow::interval);
     cls.attr("ANY_OTHER") = Flow::kAnyOther;
-    seconds(cls, "start_s", &Flow::start);
-    seconds(cls, "interval_s", &Flow::interval);
 }
 
 void bind_config(nb::module_& module) {
-    auto path = nb::class_<hosts::PathConfig>(module, "PathConfig");
-    path.def_rw("memory_passes", &hosts::PathConfig::memory_passes);
-    bits_per_second(path, "pcie_rate_bps", &hosts::PathConfig::pcie_rate);
-    bits_per_second(path, "memory_rate_bps", &hosts::PathConfig::memory_rate);
+    nb::class_<hosts::PathConfig>(module, "PathConfig")
+        .def_rw("memory_passes", &hosts::PathConfig::memory_passes)
+        .def_rw("pcie_rate_bps", &hosts::PathConfig::pcie_rate)
+        .def_rw("memory_rate_bps", &hosts::PathConfig::memory_rate);
 
     using Config = SystemConfig;
     auto cls = nb::class_<Config>(module, "SystemConfig");
@@ -67,20 +64,20 @@ void bind_config(nb::module_& module) {
         .def("set_transport", &take_transport<transport::RdmaConfig>, nb::arg("transport"))
         .def_rw("path", &Config::path)
         .def_rw("latency", &Config::latency)
+        .def_rw("message_cost_s", &Config::message_cost)
+        .def_rw("polling_delay_s", &Config::polling_delay)
+        .def_rw("local_rate_bps", &Config::local_rate)
         .def_rw("control_bytes", &Config::control_bytes)
         .def_rw("data_service_level", &Config::data_service_level)
         .def_rw("control_service_level", &Config::control_service_level)
+        .def_rw("clock_offset_s", &Config::clock_offset)
         .def_rw("clock_drift", &Config::clock_drift)
+        .def_rw("duration_s", &Config::duration)
+        .def_rw("warmup_s", &Config::warmup)
         .def_rw("seed", &Config::seed)
         .def_rw("bins", &Config::bins)
         .def_rw("flow_hosts", &Config::flow_hosts)
         .def("add_flow", [](Config& self, const Flow& flow) { self.flows.push_back(flow); });
-    bits_per_second(cls, "local_rate_bps", &Config::local_rate);
-    seconds(cls, "message_cost_s", &Config::message_cost);
-    seconds(cls, "polling_delay_s", &Config::polling_delay);
-    seconds(cls, "clock_offset_s", &Config::clock_offset);
-    seconds(cls, "duration_s", &Config::duration);
-    seconds(cls, "warmup_s", &Config::warmup);
 }
 
 }  // namespace
@@ -90,13 +87,23 @@ void bind_simulated(nb::module_& module) {
     bind_config(module);
     bind_report<FlowCount>(module, "FlowCount", "What all sources of a flow sent together.");
     bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
+    bind_report<transport::Memory>(
+        module, "Memory",
+        "Memory of a simulation, of what grows with the system and its load (B).");
     bind_report<RunReport>(module, "RunReport", "What every simulated run counts.")
+        .def_prop_ro(
+            "memory", [](const RunReport& self) { return self.network.memory; },
+            "Where memory goes.")
         .def_prop_ro(
             "flows", [](const RunReport& self) { return self.flows; },
             "What each flow carried after the warm-up, in the order of the configuration.")
         .def_prop_ro(
             "flow_latencies", [](const RunReport& self) { return self.flow_latencies; },
             "From the post of a message until its receiver has it, after the warm-up; by flow.")
+        .def_prop_ro(
+            "level_latencies", [](const RunReport& self) { return self.level_latencies; },
+            "From the post of a message until all of it is at its host, after the warm-up, by "
+            "service level; empty if all messages have level 0.")
         .def_prop_ro(
             "packet_hops", [](const RunReport& self) { return self.network.packet_hops; },
             "Packets delivered by a link, over all links and the whole run.")

@@ -1,20 +1,13 @@
 // What every simulated system has, for Python.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
-#include "bindings/index.hpp"
 #include "bindings/report.hpp"
 #include "bindings/run.hpp"
 #include "infiniband/network.hpp"
@@ -109,9 +102,7 @@ std::string broken_conservation(const System& system) {
 template <class System>
 void asked(nanobind::class_<System>& cls) {
     namespace nb = nanobind;
-    cls.def_prop_ro(
-           "now_s", [](const System& self) { return self.now().seconds(); },
-           "Virtual time up to which was simulated.")
+    cls.def_prop_ro("now_s", &System::now, "Virtual time up to which was simulated.")
         .def("report", &report_of<System>, "What was counted.")
         .def("occupancy", &occupancy<System>, nb::arg("switch"),
              "The bytes in a switch of an Ethernet, in bins of the time after the warm-up.")

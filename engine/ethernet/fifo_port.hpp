@@ -47,6 +47,7 @@ class alignas(64) FifoPort {
     [[nodiscard]] bool empty() const { return frames_.empty(); }
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
+    [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
     /// When the last queued frame has left and the next could start.
     [[nodiscard]] base::Time free_at() const { return free_at_; }
 

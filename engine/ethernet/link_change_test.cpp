@@ -15,16 +15,6 @@
 namespace daqloom::ethernet {
 namespace {
 
-constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
-
-SwitchConfig with(const Schedule& schedule) {
-    SwitchConfig config;
-    config.schedule = schedule;
-    return config;
-}
-
-constexpr Schedule kStrict{Scheduling::strict, {}};
-
 using What = LinkChange::What;
 
 constexpr LinkConfig kChanging{gigabits_per_second(10), Time::zero(), {}, {}, true};

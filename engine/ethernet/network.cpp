@@ -211,6 +211,17 @@ Report Network::report(Time now) {
     return counted;
 }
 
+std::size_t Network::memory() const {
+    std::size_t all = sacks_.memory();
+    for (const FifoPort& port : ports_) {
+        all += port.memory();
+    }
+    for (const auto& scheduler : schedulers_) {
+        all += scheduler ? scheduler->memory() : 0;
+    }
+    return all;
+}
+
 std::uint64_t Network::packet_hops() const {
     std::uint64_t hops = 0;
     for (const FifoPort& link : ports_) {

@@ -74,6 +74,8 @@ class Network {
     [[nodiscard]] Report report(base::Time now);
     /// Frames delivered by all links, over the whole run; those among them without payload.
     [[nodiscard]] std::uint64_t packet_hops() const;
+    /// Of its frames (B).
+    [[nodiscard]] std::size_t memory() const;
     [[nodiscard]] std::uint64_t ack_hops() const;
     /// Starts to record the occupancy: in [now, end), in that many bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);

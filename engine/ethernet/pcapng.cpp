@@ -104,7 +104,7 @@ Headers headers(const CapturedFrame& frame) {
     out.big16(0x0800);  // IPv4
 
     out.u8(0x45);  // version 4, five words
-    out.u8(static_cast<std::uint32_t>(frame.ecn));
+    out.u8(std::uint32_t{frame.traffic_class.value()} << 5 | static_cast<std::uint32_t>(frame.ecn));
     out.big16(kIpHeader + tcp_length);
     out.big16(0);       // identification
     out.big16(0x4000);  // do not fragment

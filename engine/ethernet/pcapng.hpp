@@ -9,6 +9,7 @@
 #include "base/atomic_file.hpp"
 #include "base/expected.hpp"
 #include "base/units.hpp"
+#include "ethernet/frame.hpp"
 #include "network/graph.hpp"
 
 namespace daqloom::ethernet {
@@ -41,6 +42,7 @@ struct CapturedFrame {
     std::uint32_t seq = 0;
     std::uint32_t ack = 0;
     std::uint8_t flags = kTcpAck;
+    TrafficClass traffic_class = {};  ///< as a class selector (RFC 2474, section 4.2.2)
     Ecn ecn = Ecn::kNotCapable;
     std::uint16_t window = 0;  ///< as it stands in the header: scaled
     bool timestamps = false;   ///< the option of RFC 7323 with the two values that follow

@@ -146,14 +146,15 @@ TEST_F(PcapngTest, EveryFieldComesBack) {
             .seq = 4'294'967'295,
             .ack = 3,
             .flags = kTcpAck | kTcpCwr | kTcpFin,
+            .traffic_class = TrafficClass(6),
             .ecn = Ecn::kCongested,
             .window = 4,
             .payload_bytes = 8948}});
     EXPECT_EQ(
         fields("frame.time_epoch frame.interface_name frame.len frame.cap_len eth.src eth.dst "
-               "ip.src ip.dst ip.dsfield.ecn ip.len"),
+               "ip.src ip.dst ip.dsfield.dscp ip.dsfield.ecn ip.len"),
         Lines{"1.234567890 tor.port3 9002 96 02:00:00:00:00:01 02:00:00:01:00:00 10.0.0.1 "
-              "10.1.0.0 3 8988"});
+              "10.1.0.0 48 3 8988"});
     EXPECT_EQ(
         fields("tcp.srcport tcp.dstport tcp.seq_raw tcp.ack_raw tcp.len tcp.window_size_value "
                "tcp.flags"),

@@ -110,4 +110,14 @@ Bytes ScheduledPort::bytes_waiting() const {
     return sum;
 }
 
+std::size_t ScheduledPort::memory() const {
+    std::size_t all = 0;
+    for (const Class& its : classes_) {
+        for (const Queue& queue : its.queues) {
+            all += sizeof(Queue) + queue.frames.memory();
+        }
+    }
+    return all;
+}
+
 }  // namespace daqloom::ethernet

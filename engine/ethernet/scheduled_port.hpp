@@ -127,6 +127,8 @@ class ScheduledPort {
     }
     /// Bytes waiting, counted frame by frame.
     [[nodiscard]] base::Bytes bytes_waiting() const;
+    /// Of the frames' places (B).
+    [[nodiscard]] std::size_t memory() const;
 
   private:
     struct Queue {

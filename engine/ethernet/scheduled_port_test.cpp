@@ -15,16 +15,6 @@
 namespace daqloom::ethernet {
 namespace {
 
-constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
-
-SwitchConfig with(const Schedule& schedule) {
-    SwitchConfig config;
-    config.schedule = schedule;
-    return config;
-}
-
-constexpr Schedule kStrict{Scheduling::strict, {}};
-
 // --- strict priority -----------------------------------------------------------------------------
 
 /// Low frames fill the wire for 816 us; a high one comes at any time in between and every 10 us. It

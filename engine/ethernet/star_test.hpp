@@ -23,6 +23,15 @@ inline constexpr Time kFrameTime{816'000};
 /// The first switch, and often the only one.
 inline constexpr SwitchIndex kSwitch{0};
 
+inline constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
+inline constexpr Schedule kStrict{Scheduling::strict, {}};
+
+inline SwitchConfig with(const Schedule& schedule) {
+    SwitchConfig config;
+    config.schedule = schedule;
+    return config;
+}
+
 struct Sent {
     NodeIndex destination = {};
     EndpointIndex to = {};

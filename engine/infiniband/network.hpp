@@ -122,6 +122,8 @@ class Network {
         return lane_counters_[on(port_index(end), lane)];
     }
     [[nodiscard]] std::uint64_t packet_hops() const { return packet_hops_; }
+    /// Of its packets (B).
+    [[nodiscard]] std::size_t memory() const { return packets_.memory(); }
     [[nodiscard]] std::uint64_t injected() const { return injected_; }
     [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }

@@ -52,6 +52,7 @@ class PacketStore {
     [[nodiscard]] Packet& operator[](PacketIndex place) { return packets_[place]; }
     [[nodiscard]] const Packet& operator[](PacketIndex place) const { return packets_[place]; }
     [[nodiscard]] std::uint64_t in_use() const { return in_use_; }
+    [[nodiscard]] std::size_t memory() const { return packets_.memory(); }
 
   private:
     base::Table<PacketIndex, Packet> packets_;

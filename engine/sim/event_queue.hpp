@@ -99,6 +99,10 @@ class EventQueue {
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
+    /// Of its nodes and days (B).
+    [[nodiscard]] std::size_t memory() const {
+        return nodes_.capacity() * sizeof(Node) + days_ * sizeof(std::uint32_t) + far_.memory();
+    }
     /// The greatest size() since construction or clear().
     [[nodiscard]] std::size_t peak_size() const { return std::max(peak_size_, size_); }
     /// Time of the event popped last; zero before the first.

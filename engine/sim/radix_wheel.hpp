@@ -91,6 +91,8 @@ class RadixWheel {
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
     [[nodiscard]] std::size_t size() const { return size_; }
+    /// Of its nodes (B).
+    [[nodiscard]] std::size_t memory() const { return pool_size_ * sizeof(Node); }
     /// The greatest size() since construction or clear().
     [[nodiscard]] std::size_t peak_size() const { return peak_size_; }
     /// Time of the event popped last; zero before the first.

@@ -311,15 +311,25 @@ const Building kBuildings[] = {
      [](const Network& network) { return daqpipe(network, true, Flows::beside); }},
 };
 
+std::string name_of_cell(const ::testing::TestParamInfo<std::tuple<Building, Network>>& given) {
+    const auto& [building, network] = given.param;
+    return fmt::format("{}{}", building.name, network.name);
+}
+
+/// All of it arrives, and no write is given up.
+void expect_done(const Outcome& outcome) {
+    EXPECT_EQ(outcome.broken, "");
+    EXPECT_EQ(outcome.done, outcome.to_do);
+    EXPECT_EQ(outcome.bytes, 0);
+    EXPECT_EQ(outcome.failed, 0U);
+}
+
 class EveryNetwork : public ::testing::TestWithParam<std::tuple<Building, Network>> {};
 
 TEST_P(EveryNetwork, CarriesAllThatIsToBeDone) {
     const auto& [building, network] = GetParam();
     const Outcome once = building.run(network);
-    EXPECT_EQ(once.broken, "");
-    EXPECT_EQ(once.done, once.to_do);
-    EXPECT_EQ(once.bytes, 0);
-    EXPECT_EQ(once.failed, 0U);
+    expect_done(once);
     const bool is_lossy = std::string(network.name).ends_with("WithDrops");
     EXPECT_EQ(once.resent > 0, once.drops > 0);
     EXPECT_TRUE(is_lossy || once.drops == 0);
@@ -329,10 +339,7 @@ TEST_P(EveryNetwork, CarriesAllThatIsToBeDone) {
 INSTANTIATE_TEST_SUITE_P(, EveryNetwork,
                          ::testing::Combine(::testing::ValuesIn(kBuildings),
                                             ::testing::ValuesIn(kNetworks)),
-                         [](const auto& given) {
-                             return fmt::format("{}{}", std::get<0>(given.param).name,
-                                                std::get<1>(given.param).name);
-                         });
+                         &name_of_cell);
 
 const Network kFailing[] = {
     {"TcpOverEthernet",
@@ -354,10 +361,7 @@ class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, Netwo
 TEST_P(LinksThatFail, DelayWhatIsToBeDone) {
     const auto& [building, network] = GetParam();
     const Outcome once = building.run(network);
-    EXPECT_EQ(once.broken, "");
-    EXPECT_EQ(once.done, once.to_do);
-    EXPECT_EQ(once.bytes, 0);
-    EXPECT_EQ(once.failed, 0U);
+    expect_done(once);
     EXPECT_GT(once.cut, 0U);
     EXPECT_GT(once.resent, 0U);
 }
@@ -365,10 +369,7 @@ TEST_P(LinksThatFail, DelayWhatIsToBeDone) {
 INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                          ::testing::Combine(::testing::ValuesIn(kBuildings),
                                             ::testing::ValuesIn(kFailing)),
-                         [](const auto& given) {
-                             return fmt::format("{}{}", std::get<0>(given.param).name,
-                                                std::get<1>(given.param).name);
-                         });
+                         &name_of_cell);
 
 TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
     EXPECT_GT(pull(kNetworks[1], Flows::none).drops, 0U);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -13,6 +12,7 @@
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/daqpipe_system.hpp"
 #include "systems/on_fabric_test.hpp"
+#include "systems/played_test.hpp"
 #include "systems/pull_system.hpp"
 #include "systems/shift_system.hpp"
 
@@ -82,19 +82,6 @@ Config with_flow(Config config, std::uint32_t from, std::uint32_t to) {
     config.flow_hosts = {NodeIndex(from), NodeIndex(to)};
     config.flows = {flow};
     return config;
-}
-
-template <class System, class Config>
-std::unique_ptr<System> play(const Config& config) {
-    auto made = System::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->run(config.duration);
-    if (const auto conserved = (*made)->check_conservation(); !conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
 }
 
 /// Bytes that the flow may have carried less than half a link, in its headers and at the end.

@@ -112,6 +112,8 @@ class Nodes final : public transport::Listener {
         return nodes;
     }
 
+    /// From now on latencies are recorded by service level.
+    void record_levels() { records_levels_ = true; }
     /// Of one node, in place of that of all.
     void set_message_cost(std::uint32_t node, base::Time cost) { nodes_[node].message_cost = cost; }
 
@@ -156,6 +158,8 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] const hosts::Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
     /// Sent over the network.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
+    /// Of letters (B).
+    [[nodiscard]] std::size_t memory() const { return letters_.memory(); }
     [[nodiscard]] std::size_t letters_under_way() const { return letters_.in_use(); }
     /// Spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
@@ -163,6 +167,11 @@ class Nodes final : public transport::Listener {
     /// completions after the warm-up: of units' letters, or of flows' messages.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
     [[nodiscard]] const sim::Histogram& flow_write_latency() const { return flow_write_latency_; }
+    /// The latency of messages of each service level, from the post until all of one is at its
+    /// host, of those that arrived after the warm-up; empty if not recorded.
+    [[nodiscard]] const std::vector<sim::Histogram>& level_latencies() const {
+        return level_latencies_;
+    }
 
   private:
     /// A letter has up to three tasks; the number of a task is letter · 4 + part.
@@ -257,16 +266,26 @@ class Nodes final : public transport::Listener {
     /// `letter` is that at `place`, there or where it has just been written.
     void post(const Letter& letter, std::uint32_t place, base::Time now) {
         control_messages_ += letter.is_data ? 0 : 1;
-        const ServiceLevel level = letter.service_level ? *letter.service_level
-                                   : letter.is_data     ? config_.data_service_level
-                                                        : config_.control_service_level;
         transport_->post({.from = nodes_[letter.from].host,
                           .to = nodes_[letter.to].host,
                           .bytes = letter.bytes,
                           .tag = place,
-                          .service_level = level,
+                          .service_level = level_of(letter),
                           .completes = letter.completes},
                          config_.latency.draw(latency_), now);
+    }
+
+    [[nodiscard]] ServiceLevel level_of(const Letter& letter) const {
+        return letter.service_level ? *letter.service_level
+               : letter.is_data     ? config_.data_service_level
+                                    : config_.control_service_level;
+    }
+    void record_level(const Post& arrived, base::Time now) {
+        const ServiceLevel level = level_of(arrived.letter);
+        if (level >= level_latencies_.size()) {
+            level_latencies_.resize(level + 1U);
+        }
+        level_latencies_[level].record(now - arrived.posted);
     }
 
     /// Of the transport.
@@ -278,6 +297,9 @@ class Nodes final : public transport::Listener {
     }
     void on_received(std::uint64_t tag, base::Time now) override {
         const auto place = static_cast<std::uint32_t>(tag);
+        if (records_levels_ && now >= config_.warmup) [[unlikely]] {
+            record_level(letters_[place], now);
+        }
         if (config_.polling_delay == base::Time::zero()) {
             notice(place, now);
         } else {
@@ -310,6 +332,8 @@ class Nodes final : public transport::Listener {
     base::Time processor_used_;
     sim::Histogram write_latency_;
     sim::Histogram flow_write_latency_;
+    std::vector<sim::Histogram> level_latencies_;
+    bool records_levels_ = false;
     std::uint64_t control_messages_ = 0;
     bool running_ = false;  ///< before, nothing is done but by events of the first instant
 };

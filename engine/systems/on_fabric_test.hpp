@@ -4,7 +4,6 @@
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "infiniband/network.hpp"
-#include "systems/on_fabric_test.hpp"
 #include "systems/system.hpp"
 #include "transport/rdma/config.hpp"
 #include "transport/rdma_over_infiniband.hpp"

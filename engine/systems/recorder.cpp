@@ -31,9 +31,10 @@ using transport::TcpOverEthernet;
 
 namespace {
 
-constexpr std::uint16_t kReadoutPort = 9000;
-/// A connection to readout unit i is from port 50 000 + i.
-constexpr std::uint32_t kBuilderPorts = 50'000;
+/// A connection to host i of class c is from port 50 000 + i to port 9000 + c. A builder unit opens
+/// it, but for data if these have a class of their own.
+constexpr std::uint32_t kListenersPorts = 9000;
+constexpr std::uint32_t kOpenersPorts = 50'000;
 constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
 
 std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
@@ -180,11 +181,12 @@ void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder,
 
 void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const {
     const EndpointIndex from = peer(frame.to);
-    // A builder unit opens the connection.
-    const EndpointIndex builder = opener(frame.to);
-    const std::uint32_t readout = stack_.endpoints().peer_host(builder).value();
-    const auto builder_port = static_cast<std::uint16_t>(kBuilderPorts + readout % 10'000);
-    const bool to_readout = frame.to != builder;
+    const EndpointIndex opened_by = opener(frame.to);
+    const std::uint32_t listener = stack_.endpoints().peer_host(opened_by).value();
+    const auto opener_port = static_cast<std::uint16_t>(kOpenersPorts + listener % 10'000);
+    const auto listener_port =
+        static_cast<std::uint16_t>(kListenersPorts + frame.traffic_class().value());
+    const bool to_listener = frame.to != opened_by;
 
     std::array<CapturedFrame::SackBlock, 4> blocks;
     std::uint32_t count = 0;
@@ -199,11 +201,12 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
     writer.frame({.at = now,
                   .source_host = stack_.endpoints().peer_host(frame.to),
                   .destination_host = frame.destination(),
-                  .source_port = to_readout ? builder_port : kReadoutPort,
-                  .destination_port = to_readout ? kReadoutPort : builder_port,
+                  .source_port = to_listener ? opener_port : listener_port,
+                  .destination_port = to_listener ? listener_port : opener_port,
                   .seq = frame.seq + kFirstByte,
                   .ack = frame.ack + kFirstByte,
                   .flags = tcp_flags(frame),
+                  .traffic_class = frame.traffic_class(),
                   .ecn = ecn(frame),
                   .window = window_,
                   .timestamps = stack_.endpoints().config().timestamps,

@@ -23,8 +23,12 @@ using protocol::ReadoutIndex;
 using protocol::ShiftStage;
 using protocol::SlotIndex;
 using protocol::StreamIndex;
+using protocol::UnitMessage;
+using Kind = UnitMessage::Kind;
 
 namespace {
+
+std::uint64_t number_of(MepId mep) { return static_cast<std::uint64_t>(mep); }
 
 /// Of the cables of some hosts: what bounds a write between any two of them.
 base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeIndex> hosts) {
@@ -59,20 +63,14 @@ struct ShiftSystem::UnitOut {
     [[nodiscard]] std::uint32_t node_of(BuilderIndex builder) const {
         return system.builder_places_.node_of[builder];
     }
-    void tell_sizes(std::uint32_t from, std::uint32_t to, Do what, MepId mep,
-                    std::span<const base::Bytes> sizes) {
-        Note note{.what = what, .mep = mep};
-        std::ranges::copy(sizes, note.sizes.begin());
-        send(from, to, note, system.config_.control_bytes + kOffsetBytes * system.config_.streams);
-    }
-    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes) {
-        system.nodes().send({.from = from,
-                             .to = to,
-                             .bytes = bytes,
-                             .is_data = note.what == Do::write,
-                             .completes = note.what == Do::write,
-                             .content = note},
-                            now);
+    void send(std::uint32_t from, std::uint32_t to, const UnitMessage& message) {
+        system.nodes().send(
+            {.from = from,
+             .to = to,
+             .bytes = system.config_.control_bytes +
+                      kOffsetBytes * static_cast<base::Bytes>(message.values.size()),
+             .content = ShiftNote::of(message)},
+            now);
     }
 };
 
@@ -83,22 +81,28 @@ struct ShiftSystem::ReadoutOut : UnitOut {
         system.taken_from_card(self, stream, now);
     }
     void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
-        tell_sizes(node_of(self), node_of(builder), Do::announce, mep, sizes);
+        send(node_of(self), node_of(builder), {Kind::announce, 0, number_of(mep), sizes});
     }
     void write(const PushWrite& write) {
-        send(node_of(self), node_of(write.builder),
-             {.what = Do::write, .mep = write.mep, .write = write}, write.bytes);
+        system.nodes().send(
+            {.from = node_of(self),
+             .to = node_of(write.builder),
+             .bytes = write.bytes,
+             .is_data = true,
+             .completes = true,
+             .content = {.number = number_of(write.mep), .round = write.stream.value()}},
+            now);
     }
     void acknowledge(StreamIndex stream, MepId) {
         const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
-        system.nodes().events().push({now + after, kFreed, system.number_of(self, stream)});
+        system.nodes().events().push({now + after, kFreed, system.stream_number(self, stream)});
     }
 
     // ---- under linear shifting
 
     void send_barrier(Participant participant, BarrierMessage message) {
         send(node_of(self), node_of(ReadoutIndex(participant)),
-             {.what = Do::barrier, .barrier = message}, system.config_.control_bytes);
+             {Kind::barrier, message.round, message.generation, {}});
     }
     void enter_barrier(std::uint64_t generation) {
         if (++system.gathering(generation).waiting == system.units_.size()) {
@@ -125,11 +129,10 @@ struct ShiftSystem::BuilderOut : UnitOut {
     BuilderIndex self;
 
     void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
-        tell_sizes(node_of(self), node_of(readout), Do::grant, mep, offsets);
+        send(node_of(self), node_of(readout), {Kind::grant, 0, number_of(mep), offsets});
     }
     void discard(ReadoutIndex readout, MepId mep) {
-        send(node_of(self), node_of(readout), {.what = Do::discard, .mep = mep},
-             system.config_.control_bytes);
+        send(node_of(self), node_of(readout), {Kind::discard, 0, number_of(mep), {}});
     }
     void built(MepId mep, base::Bytes, base::Bytes) {
         const std::uint32_t place = system.built_.put({self, mep});
@@ -288,7 +291,7 @@ base::expected<void> ShiftSystem::place_cards() {
 }
 
 void ShiftSystem::taken_from_card(ReadoutIndex unit, StreamIndex stream, Time now) {
-    const std::uint32_t index = number_of(unit, stream);
+    const std::uint32_t index = stream_number(unit, stream);
     CardsOut out{*this};
     cards_.on_taken(index, now, out);
     if (cards_.is_limited(index)) {
@@ -351,26 +354,26 @@ void ShiftSystem::on_event(const sim::Event& event) {
 }
 
 void ShiftSystem::on_letter(const Letter& letter, Time now) {
-    const Note& note = letter.content;
-    const std::span<const base::Bytes> sizes(note.sizes.data(), config_.streams);
-    if (note.what == Do::announce || note.what == Do::write) {  // to a builder unit
+    const UnitMessage said = letter.content.message();
+    const MepId mep{said.number};
+    if (letter.is_data || said.kind == Kind::announce) {  // to a builder unit
         BuilderOut out{{*this, now}, builder_places_.unit_on[letter.to]};
         const ReadoutIndex from = readout_places_.unit_on[letter.from];
-        if (note.what == Do::announce) {
-            builders_[out.self].on_sizes(from, note.mep, sizes, out);
+        if (letter.is_data) {
+            builders_[out.self].on_written(from, StreamIndex(said.round), mep, out);
         } else {
-            builders_[out.self].on_written(from, note.write.stream, note.mep, out);
+            builders_[out.self].on_sizes(from, mep, said.values, out);
         }
         return;
     }
     ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.to]};
-    if (note.what == Do::grant) {
-        units_[out.self].on_grant(note.mep, sizes, now, out);
-    } else if (note.what == Do::discard) {
-        units_[out.self].on_discard(note.mep, now, out);
+    if (said.kind == Kind::grant) {
+        units_[out.self].on_grant(mep, said.values, now, out);
+    } else if (said.kind == Kind::discard) {
+        units_[out.self].on_discard(mep, now, out);
     } else {
         const Participant from = readout_places_.unit_on[letter.from].value();
-        units_[out.self].on_barrier_message(from, note.barrier, out);
+        units_[out.self].on_barrier_message(from, {said.number, said.round}, out);
     }
 }
 
@@ -378,7 +381,8 @@ void ShiftSystem::on_written(const Letter& letter, Time now) {
     ++counted_.mfps_written;
     counted_.bytes_written += letter.bytes;
     ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.from]};
-    units_[out.self].on_write_done(letter.content.mep, letter.content.write.stream, now, out);
+    units_[out.self].on_write_done(MepId{letter.content.number}, StreamIndex(letter.content.round),
+                                   now, out);
 }
 
 void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {

@@ -22,6 +22,7 @@
 #include "protocol/schedule/spiky_delay.hpp"
 
 #include "systems/system.hpp"
+#include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
@@ -128,22 +129,8 @@ struct ShiftReport {
 
 inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 
-enum class ShiftDo : std::uint8_t {
-    announce,
-    grant,
-    discard,
-    barrier,
-    write,
-};
-
-/// A message or a write from one unit to another.
-struct ShiftNote {
-    ShiftDo what = ShiftDo::announce;
-    protocol::MepId mep{};
-    protocol::BarrierMessage barrier{};
-    protocol::PushWrite write{};
-    std::array<base::Bytes, kMostStreams> sizes{};
-};
+/// A message, or the write of MEP `number` and stream `round`.
+using ShiftNote = UnitLetter<kMostStreams>;
 
 class ShiftSystem final : public SystemOf<ShiftNote> {
   public:
@@ -184,9 +171,6 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< of a phase
     /// Of all units in a round; each takes some 100 B of books.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
-
-    using Do = ShiftDo;
-    using Note = ShiftNote;
 
     enum EventKind : std::uint32_t {
         kPhase = Letters::kFirstOtherEvent,  ///< index: readout unit
@@ -256,8 +240,8 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
                      base::Time now);
     void leave_stage(protocol::ReadoutIndex unit, std::uint64_t step, base::Time now);
     /// A stream's number, as the cards and events have it, of those of all readout units.
-    [[nodiscard]] std::uint32_t number_of(protocol::ReadoutIndex unit,
-                                          protocol::StreamIndex stream) const {
+    [[nodiscard]] std::uint32_t stream_number(protocol::ReadoutIndex unit,
+                                              protocol::StreamIndex stream) const {
         return unit.value() * config_.streams + stream.value();
     }
     [[nodiscard]] protocol::ReadoutIndex unit_of(std::uint32_t number) const {

@@ -1,5 +1,6 @@
 #include "systems/system.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,12 @@ base::expected<std::unique_ptr<Transport>> any(base::expected<std::unique_ptr<Ma
 const network::Graph& graph_of(const SystemConfig& config) {
     return std::visit([](const network::Graph& graph) -> const network::Graph& { return graph; },
                       config.network);
+}
+
+bool has_levels(const SystemConfig& config) {
+    return config.data_service_level > 0 || config.control_service_level > 0 ||
+           std::any_of(config.flows.begin(), config.flows.end(),
+                       [](const Flow& flow) { return flow.service_level > 0; });
 }
 
 base::expected<std::unique_ptr<Transport>> make_transport(const SystemConfig& config) {

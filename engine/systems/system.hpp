@@ -34,6 +34,9 @@ struct SystemConfig : NodesConfig, FlowsConfig {
 
 [[nodiscard]] const network::Graph& graph_of(const SystemConfig& config);
 
+/// Whether messages have service levels beyond 0.
+[[nodiscard]] bool has_levels(const SystemConfig& config);
+
 /// Fails with one sentence if the transport cannot run over the network, or not for so long.
 [[nodiscard]] base::expected<std::unique_ptr<transport::Transport>> make_transport(
     const SystemConfig& config);
@@ -47,9 +50,10 @@ struct RunReport {
     sim::Histogram write_latency;
     std::vector<FlowCount> flows;
     std::vector<sim::Histogram> flow_latencies;
+    std::vector<sim::Histogram> level_latencies;  ///< by service level; empty of level 0 alone
     transport::Report network;
 
-    /// Calls see(name, member, meaning) for each field but those of the flows and the network.
+    /// Calls see(name, member, meaning) for each field but histograms of several and the network.
     template <class See>
     static void each(See see) {
         using Report = RunReport;
@@ -89,6 +93,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     /// Units wait for what no event will bring.
     [[nodiscard]] virtual bool stalled() const = 0;
     [[nodiscard]] RunReport run_report() {
+        transport::Report network = transport().report();
+        network.memory.messages += nodes_->memory();
         return {.sim_events = transport().sim_events(),
                 .fingerprint = fingerprint(),
                 .pending_peak = transport().events().peak_size(),
@@ -96,7 +102,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
                 .write_latency = write_latency(),
                 .flows = flows_.counted(),
                 .flow_latencies = flows_.latencies(),
-                .network = transport().report()};
+                .level_latencies = nodes_->level_latencies(),
+                .network = std::move(network)};
     }
 
   protected:
@@ -123,6 +130,9 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
             return tl::unexpected(nodes.error());
         }
         nodes_ = std::move(*nodes);
+        if (has_levels(config)) {
+            nodes_->record_levels();
+        }
         auto flows = FlowTraffic::make(config, config.seed, graph_of(config), this->transport());
         if (!flows) {
             return tl::unexpected(flows.error());

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/flow_system.hpp"
+#include "systems/played_test.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -50,18 +50,6 @@ Flow flow(std::uint32_t from, std::uint32_t to, base::Bytes bytes, std::uint8_t 
     return made;
 }
 
-std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config) {
-    auto made = FlowSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->run(config.duration);
-    if (const auto conserved = (*made)->check_conservation(); !conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
-}
-
 /// Hosts 1 to 3 stream to host 0; host 1 has a short message for it every 20 us, too. The longest
 /// that one took.
 Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::transport)& over) {
@@ -72,7 +60,7 @@ Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::tr
     }
     config.flows.push_back(flow(1, 0, 32, 1));
     config.flows.back().interval = base::microseconds(20);
-    const auto system = play(config);
+    const auto system = play<FlowSystem>(config);
     EXPECT_GE(system->flows().latency(3).count(), 20U);
     return system->flows().latency(3).max();
 }
@@ -97,13 +85,32 @@ TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
     }
 }
 
+/// One message of each level on an idle network: the two wires with their cables.
+TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
+    FlowSystemConfig config = on_star(3, kStrict);
+    config.transport = transport::RdmaConfig{};
+    config.flows = {flow(0, 2, 1024, 0), flow(1, 2, 32, 1)};
+    for (Flow& each : config.flows) {
+        each.interval = base::microseconds(100);
+    }
+    const auto latencies = play<FlowSystem>(config)->run_report().level_latencies;
+    ASSERT_EQ(latencies.size(), 2U);
+    const Time cables = infiniband::star(3).cables[0].delay * 2;
+    for (const auto& [level, bytes] : {std::pair{0U, 1024}, {1U, 32}}) {
+        EXPECT_EQ(latencies[level].count(), 20U);
+        EXPECT_EQ(latencies[level].min(), cables + kByte * (2 * (bytes + 62 + 16 + 4 + 20)));
+    }
+    config.flows[1].service_level = 0;
+    EXPECT_TRUE(play<FlowSystem>(config)->run_report().level_latencies.empty());
+}
+
 /// Both hosts send as fast as they can.
 TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
     FlowSystemConfig config = on_star(3, {Scheduling::weighted, {2, 0, 0, 0, 0, 0, 1}});
     config.transport = transport::RdmaConfig{};
     config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, 1)};
     config.warmup = base::microseconds(200);
-    const std::vector<FlowCount> counted = play(config)->flows().counted();
+    const std::vector<FlowCount> counted = play<FlowSystem>(config)->flows().counted();
     EXPECT_NEAR(static_cast<double>(counted[0].bytes) / static_cast<double>(counted[1].bytes), 2,
                 0.03);
 }
@@ -130,7 +137,7 @@ TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
             config.flows = {flow(0, 1, 4000, 0)};
             config.flows.back().start = base::microseconds(2);
             config.flows.back().messages = 1;
-            const auto system = play(config);
+            const auto system = play<FlowSystem>(config);
             // TCP goes on to send again: that may bring something about.
             EXPECT_EQ(system->stalled(), !resumes && !over_tcp);
         }
@@ -143,7 +150,7 @@ TEST(TrafficClasses, WhenAllIsDoneOnlyIdleEventsAreLeft) {
     config.transport = transport::TcpConfig{};
     config.flows = {flow(0, 1, 4000, 0)};
     config.flows.back().messages = 1;
-    const auto system = play(config);
+    const auto system = play<FlowSystem>(config);
     EXPECT_GT(system->transport().idle_events(), 1U);
     EXPECT_EQ(system->transport().idle_events(), system->transport().events().size());
     EXPECT_FALSE(system->stalled());
@@ -154,7 +161,7 @@ TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {
         FlowSystemConfig config = on_star(3, kStrict);
         config.transport = transport::TcpConfig{};
         config.flows = {flow(0, 2, 1 << 16, 0), flow(1, 2, 1 << 16, second)};
-        const auto system = play(config);
+        const auto system = play<FlowSystem>(config);
         const ethernet::Report report = *system->run_report().network.ethernet;
         std::set<TrafficClass> classes;
         std::uint64_t frames = 0;

@@ -21,6 +21,7 @@ base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
 Report RdmaOverEthernet::report() {
     return {.packet_hops = packet_hops(),
             .ack_hops = network().ethernet().ack_hops(),
+            .memory = memory(),
             .ethernet = network().ethernet().report(now()),
             .tcp = {},
             .infiniband = {},

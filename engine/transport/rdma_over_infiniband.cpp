@@ -20,6 +20,7 @@ base::expected<std::unique_ptr<RdmaOverInfiniband>> RdmaOverInfiniband::make(
 Report RdmaOverInfiniband::report() {
     Report all;
     all.packet_hops = packet_hops();
+    all.memory = memory();
     all.rdma = retries();
     infiniband::Report& fabric = all.infiniband.emplace();
     fabric.lanes_of_port = lanes_;

@@ -134,6 +134,10 @@ void TcpOverEthernet::begin_counting(Time now, Time end, std::size_t bins) {
 Report TcpOverEthernet::report() {
     return {.packet_hops = network_.packet_hops(),
             .ack_hops = network_.ack_hops(),
+            .memory = {.connections = endpoints_.memory(),
+                       .packets = network_.memory(),
+                       .messages = endpoints_.message_memory() + delayed_.memory(),
+                       .events = events_.memory()},
             .ethernet = network_.report(now_),
             .tcp = endpoints_.counted(),
             .infiniband = {},

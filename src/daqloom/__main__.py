@@ -5,10 +5,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is one sentence even while modules are still being read.
-
-    A batch system that ends a job sends SIGTERM: that is no other interruption.
-    """
+    """Run the command line; Ctrl-C is one sentence even while modules are still being read. A batch
+    system that ends a job sends SIGTERM: that is no other interruption."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from daqloom.cli.app import narrow

@@ -74,11 +74,9 @@ def tables(
     framed: bool = False,
     styles: Sequence[str] = (),
 ) -> list[Table]:
-    """As many tables of at most `width` characters as are needed, one below the other.
-
-    The first `names` columns say what a row is and begin each table; these and `words`, by place,
-    may wrap. All others are numbers. `framed` leaves room around a table, `styles` are the rows'.
-    """
+    """As many tables of at most `width` characters as are needed, one below the other. The first
+    `names` columns say what a row is and begin each table; these and `words`, by place, may wrap.
+    All others are numbers. `framed` leaves room around a table, `styles` are the rows'."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -69,12 +69,9 @@ def simulate(
     timeline: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments.
-
-    The warnings say where the closed forms contradict a rate, or explain a timeout.
-    """
-    from daqloom.analyse.beyond import beyond
-    from daqloom.analyse.resonance import resonating
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments. The
+    warnings say where the closed forms contradict a rate, or explain a timeout."""
+    from daqloom.analyse.resonance import beyond, resonating
     from daqloom.simulate import run
 
     check_possible(scenario)

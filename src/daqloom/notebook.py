@@ -1,7 +1,5 @@
 """The parts of which systems and results are made in a notebook, as HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

@@ -1,13 +1,13 @@
 """Files that appear whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from daqloom.words import reason_of
 
 
 class OutputError(OSError):
@@ -29,9 +29,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield folder / path.name
         os.replace(folder / path.name, path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise OutputError(
-            f"cannot write {path}: {reason}; give a folder that can be written"
+            f"cannot write {path}: {reason_of(error)}; give a folder that can be written"
         ) from None
     finally:
         if folder:

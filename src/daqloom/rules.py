@@ -1,17 +1,13 @@
 """The rules of a building protocol, and distributions of times, as the engine takes them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TypeVar
 
 from daqloom import _engine
-from daqloom.enumerations import named
-
-if TYPE_CHECKING:
-    from daqloom.scenario.building import Building
-    from daqloom.scenario.distribution import Distribution
-    from daqloom.scenario.event import Event
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.building import Building
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.event import Event
+from daqloom.scenario.models import Scenario
 
 
 def set_shift_rules(config: _engine.ShiftConfig | _engine.LiveConfig, building: Building) -> None:
@@ -67,7 +63,9 @@ def _set_event(config: _engine.PullConfig | _engine.LiveConfig, event: Event) ->
     size.spread_bytes = event.size_spread * event.size
     size.quantum_bytes = event.size_quantum
     if event.histogram is not None:
-        size.histogram = list(zip(*event.histogram, strict=True))
+        size.histogram = [
+            (value, value, weight) for value, weight in zip(*event.histogram, strict=True)
+        ]
     if event.share != "equal":
         config.share = list(event.share)
 
@@ -88,3 +86,11 @@ def delay_of(time: Distribution) -> _engine.Delay:
     delay = _engine.Delay()
     set_delay(delay, time)
     return delay
+
+
+Value = TypeVar("Value", bound=Enum)
+
+
+def named(kind: type[Value], word: str) -> Value:
+    """Return the value that a scenario's word names, as `named(BufferModel, "shared-memory")`."""
+    return kind[word.replace("-", "_")]

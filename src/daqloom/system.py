@@ -25,10 +25,8 @@ COMPARED_S = 0.02
 
 @dataclass(frozen=True, repr=False)
 class System:
-    """An event-building system, to be analysed, simulated, measured and compared.
-
-    `scenario` is its description, as validated: every key with its value in SI units.
-    """
+    """An event-building system, to be analysed, simulated, measured and compared. `scenario` is its
+    description, as validated: every key with its value in SI units."""
 
     scenario: Scenario
 
@@ -43,10 +41,8 @@ class System:
         return assumed_comment(self.scenario) + to_toml(self.scenario)
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> System:
-        """Return the same system with some keys changed.
-
-        `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
-        """
+        """Return the same system with some keys changed. `overrides` are `["event.size=2 MB"]` or
+        `{"event.size": "2 MB"}`. Raises ScenarioError."""
         return System(override(self.scenario, overrides))
 
     def analyse(self) -> Result:
@@ -82,10 +78,8 @@ class System:
         progress: Callable[[Progress], None] | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
     ) -> Result:
-        """Build events with real processes for `measure.duration` seconds.
-
-        See `daqloom.measure.run.measure` for the arguments and for what is raised.
-        """
+        """Build events with real processes for `measure.duration` seconds. See
+        `daqloom.measure.run.measure` for the arguments and for what is raised."""
         return methods.measure(
             self.scenario,
             seed=seed,
@@ -97,10 +91,8 @@ class System:
         )
 
     def compare(self, *, seed: int | None = None) -> Beside | Comparison:
-        """Set the methods beside one another, as `daqloom compare` does without options.
-
-        A rack: `on_same_events`; a fabric: `beside`.
-        """
+        """Set the methods beside one another, as `daqloom compare` does without options. A rack:
+        `on_same_events`; a fabric: `beside`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         return system.on_same_events() if system.scenario.is_rack else system.beside()
 
@@ -111,11 +103,9 @@ class System:
         simulated: Callable[[float], None] | None = None,
         measured: Callable[[Progress], None] | None = None,
     ) -> Beside:
-        """Apply several methods, by default all that this machine can be asked for.
-
-        `simulated` and `measured` are called with the progress of their runs. Raises what the
-        methods raise; StoppedError after Ctrl-C.
-        """
+        """Apply several methods, by default all that this machine can be asked for. `simulated` and
+        `measured` are called with the progress of their runs. Raises what the methods raise;
+        StoppedError after Ctrl-C."""
         from daqloom.study.beside import beside, usual_methods
 
         chosen = usual_methods(self.scenario) if methods is None else methods
@@ -129,10 +119,8 @@ class System:
         progress: Callable[[float], None] | None = None,
     ) -> Comparison:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
-        time from an empty network on.
-
-        Raises StudyError where there are too few events, or they cannot be drawn beforehand.
-        """
+        time from an empty network on. Raises StudyError where there are too few events, or they
+        cannot be drawn beforehand."""
         from daqloom.study.compare import compare
 
         drawn = self.scenario.run.seed if seed is None else seed

@@ -1,18 +1,14 @@
 """Timelines of event building: what every node did when, as series and for ui.perfetto.dev."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daqloom.output import written_whole
 from daqloom.topology.schedule import DUMMY, hosts_of
-
-if TYPE_CHECKING:
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 Stage = tuple[float, int, int, str]
 """Begin (s), step, node, what it does."""

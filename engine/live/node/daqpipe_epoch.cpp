@@ -183,7 +183,8 @@ base::expected<void> DaqpipeEpoch::make_readout() {
     // the next ones.
     const std::uint32_t collected = builders() * config().credits;
     make_stream(2 * collected);
-    book_.emplace(2 * collected, collected);
+    book_.emplace(collected);
+    book_->reserve(2 * collected);
     return {};
 }
 

@@ -6,7 +6,7 @@
 
 #include "live/node/node_fixture_test.hpp"
 #include "protocol/data/immediate.hpp"
-#include "protocol/machines/unit_message.hpp"
+#include "protocol/units/unit_message.hpp"
 
 namespace daqloom::live {
 namespace {

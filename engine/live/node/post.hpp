@@ -10,7 +10,7 @@
 
 #include "base/ring.hpp"
 #include "live/transport/transport.hpp"
-#include "protocol/machines/unit_message.hpp"
+#include "protocol/units/unit_message.hpp"
 
 namespace daqloom::live {
 

@@ -17,7 +17,7 @@
 #include "live/node/post.hpp"
 #include "protocol/data/immediate.hpp"
 #include "protocol/data/mep.hpp"
-#include "protocol/machines/unit_message.hpp"
+#include "protocol/units/unit_message.hpp"
 
 namespace daqloom::live {
 

@@ -78,7 +78,7 @@ bool DaqpipeBuilder::is_drained() const {
             return false;
         }
     }
-    return has_said_the_last_;
+    return last_assignment_.has_been_said();
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {

@@ -27,6 +27,7 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/data/mep.hpp"
+#include "protocol/machines/last_assignment.hpp"
 #include "protocol/machines/slot_table.hpp"
 
 namespace daqloom::protocol {
@@ -99,7 +100,7 @@ class DaqpipeBuilder {
 
     template <DaqpipeBuilderOut Out>
     void on_assigned(EventId event, Out& out) {
-        if (counters_.assigned >= last_assignment_) {
+        if (last_assignment_.is_reached(counters_.assigned)) {
             ++counters_.late;
             return;
         }
@@ -188,7 +189,7 @@ class DaqpipeBuilder {
         for (const ReadoutIndex readout : lost) {
             lose(readout);
         }
-        is_closing_ = true;
+        last_assignment_.close();
         say_the_last(out);
         for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
             request_what_the_limits_permit(in_turn_[place], out);
@@ -199,17 +200,16 @@ class DaqpipeBuilder {
     /// last of them.
     template <DaqpipeBuilderClosingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
-        if (last_assignment_ != unknown || events < counters_.assigned) {
+        if (!last_assignment_.set(events, counters_.assigned)) {
             ++counters_.unexpected_assignments;
             return;
         }
-        last_assignment_ = events;
         say_the_last(out);
     }
     /// No more are assigned than have been.
     template <DaqpipeBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
-        last_assignment_ = counters_.assigned;
+        last_assignment_.end_at(counters_.assigned);
         say_the_last(out);
     }
 
@@ -253,8 +253,6 @@ class DaqpipeBuilder {
     [[nodiscard]] std::size_t events_held() const { return events_.size() - free_.size(); }
 
   private:
-    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
-
     enum class Fragment : std::uint8_t { to_request, in_flight, here, lost };
 
     struct Event {
@@ -272,10 +270,9 @@ class DaqpipeBuilder {
     /// To all readout units, once nothing more is assigned.
     template <DaqpipeBuilderClosingOut Out>
     void say_the_last(Out& out) {
-        if (!is_closing_ || has_said_the_last_ || counters_.assigned < last_assignment_) {
+        if (!last_assignment_.is_to_be_said(counters_.assigned)) {
             return;
         }
-        has_said_the_last_ = true;
         for (const ReadoutIndex readout : lost_.indices()) {
             if (!lost_[readout]) {
                 out.last_request(readout, counters_.assigned);
@@ -349,9 +346,7 @@ class DaqpipeBuilder {
     base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order they came
     std::optional<std::uint64_t> now_;     ///< time slot
     base::Table<ReadoutIndex, bool> lost_;
-    bool is_closing_ = false;
-    bool has_said_the_last_ = false;
-    std::uint64_t last_assignment_ = unknown;
+    LastAssignment last_assignment_;
     std::uint64_t next_event_ = 0;
     Counters counters_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/data/mep.hpp"
+#include "protocol/machines/last_assignment.hpp"
 #include "protocol/machines/slot_table.hpp"
 
 namespace daqloom::protocol {
@@ -78,7 +78,7 @@ class PullBuilder {
 
     template <PullBuilderOut Out>
     void on_assigned(EventId event, Out& out) {
-        if (counters_.assigned >= last_assignment_) {
+        if (last_assignment_.is_reached(counters_.assigned)) {
             ++counters_.late;
             return;
         }
@@ -149,7 +149,7 @@ class PullBuilder {
     /// Precondition: there are such units.
     template <PullBuilderClosingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
-        is_closing_ = true;
+        last_assignment_.close();
         for (const ReadoutIndex readout : lost) {
             lose(readout, out);
         }
@@ -161,23 +161,22 @@ class PullBuilder {
     /// last of them.
     template <PullBuilderClosingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
-        if (last_assignment_ != unknown || events < counters_.assigned) {
+        if (!last_assignment_.set(events, counters_.assigned)) {
             ++counters_.unexpected_assignments;
             return;
         }
-        last_assignment_ = events;
         say_the_last(out);
     }
     /// No more are assigned than have been.
     template <PullBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
-        last_assignment_ = counters_.assigned;
+        last_assignment_.end_at(counters_.assigned);
         say_the_last(out);
     }
 
     /// After on_close: all events assigned have been given out, or dropped.
     [[nodiscard]] bool is_drained() const {
-        return has_said_the_last_ &&
+        return last_assignment_.has_been_said() &&
                counters_.assigned == counters_.built + counters_.incomplete + counters_.dropped;
     }
 
@@ -194,8 +193,6 @@ class PullBuilder {
     [[nodiscard]] std::size_t events_held() const { return slots_.size() - free_slots_.size(); }
 
   private:
-    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
-
     struct Slot {
         EventId event{};
         ReadoutIndex next{};        ///< the readout units before this one were asked, or are lost
@@ -293,10 +290,9 @@ class PullBuilder {
     /// To all readout units, once nothing more is assigned.
     template <PullBuilderClosingOut Out>
     void say_the_last(Out& out) {
-        if (!is_closing_ || has_said_the_last_ || counters_.assigned < last_assignment_) {
+        if (!last_assignment_.is_to_be_said(counters_.assigned)) {
             return;
         }
-        has_said_the_last_ = true;
         for (ReadoutIndex readout; readout.value() < config_.readouts; ++readout) {
             if (std::ranges::find(lost_, readout) == lost_.end()) {
                 out.last_request(readout, counters_.assigned);
@@ -325,9 +321,7 @@ class PullBuilder {
         to_request_;  ///< slots with readout units not yet asked, oldest first
     std::uint64_t outstanding_ = 0;
     std::vector<ReadoutIndex> lost_;
-    bool is_closing_ = false;
-    bool has_said_the_last_ = false;
-    std::uint64_t last_assignment_ = unknown;
+    LastAssignment last_assignment_;
     std::uint64_t next_event_ = 0;
     Counters counters_;
 };

@@ -30,7 +30,8 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         unit.readout_.emplace(
             rules.response,
             RandomStream(given.seed, fmt::format("response.{}", given.readout.value())));
-        unit.book_.emplace(unit.window(), unit.collected() + some);
+        unit.book_.emplace(unit.collected() + some);
+        unit.book_->reserve(unit.window());
         unit.asked_ = base::Table<BuilderIndex, Asked>(given.builders);
         unit.due_.reserve(unit.window() + unit.collected() + some);
     }

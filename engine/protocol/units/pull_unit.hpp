@@ -23,11 +23,11 @@
 #include "protocol/data/mep.hpp"
 #include "protocol/machines/pull_builder.hpp"
 #include "protocol/machines/pull_readout.hpp"
-#include "protocol/machines/unit_message.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/request_book.hpp"
+#include "protocol/units/unit_message.hpp"
 
 namespace daqloom::protocol {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
+#include "base/ring.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 
@@ -24,16 +24,24 @@ class RequestBook {
         refused,  ///< asked for twice, or none that anybody may ask for yet
     };
 
-    /// `window`: MFPs taken and not given back at most; `ahead`: so many behind those taken may be
-    /// asked for. Both at least 1.
-    RequestBook(std::uint32_t window, std::uint32_t ahead)
-        : ahead_(ahead), pages_(std::size_t{window} + ahead) {}
+    /// `ahead`: so many behind those taken may be asked for; at least 1.
+    explicit RequestBook(std::uint32_t ahead) : ahead_(ahead) {}
+
+    /// No call allocates from now on while at most `window` MFPs are taken and not given back.
+    void reserve(std::uint32_t window) { pages_.reserve(window + ahead_); }
 
     Answer ask(std::uint64_t mfp, const Request& request) {
-        if (mfp < given_back_ || mfp >= taken_ + ahead_ || at(mfp).state != State::open) {
+        if (mfp < given_back_ || mfp >= taken_ + ahead_) {
             return Answer::refused;
         }
-        at(mfp) = {State::asked, request};
+        while (place_of(mfp) >= pages_.size()) {
+            pages_.push({});
+        }
+        Page& page = pages_[place_of(mfp)];
+        if (page.state != State::open) {
+            return Answer::refused;
+        }
+        page = {request.offset, request.builder, State::asked};
         if (mfp < taken_) {
             return Answer::now;
         }
@@ -41,27 +49,30 @@ class RequestBook {
         return Answer::later;
     }
 
-    /// The next MFP is there. Returns who has asked for it. Precondition: fewer than `window` are
-    /// taken and not given back.
+    /// The next MFP is there. Returns who has asked for it.
     std::optional<Request> on_taken() {
-        const Page& page = at(taken_++);
-        if (page.state != State::asked) {
+        const std::uint64_t mfp = taken_++;
+        if (place_of(mfp) >= pages_.size() || pages_[place_of(mfp)].state != State::asked) {
             return std::nullopt;
         }
         --waiting_;
-        return page.request;
+        return request_of(mfp);
     }
 
-    /// Of an MFP that was asked for.
-    [[nodiscard]] const Request& request_of(std::uint64_t mfp) { return at(mfp).request; }
+    /// Of an MFP that was asked for and not written.
+    [[nodiscard]] Request request_of(std::uint64_t mfp) const {
+        const Page& page = pages_[place_of(mfp)];
+        return {page.builder, page.offset};
+    }
 
-    /// The MFP is not needed any more. Returns how many of the oldest can be given back now.
-    /// Precondition: it was asked for, and has been taken.
+    /// The MFP, which was asked for, is not needed any more. Returns how many of the oldest can be
+    /// given back now.
     std::uint32_t on_written(std::uint64_t mfp) {
-        at(mfp).state = State::written;
+        pages_[place_of(mfp)].state = State::written;
         std::uint32_t released = 0;
-        for (; given_back_ < taken_ && at(given_back_).state == State::written; ++given_back_) {
-            at(given_back_).state = State::open;
+        for (; given_back_ < taken_ && !pages_.empty() && pages_.front().state == State::written;
+             ++given_back_) {
+            pages_.pop();
             ++released;
         }
         return released;
@@ -73,9 +84,9 @@ class RequestBook {
     /// Calls `see(mfp, request)` for each of them, in order.
     template <class See>
     void each_waiting(See see) {
-        for (std::uint64_t mfp = taken_; mfp < taken_ + ahead_; ++mfp) {
-            if (at(mfp).state == State::asked) {
-                see(mfp, at(mfp).request);
+        for (std::uint64_t mfp = taken_; place_of(mfp) < pages_.size(); ++mfp) {
+            if (pages_[place_of(mfp)].state == State::asked) {
+                see(mfp, request_of(mfp));
             }
         }
     }
@@ -83,17 +94,20 @@ class RequestBook {
   private:
     enum class State : std::uint8_t { open, asked, written };
     struct Page {
+        base::Bytes offset = 0;
+        BuilderIndex builder{};
         State state = State::open;
-        Request request;
     };
 
-    [[nodiscard]] Page& at(std::uint64_t mfp) { return pages_[mfp % pages_.size()]; }
+    [[nodiscard]] std::uint32_t place_of(std::uint64_t mfp) const {
+        return static_cast<std::uint32_t>(mfp - given_back_);
+    }
 
     std::uint32_t ahead_;
-    std::vector<Page> pages_;  ///< of the MFPs from given_back_ on
+    std::uint32_t waiting_ = 0;
     std::uint64_t taken_ = 0;
     std::uint64_t given_back_ = 0;
-    std::uint32_t waiting_ = 0;
+    base::Ring<Page> pages_;  ///< from the oldest that is not given back to the furthest asked for
 };
 
 }  // namespace daqloom::protocol

@@ -11,7 +11,7 @@ namespace {
 using Answer = RequestBook::Answer;
 
 TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
-    RequestBook book(4, 2);
+    RequestBook book(2);
     EXPECT_FALSE(book.on_taken());
     EXPECT_EQ(book.ask(0, {.builder = BuilderIndex(3), .offset = 64}), Answer::now);
     EXPECT_EQ(book.ask(2, {.builder = BuilderIndex(1), .offset = 128}), Answer::later);
@@ -25,7 +25,7 @@ TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
 }
 
 TEST(RequestBook, RefusesWhatIsAskedForTwiceGivenBackOrTooFarAhead) {
-    RequestBook book(2, 3);
+    RequestBook book(3);
     book.on_taken();
     EXPECT_EQ(book.ask(0, {}), Answer::now);
     EXPECT_EQ(book.ask(0, {}), Answer::refused);
@@ -38,7 +38,7 @@ TEST(RequestBook, RefusesWhatIsAskedForTwiceGivenBackOrTooFarAhead) {
 }
 
 TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
-    RequestBook book(4, 4);
+    RequestBook book(4);
     for (std::uint64_t mfp = 0; mfp < 4; ++mfp) {
         book.on_taken();
         ASSERT_EQ(book.ask(mfp, {}), Answer::now);
@@ -49,8 +49,23 @@ TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
     EXPECT_EQ(book.on_written(3), 1);
 }
 
+TEST(RequestBook, GivesBackWhatWasAskedForInAnyOrderOnceTheSourceHasDeliveredIt) {
+    RequestBook book(8);
+    ASSERT_EQ(book.ask(2, {}), Answer::later);
+    ASSERT_EQ(book.ask(0, {}), Answer::later);
+    EXPECT_EQ(book.on_written(0), 0) << "written as nothing: it has not come";
+    book.on_taken();
+    EXPECT_EQ(book.on_written(2), 1);
+    EXPECT_EQ(book.ask(1, {}), Answer::later);
+    book.on_taken();
+    book.on_taken();
+    EXPECT_EQ(book.on_written(1), 2);
+    EXPECT_EQ(book.ask(3, {.builder = BuilderIndex(2), .offset = 9}), Answer::later);
+    EXPECT_EQ(book.on_taken()->offset, 9);
+}
+
 TEST(RequestBook, ListsWhatIsWaitedFor) {
-    RequestBook book(2, 4);
+    RequestBook book(4);
     book.on_taken();
     ASSERT_EQ(book.ask(4, {.builder = BuilderIndex(7)}), Answer::later);
     ASSERT_EQ(book.ask(2, {.builder = BuilderIndex(5)}), Answer::later);

@@ -112,6 +112,17 @@ class RdmaEndpoints {
     [[nodiscard]] std::uint64_t posted() const { return posted_; }
     [[nodiscard]] std::uint64_t completed() const { return completed_; }
     [[nodiscard]] const RetryCounters& retries() const { return retries_; }
+    /// Of the queue pairs, and of the messages (B).
+    [[nodiscard]] std::size_t memory() const {
+        std::size_t all = queue_pairs_.memory() + senders_.memory();
+        for (const Sender& sender : senders_) {
+            all += sender.active.memory() + sender.queue_pairs.memory();
+        }
+        return all;
+    }
+    [[nodiscard]] std::size_t message_memory() const {
+        return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
+    }
 
     /// Messages: posted = completed + failed + still here; each was received as a whole.
     [[nodiscard]] base::expected<void> check_conservation() const {

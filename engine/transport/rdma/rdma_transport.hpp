@@ -97,6 +97,13 @@ class RdmaTransport : public Transport {
             std::make_unique<Endpoints>(config, framing, path, hosts, lanes, *network_, events_);
     }
 
+    [[nodiscard]] Memory memory() const {
+        return {.connections = endpoints_->memory(),
+                .packets = network_->memory(),
+                .messages = endpoints_->message_memory(),
+                .events = events_.memory()};
+    }
+
     [[nodiscard]] virtual VirtualLane lane_of(ServiceLevel level) const = 0;
 
   private:

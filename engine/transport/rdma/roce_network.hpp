@@ -129,6 +129,7 @@ class RoceNetwork {
     [[nodiscard]] ethernet::Network& ethernet() { return network_; }
     [[nodiscard]] const ethernet::Network& ethernet() const { return network_; }
     [[nodiscard]] std::uint64_t packet_hops() const { return network_.packet_hops(); }
+    [[nodiscard]] std::size_t memory() const { return network_.memory() + arriving_.memory(); }
     [[nodiscard]] base::expected<void> check_conservation(base::Time /*now*/) const {
         return network_.check_conservation();
     }

@@ -27,6 +27,27 @@ EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass o
     return first;
 }
 
+std::size_t TcpEndpoints::memory() const {
+    std::size_t all = endpoints_.memory();
+    for (const Endpoint& endpoint : endpoints_) {
+        all += endpoint.sender.memory();
+    }
+    for (const Peers& peers : peers_) {
+        for (const auto& row : peers) {
+            all += sizeof(row) + row.memory();
+        }
+    }
+    return all;
+}
+
+std::size_t TcpEndpoints::message_memory() const {
+    std::size_t all = 0;
+    for (const Endpoint& endpoint : endpoints_) {
+        all += endpoint.inbox.memory();
+    }
+    return all;
+}
+
 std::size_t TcpEndpoints::idle_timers() const {
     for (const Endpoint& endpoint : endpoints_) {
         if (endpoint.sender.timer() != Time::never() ||

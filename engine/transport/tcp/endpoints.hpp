@@ -155,6 +155,9 @@ class TcpEndpoints {
 
     [[nodiscard]] const TcpConfig& config() const { return config_; }
     [[nodiscard]] std::size_t size() const { return endpoints_.size(); }
+    /// Of the connections, and of the messages in them (B).
+    [[nodiscard]] std::size_t memory() const;
+    [[nodiscard]] std::size_t message_memory() const;
     [[nodiscard]] const TcpSender& sender(EndpointIndex index) const {
         return endpoints_[index].sender;
     }

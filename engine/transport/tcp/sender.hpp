@@ -151,6 +151,8 @@ class TcpSender {
 
     [[nodiscard]] std::uint64_t una() const { return una_; }
     [[nodiscard]] std::uint64_t nxt() const { return nxt_; }
+    /// Beyond the object itself (B).
+    [[nodiscard]] std::size_t memory() const { return records_.memory(); }
     [[nodiscard]] std::uint64_t end() const { return end_; }
     /// Bytes believed to be in the network (RFC 6675's pipe).
     [[nodiscard]] base::Bytes in_flight() const {

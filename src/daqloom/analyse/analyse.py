@@ -1,10 +1,8 @@
 """All closed forms of one scenario, as a result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom.analyse.back_to_back import back_to_back
 from daqloom.analyse.bdp import bandwidth_delay
@@ -16,17 +14,13 @@ from daqloom.analyse.incast import incast
 from daqloom.analyse.published import published
 from daqloom.analyse.system import System
 from daqloom.result import Result
-
-if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
+from daqloom.scenario import Scenario
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers.
-
-    A formula outside its conditions still gives its value, marked in `analysis` with the condition
-    that fails and in `warnings` with a sentence.
-    """
+    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. A
+    formula outside its conditions still gives its value, marked in `analysis` with the condition
+    that fails and in `warnings` with a sentence."""
     wall, cpu = time.perf_counter(), time.process_time()
     system = System(scenario)
     answers = {

@@ -1,7 +1,5 @@
 """The buffer's peak when events arrive back to back: an upper bound for all arrival processes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from daqloom.analyse.condition import Condition

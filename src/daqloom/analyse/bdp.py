@@ -1,7 +1,5 @@
 """The bandwidth-delay-product rule."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from daqloom.analyse.condition import Condition

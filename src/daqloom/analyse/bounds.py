@@ -41,10 +41,8 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
 
 def unloaded_latency_s(system: System) -> float:
     """Return the latency of an event alone in the network, with open windows and hosts of no cost.
-
-    The first request travels to a source, the first frame of the reply to the ToR; from then on
-    the builder's link, or the input if that is slower, is busy until the last byte.
-    """
+    The first request travels to a source, the first frame of the reply to the ToR; from then on the
+    builder's link, or the input if that is slower, is busy until the last byte."""
     busy_bps = min(system.input_bps, system.output_bps)
     drain = 8 * system.event.frame_bytes / system.event.wire_share / busy_bps
     return first_byte_s(system) + drain + system.scenario.network.links.access.delay

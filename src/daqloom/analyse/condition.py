@@ -1,7 +1,5 @@
 """The conditions under which a closed form is valid."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The exact peak of the buffer occupancy for periodic events."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,19 +1,15 @@
 """What the closed forms of each protocol on a fabric answer with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from daqloom.analyse.condition import Condition
 from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_traffic import Traffic
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.topology.system import check_paths
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 
 class Answer(NamedTuple):
@@ -32,9 +28,7 @@ def check_connected(scenario: Scenario, traffic: Traffic) -> None:
 
 def rates_hz(scenario: Scenario, events: int, busy: Mapping[str, float]) -> dict[str, float]:
     """Return the rate at which each part saturates: events divided by its busy time, if it has any.
-
-    Raises ScenarioError where nothing limits the rate.
-    """
+    Raises ScenarioError where nothing limits the rate."""
     rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
     if not rates.keys() - {"output_buffer"}:
         raise ScenarioError(

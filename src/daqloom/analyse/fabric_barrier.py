@@ -14,8 +14,6 @@ cycles). For N equal nodes, N a power of two, that gives
 `engine/protocol/schedule/barrier.hpp`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The conditions of a fabric's closed forms; where one fails, they are bounds."""
 
-from __future__ import annotations
-
 from daqloom.analyse.condition import Condition
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_shift import Schedule

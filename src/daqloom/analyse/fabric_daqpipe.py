@@ -5,8 +5,6 @@ form: these are bounds. With one credit and one parallel send, the latency of an
 of its messages (`DaqpipeSystem.OneCredit…`), as long as there is no contention.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,11 +24,9 @@ from daqloom.topology.system import mfp_bytes, unit_slots
 
 @dataclass(frozen=True)
 class Pipe(View):
-    """A scenario of DAQPIPE as the closed forms see it.
-
-    An event here is a fragment of each readout unit: `packing` collisions. Rates are a second, all
-    builder units together. R readout units, B builder units, c credits, s parallel sends.
-    """
+    """A scenario of DAQPIPE as the closed forms see it. An event here is a fragment of each readout
+    unit: `packing` collisions. Rates are a second, all builder units together. R readout units, B
+    builder units, c credits, s parallel sends."""
 
     @property
     def folded(self) -> bool:

@@ -7,12 +7,13 @@ Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import (
     ACKNOWLEDGE_BYTES,
     ADDRESS_BYTES,
@@ -21,9 +22,6 @@ from daqloom.scenario.transport import (
     IMMEDIATE_BYTES,
     ROCE_HEADER_BYTES,
 )
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 Count = TypeVar("Count", float, NDArray[np.float64])
 """One number, or one per node or flow."""

@@ -8,13 +8,10 @@ it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Cu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from daqloom.analyse.fabric_link import Count, Link, OnWire
 from daqloom.analyse.fabric_slowest import delay_of
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.models import Scenario
 
 OFFSET_BYTES = 8
 """Bytes of a size or an address in a message."""

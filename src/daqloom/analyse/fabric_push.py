@@ -1,12 +1,9 @@
 """The data of linear shifting: the flows of each node, and its control messages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +13,8 @@ from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import View
 from daqloom.topology.system import mfp_bytes
 
-if TYPE_CHECKING:
-    pass
+pass
+
 
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and grants, sent and received."""
@@ -96,10 +93,8 @@ class Push(View):
 
     def transfer_s(self, flow_s: Times, switches: NDArray[np.int32]) -> Times:
         """From a node's turn until it knows that all is written: its processor posts a write, the
-        flow takes its time of the wires, the acknowledge comes back and is noticed.
-
-        What is random about it, latency and jitter, is not in it: see `chance`.
-        """
+        flow takes its time of the wires, the acknowledge comes back and is noticed. What is random
+        about it, latency and jitter, is not in it: see `chance`."""
         largest = self.link.message(int(self.mfps.max()))
         ways_s = self.messages.known_s(largest, switches.astype(np.float64))
         posts_s = (self.writes - 1) * self.messages.cost_s + self.wire_s / self.writes

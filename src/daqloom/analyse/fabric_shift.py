@@ -77,10 +77,8 @@ def by_count(push: Push, gate: Barrier) -> Round:
 
 def schedule(push: Push, gate: Barrier) -> Schedule:
     """Return all phases, each on its own. Copies within a node take time, a dummy's turn none.
-
     Several flows on a link take at least their sum; exactly that if they are equal and share one
-    link (`Conflicts.*` in the engine's tests).
-    """
+    link (`Conflicts.*` in the engine's tests)."""
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
     busy_s = np.zeros(push.traffic.paths.wiring.links)
     chosen = ((np.arange(SAMPLED) + 0.5) * push.slots / SAMPLED).astype(int)

@@ -1,7 +1,5 @@
 """The expected time of the slowest of many nodes with random delays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,25 +4,21 @@
 flows may be free before one with a long one.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.scenario.models import Scenario
 from daqloom.topology.cabled import cabled
 from daqloom.topology.routes import Paths, trace
 from daqloom.topology.schedule import DUMMY, Slots
 from daqloom.topology.system import node_slots
 from daqloom.topology.wiring import NONE
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 SHAPE = (
     "network.shape",
@@ -139,10 +135,8 @@ class Traffic:
 
 
 def traffic(scenario: Scenario) -> Traffic:
-    """The traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit.
-
-    Of the last few fabrics it is kept: other sizes, costs and buffers change nothing about it.
-    """
+    """The traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit. Of the
+    last few fabrics it is kept: other sizes, costs and buffers change nothing about it."""
     seed = scenario.run.seed if scenario.hosts.order == "shuffled" else 0
     determining = (attrgetter(*SHAPE, *PLACES)(scenario), scenario.network.digest(), seed)
     return _traffic(_Determined(determining, scenario))

@@ -1,17 +1,12 @@
 """A fabric scenario in the terms of the closed forms, for any protocol."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from daqloom.analyse.fabric_link import Link
 from daqloom.analyse.fabric_messages import Messages
 from daqloom.analyse.fabric_traffic import Traffic, traffic
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.models import Scenario
 
 
 @dataclass(frozen=True)

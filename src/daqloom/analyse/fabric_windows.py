@@ -1,7 +1,5 @@
 """Linear shifting by the clock: the number of writes in a time window."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

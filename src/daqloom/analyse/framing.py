@@ -1,7 +1,5 @@
 """Protocol overhead: the Ethernet frames of an event's payload."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
@@ -28,11 +26,9 @@ class Framing:
 
 
 def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead: bool) -> Framing:
-    """Cuts a message into segments of at most `segment_bytes` of payload.
-
-    `header_bytes` are the IPv4 and TCP headers of a segment: 40, or 52 with timestamps. Without
-    `overhead` the frames are bare payload, as the published numbers take them.
-    """
+    """Cuts a message into segments of at most `segment_bytes` of payload. `header_bytes` are the
+    IPv4 and TCP headers of a segment: 40, or 52 with timestamps. Without `overhead` the frames are
+    bare payload, as the published numbers take them."""
     packets = max(1, -(-payload_bytes // segment_bytes))
     headers = packets * (header_bytes + FRAME_OVERHEAD_BYTES) if overhead else 0
     return Framing(

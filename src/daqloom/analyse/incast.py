@@ -1,7 +1,5 @@
 """The incast rule: BDP + buffer ≥ Σ windows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -47,10 +47,8 @@ def periodic(event: Triangle, rate_hz: float, until_s: float) -> NDArray[np.floa
 
 def in_turn(event: Triangle, arrivals_s: ArrayLike) -> NDArray[np.float64]:
     """The times at which events start to come in if the input carries one after the other.
-
     `arrivals_s` has shape (n,) and is sorted; so has the result. Each start is the later of its
-    arrival and the end of the event before it (Lindley's recursion).
-    """
+    arrival and the end of the event before it (Lindley's recursion)."""
     import numpy as np
 
     arrivals = np.asarray(arrivals_s, dtype=np.float64)

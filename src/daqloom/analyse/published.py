@@ -1,7 +1,5 @@
 """The published formula for the buffer's peak."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

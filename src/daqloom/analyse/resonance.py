@@ -1,16 +1,12 @@
-"""Retransmission timeouts that resonate with periodic events."""
-
-from __future__ import annotations
+"""Warnings of simulated runs: timeouts that resonate with events, rates above their bounds."""
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daqloom.analyse.system import System
-from daqloom.metrics import with_unit
-
-if TYPE_CHECKING:
-    from daqloom.result import Result
-    from daqloom.scenario.models import Scenario
+from daqloom.metrics import for_people, with_unit
+from daqloom.result import Result
+from daqloom.scenario.models import Scenario
 
 
 class Resonance(NamedTuple):
@@ -51,4 +47,21 @@ def resonating(scenario: Scenario, result: Result) -> list[str]:
         f"segments are retransmitted after transport.rto_min = {rto} into the event {later} later, "
         "to be dropped again. Timers of real hosts are less exact: set "
         'transport.timer_tick = "4 ms" (Linux at 250 Hz), or event.arrivals = "poisson"'
+    ]
+
+
+TOLERANCE = 0.05
+"""Tolerance of a rate above its bound: sizes are random, and a window cuts events at its ends."""
+RATES = ("event_rate_hz", "written_event_rate_hz")
+
+
+def beyond(result: Result, bound_hz: float | None) -> list[str]:
+    """Return a warning for each rate of a simulation above its closed-form bound, where known."""
+    found = {name: result.metric(name) for name in RATES}
+    return [
+        f"{name} = {for_people(name, rate)} exceeds {for_people(name, bound_hz)}, the long-term "
+        "bound of links, hosts and sources (event_rate_bound_hz of `daqloom analyse`): the time "
+        "counted is too short, or it begins with a backlog; lengthen run.duration and run.warmup"
+        for name, rate in found.items()
+        if bound_hz is not None and rate is not None and rate > (1 + TOLERANCE) * bound_hz
     ]

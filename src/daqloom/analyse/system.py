@@ -1,27 +1,20 @@
 """The numbers of a scenario that the closed forms use."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 from daqloom.analyse.framing import Framing, framing
 from daqloom.analyse.triangles import Triangle
+from daqloom.scenario import Scenario
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
-
-if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
 
 
 @dataclass(frozen=True)
 class System:
-    """Rates and sizes of one rack, as the closed forms see it.
-
-    Link rates are those of the wire; `triangle` has them scaled to buffered bytes.
-    """
+    """Rates and sizes of one rack, as the closed forms see it. Link rates are those of the wire;
+    `triangle` has them scaled to buffered bytes."""
 
     scenario: Scenario
 
@@ -59,10 +52,7 @@ class System:
     def input_bps(self) -> float:
         """Wire rate into the ToR: that of the uplinks, or of all sources if these are slower."""
         links, sources = self.scenario.network.links, self.scenario.readout.units
-        return min(
-            links.uplink.rate * links.uplink.count,
-            links.source.rate * sources,
-        )
+        return min(links.uplink.rate * links.uplink.count, links.source.rate * sources)
 
     @property
     def output_bps(self) -> float:
@@ -102,11 +92,9 @@ class System:
 
     @cached_property
     def under_way_bytes(self) -> list[int]:
-        """Largest data in flight to one builder, as frames, in parts.
-
-        One for each connection: its window, or the fragments of the events that are collected at a
-        time; or one for each fragment that may be requested at a time, where these are less.
-        """
+        """Largest data in flight to one builder, as frames, in parts. One for each connection: its
+        window, or the fragments of the events that are collected at a time; or one for each
+        fragment that may be requested at a time, where these are less."""
         most, events = self.window_bytes, self.scenario.building.concurrent_events
         windows = [self.reply(min(most, size * events)) for size in self.fragments_bytes]
         requested = nlargest(
@@ -130,11 +118,9 @@ class System:
 
     @cached_property
     def port_buffer_bytes(self) -> float | None:
-        """Frames that one port of the ToR may hold while the others are empty; None if unlimited.
-
-        A port of a shared memory may take its dedicated part and alpha/(1 + alpha) of the pool:
-        it grows until it holds alpha times what is left. Partly filled cells are counted off.
-        """
+        """Frames that one port of the ToR may hold while the others are empty; None if unlimited. A
+        port of a shared memory may take its dedicated part and alpha/(1 + alpha) of the pool: it
+        grows until it holds alpha times what is left. Partly filled cells are counted off."""
         tor = self.scenario.network.switch.tor
         if tor.architecture == "infinite":
             return None

@@ -14,18 +14,13 @@ builder's link. The occupancy of the switch is the sum over the events in it.
 Source: ATLAS HL-LHC buffer benchmarking, section 3.3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Triangle:
-    """One event in the buffer.
-
-    `size_bytes` is S, what the switch holds of an event; `input_bps` is I and `output_bps` is O,
-    the rates at which these bytes come and go. All are positive.
-    """
+    """One event in the buffer. `size_bytes` is S, what the switch holds of an event; `input_bps` is
+    I and `output_bps` is O, the rates at which these bytes come and go. All are positive."""
 
     size_bytes: float
     input_bps: float

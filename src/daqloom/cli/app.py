@@ -1,7 +1,5 @@
 """The set-up of all commands of daqloom: plain help, with commands grouped by purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from daqloom import load
 from daqloom.cli.console import assumed, check_writable, plain_failures, progress
-from daqloom.cli.options import Json, Name, Quiet, Set, with_options
+from daqloom.cli.options import Json, Name, Quiet, Set, option, with_options
 from daqloom.columns import print_table
 
 if TYPE_CHECKING:
@@ -28,29 +26,27 @@ def compare(
     set_: Set = None,
     duration: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help=f'Rack: virtual time, from an empty network, "{DURATION}" by default. Fabric: '
+        option(
+            "TIME",
+            f'Rack: virtual time, from an empty network, "{DURATION}" by default. Fabric: '
             "wall-clock time of the measurement, warm-up included.",
         ),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help='Some of "analyse, simulate, measure", side by side; by default all. A rack: side '
+        option(
+            "LIST",
+            'Some of "analyse, simulate, measure", side by side; by default all. A rack: side '
             "by side, too, if given.",
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed, in place of run.seed.")
-    ] = None,
+    seed: Annotated[int | None, option("N", "Seed, in place of run.seed.")] = None,
     quiet: Quiet = False,
     figure: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=f"Write a figure: {', '.join(FIGURES)}; for a fabric also .html, with the table.",
+        option(
+            "FILE",
+            f"Write a figure: {', '.join(FIGURES)}; for a fabric also .html, with the table.",
         ),
     ] = None,
     json: Json = False,
@@ -97,9 +93,7 @@ def _fabric(
     with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
         with progress(f"measuring {system.name}", quiet=quiet) as measuring:
             found = system.beside(
-                chosen,
-                simulated=simulating,
-                measured=lambda how: measuring(how.share),
+                chosen, simulated=simulating, measured=lambda how: measuring(how.share)
             )
     if json:
         print(_records(found))
@@ -147,13 +141,7 @@ def _records(found: Beside) -> str:
 
 
 def _rack(
-    system: System,
-    duration: str,
-    seed: int | None,
-    figure: Path | None,
-    *,
-    quiet: bool,
-    json: bool,
+    system: System, duration: str, seed: int | None, figure: Path | None, *, quiet: bool, json: bool
 ) -> None:
     from daqloom.analyse.resonance import resonating
     from daqloom.scenario import ScenarioError

@@ -3,8 +3,6 @@
 A completion never fails: where there is no name to offer, the shell offers files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import typer  # whose annotations typer itself reads

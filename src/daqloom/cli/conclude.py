@@ -8,35 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from daqloom.cli import options
 from daqloom.cli.console import check_writable, fail, plain_failures, progress
+from daqloom.cli.options import flag, option
 from daqloom.columns import print_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-    from daqloom.study.store_damage import Damage
+    from daqloom.study.store_lines import Damage
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, numbers in SI units, and no table.")
-]
+Json = Annotated[bool, flag("Print one JSON object, numbers in SI units, and no table.", "--json")]
 Drawn = Annotated[
-    Path | None,
-    typer.Option("--figure", metavar="FILE", help=f"Write a figure, too: {', '.join(FIGURES)}."),
+    Path | None, option("FILE", f"Write a figure, too: {', '.join(FIGURES)}.", "--figure")
 ]
 At = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "AXIS=VALUE",
+        'Use only points at this step of an axis, such as event.rate="12 kHz"; may be repeated.',
         "--at",
-        metavar="AXIS=VALUE",
-        help='Use only points at this step of an axis, such as event.rate="12 kHz"; may be '
-        "repeated.",
     ),
 ]
 
@@ -47,13 +42,13 @@ def levels(
     store: options.Store = options.STORE,
     period: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PERIOD",
-            help='Return period: hour, fill, day, week, year, or a time such as "8 h"; may '
+        option(
+            "PERIOD",
+            'Return period: hour, fill, day, week, year, or a time such as "8 h"; may '
             "be repeated. By default hour, fill, day.",
         ),
     ] = None,
-    fill: Annotated[str, typer.Option(metavar="TIME", help="Length of an LHC fill.")] = "10 h",
+    fill: Annotated[str, option("TIME", "Length of an LHC fill.")] = "10 h",
     at: At = None,
     figure: Drawn = None,
     json: Json = False,
@@ -110,24 +105,21 @@ def fit(
     store: options.Store = options.STORE,
     terms: Annotated[
         str,
-        typer.Option(
-            metavar="TERMS",
-            help="A sum of products of x (event rate) and y (event size), such as "
+        option(
+            "TERMS",
+            "A sum of products of x (event rate) and y (event size), such as "
             '"1 + x + x*y**2", or a name: rate-and-size, plane, bilinear, quadratic.',
         ),
     ] = "rate-and-size",
     below: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIMIT",
-            help='Fit only points up to this value, such as "32 MB", and extrapolate.',
-        ),
+        option("LIMIT", 'Fit only points up to this value, such as "32 MB", and extrapolate.'),
     ] = None,
     at: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AXIS=VALUE",
-            help='Where to read the surface, such as event.rate="12 kHz"; once for each axis. By '
+        option(
+            "AXIS=VALUE",
+            'Where to read the surface, such as event.rate="12 kHz"; once for each axis. By '
             "default the scenario's own event rate and size.",
         ),
     ] = None,
@@ -181,16 +173,12 @@ def compare(
     quick: options.Quick = False,
     store: options.Store = options.STORE,
     tolerance: Annotated[
-        float,
-        typer.Option(min=0, help="Relative deviation from the factor within which methods agree."),
+        float, flag("Relative deviation from the factor within which methods agree.", min=0)
     ] = 0.1,
     at: At = None,
     below: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIMIT",
-            help='Use only points at which no method exceeds this value, such as "32 MB".',
-        ),
+        option("LIMIT", 'Use only points at which no method exceeds this value, such as "32 MB".'),
     ] = None,
     show: options.Show = None,
     figure: Drawn = None,
@@ -238,15 +226,15 @@ def compare(
 
 def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
     """Values by axis, quantities as SI numbers. Raises StudyError."""
-    from daqloom.study.errors import StudyError
+    from daqloom.study import StudyError
     from daqloom.study.points import axes_of, dimension_of_axis, is_numeric
 
     axes, place = axes_of(dataset), {}
-    for option in options_ or ():
-        axis, equals, text = option.partition("=")
+    for given in options_ or ():
+        axis, equals, text = given.partition("=")
         if not equals or axis not in axes:
             raise StudyError(
-                f"--at {option}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
+                f"--at {given}: expected AXIS=VALUE; the axes of this study are {', '.join(axes)}"
             )
         dimension = dimension_of_axis(dataset, axis)
         try:
@@ -261,7 +249,7 @@ def _place(dataset: Dataset, options_: list[str] | None) -> dict[str, Any]:
 def _limit(dataset: Dataset, variable: str, text: str) -> float:
     """A number in the unit of `variable`. Raises StudyError."""
     from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME
-    from daqloom.study.errors import StudyError
+    from daqloom.study import StudyError
 
     dimensions = {"B": SIZE, "Hz": FREQUENCY, "s": TIME, "bit/s": RATE}
     dimension = dimensions.get(str(dataset[variable].attrs.get("units", "")))

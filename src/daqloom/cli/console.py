@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from daqloom.columns import print_list, print_table
 from daqloom.metrics import with_unit
-from daqloom.result_rows import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
+from daqloom.result import FORM_HEAD, METRIC_HEAD, form_rows, metric_rows
+from daqloom.words import reason_of
 
 if TYPE_CHECKING:
     from daqloom.result import Result
@@ -42,11 +43,11 @@ def plain_failures(saved: str = "nothing was saved") -> Iterator[None]:
 
     A programming error keeps its traceback.
     """
-    from daqloom.measure.errors import MeasureError
+    from daqloom.measure import MeasureError
     from daqloom.output import OutputError
     from daqloom.scenario.errors import ScenarioError
     from daqloom.simulate import SimulationError
-    from daqloom.study.errors import StudyFailure
+    from daqloom.study import StudyFailure
 
     try:
         yield
@@ -131,9 +132,8 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
         folder = next(p for p in path.absolute().parents if p.exists())
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise ScenarioError(
-            f"{option} {path} cannot be written: {reason}; give a file in another folder"
+            f"{option} {path} cannot be written: {reason_of(error)}; give a file in another folder"
         ) from None
 
 
@@ -200,6 +200,9 @@ def _bar(what: str) -> Any:
     return bar
 
 
+MEMORY_PARTS = ("connection", "packet", "message", "event")
+
+
 def print_result(result: Result) -> None:
     """Print a result as tables for people; `--json` is for programs."""
     from rich.console import Console
@@ -211,9 +214,9 @@ def print_result(result: Result) -> None:
     console.print("" if result.seed is None else f", seed {result.seed}")
     if result.analysis:
         print_table(FORM_HEAD, form_rows(result.analysis), words=[2], numbers="left", framed=True)
-    print_table(
-        METRIC_HEAD, metric_rows(result.method, result.metrics), numbers="left", framed=True
-    )
+    if result.metrics:
+        rows = metric_rows(result.method, result.metrics)
+        print_table(METRIC_HEAD, rows, numbers="left", framed=True)
     for sentence in (*checked(result), *fates(result)):
         console.print(sentence)
     for warning in result.warnings:
@@ -224,6 +227,10 @@ def print_result(result: Result) -> None:
     if rate:
         cpu = with_unit(result.engine["cpu_s"], "s")
         console.print(f"{cpu} of CPU time, {rate / 1e6:.1f} M packet hops per second")
+        sizes = {part: result.engine[f"{part}_memory_bytes"] for part in MEMORY_PARTS}
+        most = max(sizes, key=lambda part: sizes[part])
+        peak = with_unit(result.engine["peak_rss_bytes"], "B")
+        console.print(f"peak memory {peak}, of which {most}s {with_unit(sizes[most], 'B')}")
 
 
 def assumed(result: Result) -> str:

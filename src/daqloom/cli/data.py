@@ -11,7 +11,7 @@ import typer
 from daqloom.cli.app import group
 from daqloom.cli.console import BAD_INPUT, FAILED, fail, plain_failures, progress
 from daqloom.cli.data_check import readable
-from daqloom.cli.options import Json, Name, Quiet, Set
+from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.columns import print_table
 from daqloom.metrics import with_unit
 
@@ -20,24 +20,17 @@ if TYPE_CHECKING:
     from daqloom.data.inspect import Seen
 
 app = group(
-    help="Event data: files of multi-fragment packets (MFPs) and multi-event packets (MEPs).",
+    help="Event data: files of multi-fragment packets (MFPs) and multi-event packets (MEPs)."
 )
 
 
 @app.command()
 def generate(
     scenario: Name,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the files.")
-    ],
-    mfps: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10**9, help="MFPs in each file.")
-    ] = 10,
+    output: Annotated[Path, option("DIR", "Folder for the files.", "-o", "--output")],
+    mfps: Annotated[int, option("N", "MFPs in each file.", min=1, max=10**9)] = 10,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=2**63 - 1, help="Seed of the sizes, in place of run.seed."
-        ),
+        int | None, option("N", "Seed of the sizes, in place of run.seed.", min=0, max=2**63 - 1)
     ] = None,
     set_: Set = None,
     quiet: Quiet = False,
@@ -67,10 +60,8 @@ def generate(
 
 @app.command("inspect")
 def inspect_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of MFPs or of MEPs.")],
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of packets to list; totals are of all.")
-    ] = 20,
+    file: Annotated[Path, argument("FILE", "File of MFPs or of MEPs.")],
+    limit: Annotated[int, option("N", "Number of packets to list; totals are of all.", min=0)] = 20,
     json: Json = False,
 ) -> None:
     """List the packets of a file: source, first event, fragments, bytes, sizes; and the totals.
@@ -109,25 +100,22 @@ def inspect_(
 @app.command()
 def check(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE|FOLDER…", help="Files of MFPs or of MEPs, or folders of a recording."
-        ),
+        list[Path], argument("FILE|FOLDER…", "Files of MFPs or of MEPs, or folders of a recording.")
     ],
     generated: Annotated[
         bool,
-        typer.Option(
-            "--generated",
-            help="Require all fragments to be generated ones. Without it, a file without any is "
+        flag(
+            "Require all fragments to be generated ones. Without it, a file without any is "
             "treated as recorded data, of which only the structure is checked.",
+            "--generated",
         ),
     ] = False,
     complete: Annotated[
         bool,
-        typer.Option(
-            "--complete",
-            help="Folders: gaps are failures, too. Without it, they are only reported, as a run "
+        flag(
+            "Folders: gaps are failures, too. Without it, they are only reported, as a run "
             "may discard events or build them without some sources.",
+            "--complete",
         ),
     ] = False,
     json: Json = False,
@@ -225,14 +213,12 @@ def _print_packets(kind: Kind, seen: list[Seen], totals: _Totals) -> None:
 
 @app.command()
 def recover(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER…", help="Folder of a recording.")
-    ],
+    folders: Annotated[list[Path], argument("FOLDER…", "Folder of a recording.")],
     drop: Annotated[
-        bool, typer.Option("--drop", help="Delete unfinished files instead of finishing them.")
+        bool, flag("Delete unfinished files instead of finishing them.", "--drop")
     ] = False,
     list_: Annotated[
-        bool, typer.Option("--list", help="Only list them, with their sizes; change nothing.")
+        bool, flag("Only list them, with their sizes; change nothing.", "--list")
     ] = False,
     json: Json = False,
 ) -> None:

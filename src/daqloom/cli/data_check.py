@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
+from daqloom.words import reason_of
 
 if TYPE_CHECKING:
     from daqloom.data.check import Checked
@@ -53,9 +54,8 @@ def readable(file: Path) -> Iterator[None]:
     except ValueError as error:
         raise ScenarioError(str(error)) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise ScenarioError(
-            f"cannot read {file}: {reason}; give a file of MFPs (.mfp) or MEPs (.mep)"
+            f"cannot read {file}: {reason_of(error)}; give a file of MFPs (.mfp) or MEPs (.mep)"
         ) from None
 
 
@@ -108,8 +108,7 @@ def print_recording(recording: CheckedRecording) -> None:
     else:
         print(f"duplicates: {recording.duplicates:,} (source, event) pairs occur more than once")
         _print_ranges(
-            recording.duplicate_examples,
-            lambda each: f"source {each.source}, again in {each.file}",
+            recording.duplicate_examples, lambda each: f"source {each.source}, again in {each.file}"
         )
     if recording.is_complete:
         print("gaps: none; every source has all events in between")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.cli.console import progress
 from daqloom.metrics import with_unit
+from daqloom.words import reason_of
 
 if TYPE_CHECKING:
     from daqloom.data.recover import Recovered
@@ -79,5 +80,6 @@ def _folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot recover {error.filename or folder}: {reason}") from None
+        raise OutputError(
+            f"cannot recover {error.filename or folder}: {reason_of(error)}"
+        ) from None

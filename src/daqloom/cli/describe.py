@@ -21,7 +21,7 @@ from daqloom.cli.console import (
     progress,
     whole_or_stopped,
 )
-from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, with_options
+from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, flag, option, with_options
 
 if TYPE_CHECKING:
     from daqloom.scenario import Scenario
@@ -36,9 +36,9 @@ FIGURES = (".png", ".pdf", ".svg", ".html")
 
 Figure = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help=f"Write a figure; the file ending sets its format: {', '.join(FIGURES)} (the last "
+    option(
+        "FILE",
+        f"Write a figure; the file ending sets its format: {', '.join(FIGURES)} (the last "
         "for racks).",
     ),
 ]
@@ -56,9 +56,7 @@ def _print_version(wanted: bool) -> None:
 def top(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-        ),
+        flag("Print the version and exit.", "--version", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Describe an event-building network once, then analyse, simulate and measure it.
@@ -145,27 +143,19 @@ def simulate(
     scenario: Name,
     set_: Set = None,
     seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the random streams, in place of run.seed."),
+        int | None, option("N", "Seed of the random streams, in place of run.seed.")
     ] = None,
     json: Json = False,
     pcap: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LINK=FILE",
-            help="Record the frames of a link as pcapng for Wireshark; may be repeated.",
+        option(
+            "LINK=FILE", "Record the frames of a link as pcapng for Wireshark; may be repeated."
         ),
     ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev."),
-    ] = None,
+    trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     figure: Figure = None,
     duration: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help='Virtual time, such as "100 ms", in place of run.duration.'
-        ),
+        str | None, option("TIME", 'Virtual time, such as "100 ms", in place of run.duration.')
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -219,27 +209,27 @@ def simulate(
 def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
     from daqloom.scenario import ScenarioError
     from daqloom.topology.cabled import cables
-    from daqloom.topology.link_names import link_names
+    from daqloom.topology.links import link_names
 
     if not options:
         return {}
     links = [link.name for link in link_names(scenario.network, cables(scenario)[0])]
     captures: dict[str, Path] = {}
-    for option in options:
-        link, equals, file = option.partition("=")
+    for given in options:
+        link, equals, file = given.partition("=")
         if not (link and equals and file):
             raise ScenarioError(
-                f"--pcap {option}: expected LINK=FILE, such as access.0.down=b0.pcapng"
+                f"--pcap {given}: expected LINK=FILE, such as access.0.down=b0.pcapng"
             )
         if link not in links:
             raise ScenarioError(
-                f'--pcap {option}: there is no link "{link}"; the {len(links)} links are '
+                f'--pcap {given}: there is no link "{link}"; the {len(links)} links are '
                 f"{', '.join(links[:2])} to {', '.join(links[-2:])}"
             )
         if link in captures:
-            raise ScenarioError(f"--pcap {option}: {link} is already recorded")
+            raise ScenarioError(f"--pcap {given}: {link} is already recorded")
         if Path(file) in captures.values():
-            raise ScenarioError(f"--pcap {option}: {file} is already the file of another link")
+            raise ScenarioError(f"--pcap {given}: {file} is already the file of another link")
         check_writable(Path(file), "--pcap")
         captures[link] = Path(file)
     return captures
@@ -247,9 +237,9 @@ def _captures(options: list[str], scenario: Scenario) -> dict[str, Path]:
 
 @app.command(rich_help_panel=DESCRIBED)
 def demo(
-    output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the figures and results.")
-    ] = Path("demo-output"),
+    output: Annotated[Path, option("DIR", "Folder for the figures and results.")] = Path(
+        "demo-output"
+    ),
 ) -> None:
     """Answer the ATLAS question: how much buffer does a top-of-rack switch need?
 

@@ -8,7 +8,7 @@ import typer
 
 from daqloom.cli import complete
 from daqloom.cli.console import FAILED, plain_failures
-from daqloom.cli.options import Set
+from daqloom.cli.options import Set, argument, flag
 
 if TYPE_CHECKING:
     from daqloom.measure.doctor import Finding
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def doctor(
     scenario: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[SCENARIO]",
-            help="Scenario whose needs are checked, too; a name or a file.",
+        argument(
+            "[SCENARIO]",
+            "Scenario whose needs are checked, too; a name or a file.",
             autocompletion=complete.scenarios,
         ),
     ] = None,
     set_: Set = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the findings as a JSON list and nothing else.")
+        bool, flag("Print the findings as a JSON list and nothing else.", "--json")
     ] = False,
 ) -> None:
     """Check this machine for event building, and say how to fix what is missing.

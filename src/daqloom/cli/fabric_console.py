@@ -1,7 +1,5 @@
 """How a fabric, its check and a route are shown on the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -12,6 +10,7 @@ from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.routes import Hop
 from daqloom.topology.suggest import Schedule
 from daqloom.topology.summary import Summary, level_name
+from daqloom.words import counted
 
 MOST_LINES = 8
 """Of a kind: a fabric has hundreds of links, and one cable may spoil them all."""
@@ -38,9 +37,9 @@ def headline(fabric: Fabric, routing: str | None = None) -> str:
 
 def counts(fabric: Fabric) -> str:
     """Return the numbers of a fabric's hosts, switches and cables, as text."""
-    cables = _count(len(fabric.cables), "cable")
+    cables = counted(len(fabric.cables), "cable")
     return (
-        f"{_count(len(fabric.hosts), 'host')}, {_count(len(fabric.switches), 'switch')}, {cables}"
+        f"{counted(len(fabric.hosts), 'host')}, {counted(len(fabric.switches), 'switch')}, {cables}"
     )
 
 
@@ -74,7 +73,7 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
     """One node a line, with the ports by which a packet comes and goes."""
     nodes = fabric.nodes
     ends = f"{nodes[hops[0].node].name} → {nodes[hops[-1].node].name}"
-    print(f"{ends}: {_count(len(hops) - 1, 'cable')}; routing {routing}")
+    print(f"{ends}: {counted(len(hops) - 1, 'cable')}; routing {routing}")
     width = max(len("node"), *(len(nodes[hop.node].name) for hop in hops))
     rows = [
         [
@@ -114,7 +113,7 @@ def _print_cabling(summary: Summary, most: int, rest: str) -> None:
         print("\nCabling: regular")
         return
     counts = Counter(anomaly.kind for anomaly in found)
-    kinds = ", ".join(_count(times, *KINDS[kind]) for kind, times in counts.items())
+    kinds = ", ".join(counted(times, *KINDS[kind]) for kind, times in counts.items())
     print(f"\nCabling: {kinds}")
     lines = [anomaly.sentence for anomaly in found if anomaly.kind != "missing host"]
     free: dict[int, list[int]] = defaultdict(list)
@@ -147,16 +146,16 @@ def _print_routes(check: FabricCheck) -> None:
         else f"all {check.pairs:,} pairs connected"
     )
     loops = sum(defect.kind == "loop" for defect in check.paths.defects)
-    print(f"\nRoutes: {verdict}, {_count(loops, 'loop') if loops else 'no loop'}")
+    print(f"\nRoutes: {verdict}, {counted(loops, 'loop') if loops else 'no loop'}")
     for defect in check.paths.defects[:MOST_LINES]:
-        print(f"  {defect.sentence} ({_count(defect.pairs, 'pair')})")
+        print(f"  {defect.sentence} ({counted(defect.pairs, 'pair')})")
     _print_rest(len(check.paths.defects))
 
 
 def _print_schedule(check: FabricCheck) -> None:
     given = check.schedule
     shift = given.check
-    slots = f"{_count(shift.phases, 'slot')}, {_count(given.dummies, 'dummy', 'dummies')}"
+    slots = f"{counted(shift.phases, 'slot')}, {counted(given.dummies, 'dummy', 'dummies')}"
     print(f"\nSchedule: linear shift, {given.what}; {slots}")
     print(f"  phases in conflict    {shift.conflicting} of {shift.phases}")
     worst = f"  most flows on a link  {shift.worst_flows}"
@@ -182,13 +181,13 @@ def _print_schedule(check: FabricCheck) -> None:
         if count:
             print(f"  {flows:>15}       {count:,}")
     if shift.links_unused:
-        print(f"  not counted           {_count(shift.links_unused, 'link')} without any flow")
+        print(f"  not counted           {counted(shift.links_unused, 'link')} without any flow")
     links = check.conflicts()
     up = sum(check.upward(link) for link in links)
     print(f"\n  links in conflict     {up} upwards, {len(links) - up} downwards; most phases first")
     for link in links[:MOST_LINES]:
         phases, flows = int(shift.link_conflicts[link]), int(shift.link_worst[link])
-        print(f"  {_link(check, link)}: {_count(phases, 'phase')}, up to {flows} flows")
+        print(f"  {_link(check, link)}: {counted(phases, 'phase')}, up to {flows} flows")
     _print_rest(len(links))
 
 
@@ -205,7 +204,7 @@ def _print_suggestions(check: FabricCheck) -> None:
         found = "no conflict"
         if shift.conflicting:
             found = f"{shift.conflicting} of {shift.phases} phases in conflict"
-        dummies = _count(suggestion.dummies, "dummy", "dummies")
+        dummies = counted(suggestion.dummies, "dummy", "dummies")
         print(f"  {number}. {suggestion.what}: {found}, {dummies}")
         print(f"     event rate {_rate(suggestion)}")
 
@@ -235,8 +234,3 @@ def _print_rest(count: int, shown: int = MOST_LINES, where: str = "--json") -> N
 
 def _yes(verdict: bool) -> str:
     return "yes" if verdict else "no"
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    plural = many or (f"{one}es" if one.endswith("ch") else f"{one}s")
-    return f"{number:,} {one if number == 1 else plural}"

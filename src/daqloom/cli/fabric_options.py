@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
-
 from daqloom.cli import complete
 from daqloom.cli.console import plain_failures
+from daqloom.cli.options import argument, option
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric
@@ -32,52 +31,39 @@ def _fabrics(incomplete: str) -> list[str]:
 PARAMETERS = {
     "fabric": Annotated[
         str,
-        typer.Argument(
-            metavar="FABRIC",
-            help="A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), of LLDP neighbour "
+        argument(
+            "FABRIC",
+            "A folder or file of dumps (ibnetdiscover, opensm-lfts.dump), of LLDP neighbour "
             "tables (*.lldp.json, *.lldp.txt) or with a list (*.toml, *.json), a name from "
             "`daqloom topology list`, the name of a scenario, or `clos` with the options below.",
             autocompletion=_fabrics,
         ),
     ],
-    "leaves": Annotated[int | None, typer.Option(metavar="N", help="clos: leaf switches.")],
-    "spines": Annotated[int | None, typer.Option(metavar="N", help="clos: spine switches.")],
+    "leaves": Annotated[int | None, option("N", "clos: leaf switches.")],
+    "spines": Annotated[int | None, option("N", "clos: spine switches.")],
     "links": Annotated[
-        int | None,
-        typer.Option(metavar="N", help="clos: cables per pair of leaf and spine (default 1)."),
+        int | None, option("N", "clos: cables per pair of leaf and spine (default 1).")
     ],
-    "hosts_per_leaf": Annotated[
-        int | None, typer.Option(metavar="N", help="clos: hosts per leaf.")
-    ],
+    "hosts_per_leaf": Annotated[int | None, option("N", "clos: hosts per leaf.")],
     "hosts": Annotated[
-        int | None,
-        typer.Option(metavar="N", help="clos: total number of hosts, filled leaf by leaf."),
+        int | None, option("N", "clos: total number of hosts, filled leaf by leaf.")
     ],
-    "radix": Annotated[
-        int | None, typer.Option(metavar="N", help="clos: ports of a switch (default: as needed).")
-    ],
+    "radix": Annotated[int | None, option("N", "clos: ports of a switch (default: as needed).")],
     "pods": Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="clos of three levels: number of pods, each with these leaves and spines.",
-        ),
+        option("N", "clos of three levels: number of pods, each with these leaves and spines."),
     ],
     "cores": Annotated[
-        int | None,
-        typer.Option(metavar="N", help="clos of three levels: core switches above each spine."),
+        int | None, option("N", "clos of three levels: core switches above each spine.")
     ],
     "core_links": Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="clos of three levels: cables from a spine to a core (default 1)."
-        ),
+        int | None, option("N", "clos of three levels: cables from a spine to a core (default 1).")
     ],
     "rate": Annotated[
         str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Data rate of the cables, such as EDR; of files, where they tell none "
+        option(
+            "RATE",
+            "Data rate of the cables, such as EDR; of files, where they tell none "
             '(default: clos "200 Gb/s", LLDP "100 Gb/s").',
         ),
     ],
@@ -143,10 +129,9 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
 def _find(name: str, options: dict[str, Any]) -> Given:
     from daqloom.scenario.dumps import shipped_fabrics
     from daqloom.scenario.load import load, presets
+    from daqloom.topology import TopologyError
     from daqloom.topology.cabled import cabled
-    from daqloom.topology.errors import TopologyError
-    from daqloom.topology.load import load_cabling
-    from daqloom.topology.shipped import find_fabric
+    from daqloom.topology.load import find_fabric, load_cabling
 
     if name == CLOS:
         return Given(_clos(options), None)
@@ -172,7 +157,7 @@ def _note(warnings: list[str]) -> None:
 def _rate(text: str | None) -> int:
     """The rate of --rate (b/s), 0 where it is not given."""
     from daqloom.scenario.link_rates import PORT_RATE
-    from daqloom.topology.errors import TopologyError
+    from daqloom.topology import TopologyError
 
     try:
         return round(PORT_RATE.parse(text)) if text is not None else 0
@@ -181,8 +166,8 @@ def _rate(text: str | None) -> int:
 
 
 def _clos(options: dict[str, Any]) -> Fabric:
+    from daqloom.topology import TopologyError
     from daqloom.topology.clos import folded_clos
-    from daqloom.topology.errors import TopologyError
 
     given = {key: value for key, value in options.items() if value is not None}
     for key in ("leaves", "spines", "hosts_per_leaf"):

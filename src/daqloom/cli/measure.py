@@ -11,7 +11,7 @@ import typer
 from daqloom import load
 from daqloom.cli.app import Group, group
 from daqloom.cli.console import check_writable, plain_failures, present, spoken, whole_or_stopped
-from daqloom.cli.options import Json, Name, Quiet, Set, with_options
+from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option, with_options
 from daqloom.columns import width_of
 from daqloom.metrics import for_people
 
@@ -51,56 +51,37 @@ control = group(
 
 Address = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Address of the run control; by default your only one on this machine.",
-    ),
+    option("HOST:PORT", "Address of the run control; by default your only one on this machine."),
 ]
 Certificates = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Folder from `daqloom control certificates`, required off loopback."
-    ),
+    Path | None, option("DIR", "Folder from `daqloom control certificates`, required off loopback.")
 ]
-LogDir = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder for the output of the units, one file each."),
-]
+LogDir = Annotated[Path | None, option("DIR", "Folder for the output of the units, one file each.")]
 
 
 def measure(
     scenario: Name,
     set_: Set = None,
     duration: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help='Wall-clock time, warm-up included, such as "10 s".'),
+        str | None, option("TIME", 'Wall-clock time, warm-up included, such as "10 s".')
     ] = None,
     events: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="End after this number of events, if that is sooner."),
+        int | None, option("N", "End after this number of events, if that is sooner.")
     ] = None,
     transport: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help='In place of measure.transport, such as "libfabric:tcp".'
-        ),
+        str | None, option("NAME", 'In place of measure.transport, such as "libfabric:tcp".')
     ] = None,
     json: Json = False,
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev."),
-    ] = None,
+    trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a figure of a few typical phases of linear shifting: .png, .pdf or .svg.",
+        option(
+            "FILE", "Write a figure of a few typical phases of linear shifting: .png, .pdf or .svg."
         ),
     ] = None,
     log_dir: LogDir = None,
     seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the generated sizes, in place of run.seed."),
+        int | None, option("N", "Seed of the generated sizes, in place of run.seed.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -136,8 +117,7 @@ def measure(
         of_a_fabric(system.scenario)
         given = {"duration": duration, "events": events, "transport": transport}
         system = with_options(
-            system,
-            {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}},
+            system, {"run.seed": seed, **{f"measure.{key}": value for key, value in given.items()}}
         )
         what = f"measuring {system.name}"
         with spoken(what, quiet=quiet, at_once="the units start") as say:
@@ -176,9 +156,7 @@ def _only_losses(event: RunEvent) -> None:
 def up(
     scenario: Name,
     set_: Set = None,
-    start: Annotated[
-        bool, typer.Option("--start", help="Build events as soon as all units are ready.")
-    ] = False,
+    start: Annotated[bool, flag("Build events as soon as all units are ready.", "--start")] = False,
     log_dir: LogDir = None,
 ) -> None:
     """Start the units of a scenario and control them from here.
@@ -198,9 +176,7 @@ def up(
 def status(
     address: Address = None,
     certificates: Certificates = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the status as one JSON object.")
-    ] = False,
+    json: Annotated[bool, flag("Print the status as one JSON object.", "--json")] = False,
 ) -> None:
     """Print the status of a run and of its units."""
     _steer("status", address, certificates, json=json)
@@ -226,7 +202,7 @@ def stop(address: Address = None, certificates: Certificates = None) -> None:
 
 @control.command()
 def reset(
-    unit: Annotated[int, typer.Argument(metavar="N", help="The unit, from 0.")],
+    unit: Annotated[int, argument("N", "The unit, from 0.")],
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
@@ -250,8 +226,7 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
 
         from daqloom.cli.run_table import live_table
         from daqloom.measure.states import Phase
-        from daqloom.measure.status import Request
-        from daqloom.measure.steer import steer
+        from daqloom.measure.status import Request, steer
 
         with Live(auto_refresh=False) as live:
             while True:
@@ -264,14 +239,10 @@ def watch(address: Address = None, certificates: Certificates = None) -> None:
 
 @control.command("certificates")
 def certificates_(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to make for the certificates.")
-    ],
+    folder: Annotated[Path, argument("DIR", "Folder to make for the certificates.")],
     host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Name or address of the run control's machine; may be repeated."
-        ),
+        option("NAME", "Name or address of the run control's machine; may be repeated."),
     ] = None,
 ) -> None:
     """Make certificates for a run over several machines.
@@ -305,8 +276,7 @@ def _steer(
 ) -> None:
     with plain_failures():
         from daqloom.measure import MeasureError
-        from daqloom.measure.status import Request
-        from daqloom.measure.steer import steer
+        from daqloom.measure.status import Request, steer
 
         if unit is not None and not 0 <= unit < 8192:
             raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
@@ -329,37 +299,29 @@ def _print_status(told: Status) -> None:
 
 def unit(
     control: Annotated[
-        str,
-        typer.Option(
-            "--control", metavar="HOST:PORT", help="Address of the run control, host:port."
-        ),
+        str, option("HOST:PORT", "Address of the run control, host:port.", "--control")
     ],
     unit: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "N",
+            "Number of the unit; by default that from srun, or any free one.",
             "--unit",
-            metavar="N",
             min=0,
             max=8191,
-            help="Number of the unit; by default that from srun, or any free one.",
         ),
     ] = None,
     certificates: Certificates = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the run's token; by default DAQLOOM_TOKEN, or the first line of the "
-            "input.",
+        option(
+            "FILE",
+            "File with the run's token; by default DAQLOOM_TOKEN, or the first line of the input.",
         ),
     ] = None,
     patience: Annotated[
         float,
-        typer.Option(
-            metavar="S",
-            min=1,
-            help="How long the run control may be unreachable before the unit ends.",
-        ),
+        option("S", "How long the run control may be unreachable before the unit ends.", min=1),
     ] = 10.0,
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
@@ -373,7 +335,7 @@ def unit(
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
     with plain_failures("the unit has ended"):
-        from daqloom.measure.live_node import live_node
+        from daqloom.measure.configure import live_node
         from daqloom.measure.unit_program import run_unit
 
         run_unit(

@@ -14,58 +14,63 @@ if TYPE_CHECKING:
     from daqloom.system import System
 
 
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value; its name is by default that of the parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def flag(text: str, *names: str, **more: Any) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """Return an argument."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
 Name = Annotated[
     str,
-    typer.Argument(
-        metavar="SCENARIO",
-        help="A name from `daqloom scenarios`, or the path of a TOML file.",
+    argument(
+        "SCENARIO",
+        "A name from `daqloom scenarios`, or the path of a TOML file.",
         autocompletion=complete.scenarios,
     ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "KEY=VALUE",
+        "Override a key of the scenario; may be repeated. `daqloom show` prints all keys.",
         "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the scenario; may be repeated. `daqloom show` prints all keys.",
         autocompletion=complete.keys,
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON object and nothing else.")
-]
+Json = Annotated[bool, flag("Print the result as one JSON object and nothing else.", "--json")]
 Quiet = Annotated[
-    bool,
-    typer.Option(
-        "-q", "--quiet", help="Print only errors and the result, no progress and no notes."
-    ),
+    bool, flag("Print only errors and the result, no progress and no notes.", "-q", "--quiet")
 ]
-JsonList = Annotated[
-    bool, typer.Option("--json", help="Print the list as one JSON object and nothing else.")
-]
+JsonList = Annotated[bool, flag("Print the list as one JSON object and nothing else.", "--json")]
 Show = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "METRIC",
+        "Metric, such as event_rate_hz; by default that of the report.",
         "--show",
-        metavar="METRIC",
-        help="Metric, such as event_rate_hz; by default that of the report.",
         autocompletion=complete.metrics,
     ),
 ]
 Study = Annotated[
     Path,
-    typer.Argument(
-        metavar="STUDY",
-        help="A TOML file, or a name from `daqloom study list`.",
+    argument(
+        "STUDY",
+        "A TOML file, or a name from `daqloom study list`.",
         autocompletion=complete.studies,
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Use the quick form that the file describes.")]
+Quick = Annotated[bool, flag("Use the quick form that the file describes.", "--quick")]
 Store = Annotated[
-    Path,
-    typer.Option(
-        "--store", metavar="DIR", help="Folder of the results; any number of studies may share it."
-    ),
+    Path, option("DIR", "Folder of the results; any number of studies may share it.", "--store")
 ]
 STORE = Path("daqloom-store")
 

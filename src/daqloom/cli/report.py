@@ -1,15 +1,12 @@
 """The `daqloom report` command."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from daqloom.cli import options
 from daqloom.cli.console import check_writable, plain_failures
+from daqloom.cli.options import option
 
 
 def report(
@@ -18,8 +15,7 @@ def report(
     quick: options.Quick = False,
     show: options.Show = None,
     output: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for the report (default STUDY-report)."),
+        Path | None, option("DIR", "Folder for the report (default STUDY-report).")
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom.cli.run_table import headline, live_table, unit_table
 from daqloom.measure.control import Control
-from daqloom.measure.recorded import lost_events, unfinished_files
 from daqloom.measure.run import control_of, reading, stopped_by_signals
 from daqloom.measure.run_folder import run_folder
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
 from daqloom.measure.status import Request
+from daqloom.measure.told import lost_events, unfinished_files
 
 if TYPE_CHECKING:
     from daqloom.measure.outputs import RunEvent

@@ -38,8 +38,8 @@ def read_study(
     Raises StudyError, also where the store holds results of the study's other form alone.
     """
     from daqloom.report.study.provenance import witnessed
+    from daqloom.study import StudyError
     from daqloom.study.dataset import to_dataset
-    from daqloom.study.errors import StudyError
     from daqloom.study.file import load_study
     from daqloom.study.runner import replay
 

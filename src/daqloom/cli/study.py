@@ -1,7 +1,5 @@
 """The `daqloom study` commands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +9,9 @@ import typer
 from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console import note, plain_failures, present_list
+from daqloom.cli.options import flag, option
 
-app = group(
-    help="Sweep, search and repeat: one file, one command, resumable.",
-)
+app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 
 
 @app.command("list")
@@ -57,19 +54,11 @@ def run(
     file: options.Study,
     quick: options.Quick = False,
     store: options.Store = options.STORE,
-    workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Processes on this machine; 0: all cores.")
-    ] = 0,
+    workers: Annotated[int, option("N", "Processes on this machine; 0: all cores.", min=0)] = 0,
     scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://node1:8786."
-        ),
+        str | None, option("ADDRESS", "Address of a Dask scheduler, such as tcp://node1:8786.")
     ] = None,
-    part: Annotated[
-        str,
-        typer.Option(metavar="I/N", help="Compute only the I-th of N shares, I from 0."),
-    ] = "0/1",
+    part: Annotated[str, option("I/N", "Compute only the I-th of N shares, I from 0.")] = "0/1",
     quiet: options.Quiet = False,
 ) -> None:
     """Compute the results that the store does not have. Ctrl-C loses only the runs in progress.
@@ -105,10 +94,10 @@ def run(
 @app.command("export-slurm")
 def export_slurm(
     file: options.Study,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The script to write.")],
-    elements: Annotated[int, typer.Option(metavar="N", help="Number of jobs in the array.")] = 100,
-    hours: Annotated[float, typer.Option(help="Time limit of a job.")] = 24.0,
-    memory: Annotated[int, typer.Option(metavar="MB", help="Memory of a job.")] = 1000,
+    output: Annotated[Path, option("FILE", "The script to write.")],
+    elements: Annotated[int, option("N", "Number of jobs in the array.")] = 100,
+    hours: Annotated[float, flag("Time limit of a job.")] = 24.0,
+    memory: Annotated[int, option("MB", "Memory of a job.")] = 1000,
     quick: options.Quick = False,
     store: options.Store = options.STORE,
 ) -> None:
@@ -121,8 +110,8 @@ def export_slurm(
     with plain_failures():
         from daqloom.cli.console import check_writable
         from daqloom.output import written_whole
+        from daqloom.study import StudyError
         from daqloom.study.cell import TIMED
-        from daqloom.study.errors import StudyError
         from daqloom.study.file import find_study, load_study
         from daqloom.study.slurm import job_array
 
@@ -145,7 +134,7 @@ def export_slurm(
 
 
 def _part(text: str) -> tuple[int, int]:
-    from daqloom.study.errors import StudyError
+    from daqloom.study import StudyError
 
     share = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if not share or not int(share[1]) < int(share[2]):

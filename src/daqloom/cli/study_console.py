@@ -1,7 +1,5 @@
 """How a study is shown on the terminal: its plan, its progress, its end."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter
@@ -14,6 +12,7 @@ from daqloom.study import unbounded
 from daqloom.study.file import Study
 from daqloom.study.plan import Plan
 from daqloom.study.runner import Progress, Report
+from daqloom.words import counted
 
 SPOKEN_EVERY_S = 5.0
 ANNOUNCED_FROM_S = 2.0
@@ -141,15 +140,11 @@ def print_summary(study: Study, progress: Progress) -> None:
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     count = progress.finished - len(progress.failures)
     print(
-        f"{study.title}: {_several(count, 'answer')} from {_several(progress.computed, 'run')} "
+        f"{study.title}: {counted(count, 'answer')} from {counted(progress.computed, 'run')} "
         f"computed and {progress.reused} reused{failed}"
     )
     for told in answers(study, progress.boundaries):
         print(told)
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def duration(seconds: float) -> str:

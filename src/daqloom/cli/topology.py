@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import json as json_
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from daqloom.cli.app import group
 from daqloom.cli.console import check_writable, plain_failures, present_list, progress
 from daqloom.cli.fabric_options import Given, takes_fabric
-from daqloom.cli.options import Json, JsonList, Quiet
+from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
+from daqloom.words import did_you_mean
 
 if TYPE_CHECKING:
     from daqloom.topology.fabric import Fabric
     from daqloom.topology.schedule import Slots
 
-app = group(
-    help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.",
-)
+app = group(help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.")
 
 DRAWINGS = (".dot", ".json", ".png", ".pdf", ".svg")
 
 Routing = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Routing: imported (tables of the dump; the default where there are any), d-mod-k, or "
+    option(
+        "NAME",
+        "Routing: imported (tables of the dump; the default where there are any), d-mod-k, or "
         "minimal with a rule for ties: minimal:balanced, minimal:lowest-port, minimal:modulo.",
     ),
 ]
@@ -80,17 +76,16 @@ def draw(
     given: Given,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            f"Output file; its ending sets the format: {', '.join(DRAWINGS)}. By default DOT "
+            "is printed.",
             "-o",
             "--output",
-            metavar="FILE",
-            help=f"Output file; its ending sets the format: {', '.join(DRAWINGS)}. By default DOT "
-            "is printed.",
         ),
     ] = None,
     each_host: Annotated[
-        bool,
-        typer.Option("--each-host", help="Draw each host instead of the number of hosts per leaf."),
+        bool, flag("Draw each host instead of the number of hosts per leaf.", "--each-host")
     ] = False,
 ) -> None:
     """Draw the fabric with irregular cables in colour, or write it for Graphviz or as JSON.
@@ -130,27 +125,19 @@ def check(
     routing: Routing = None,
     order: Annotated[
         str,
-        typer.Option(
-            metavar="ORDER",
-            help="Node order, which gives each host its slot: natural (hosts by name), "
+        option(
+            "ORDER",
+            "Node order, which gives each host its slot: natural (hosts by name), "
             "shuffle:SEED, or a file with one host a line and `dummy` for a dummy node.",
         ),
     ] = "natural",
     dummies: Annotated[
         bool,
-        typer.Option(
-            "--dummies",
-            help="Add dummy nodes, so that each leaf has the same ports in the schedule.",
-        ),
+        flag("Add dummy nodes, so that each leaf has the same ports in the schedule.", "--dummies"),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the best node order found to a file, for --order.",
-        ),
+        option("FILE", "Write the best node order found to a file, for --order.", "-o", "--output"),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -197,8 +184,8 @@ def check(
 @takes_fabric
 def route(
     given: Given,
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A host's name.")],
-    destination: Annotated[str, typer.Argument(metavar="TO", help="A host's name.")],
+    source: Annotated[str, argument("FROM", "A host's name.")],
+    destination: Annotated[str, argument("TO", "A host's name.")],
     routing: Routing = None,
     json: Json = False,
 ) -> None:
@@ -258,11 +245,10 @@ def _slots(fabric: Fabric, order: str, dummies: bool) -> tuple[Slots, str]:
 
 
 def _host(fabric: Fabric, name: str) -> int:
-    from daqloom.topology.errors import TopologyError
+    from daqloom.topology import TopologyError
 
     known = {host.name: place for place, host in enumerate(fabric.hosts)}
     if name not in known:
-        close = difflib.get_close_matches(name[:80], known, n=1)
-        hint = f'did you mean "{close[0]}"?' if close else "`draw --each-host` prints all names"
+        hint = did_you_mean(name, known, "`draw --each-host` prints all names")
         raise TopologyError(f'there is no host "{name[:80]}" in {fabric.name}; {hint}')
     return known[name]

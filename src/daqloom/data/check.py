@@ -1,7 +1,5 @@
 """Whether files of packets are whole, and generated fragments what they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of packets: MFPs of one source (.mfp) or MEPs (.mep), one right after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,10 +18,8 @@ MAGICS: dict[bytes, Kind] = {
 
 
 def kind_of(path: Path) -> Kind:
-    """By the ending of its name, .mfp or .mep, else by its first bytes.
-
-    Raises OSError where it cannot be read, ValueError where it is neither.
-    """
+    """By the ending of its name, .mfp or .mep, else by its first bytes. Raises OSError where it
+    cannot be read, ValueError where it is neither."""
     with open_regular(path) as file:
         magic = file.read(MAGIC_BYTES)
     if path.suffix in ENDINGS:
@@ -37,11 +33,9 @@ def kind_of(path: Path) -> Kind:
 
 
 def packets(path: str | Path, kind: Kind | None = None) -> Iterator[tuple[int, bytes]]:
-    """(offset in the file, packet) one after the other, each well-formed.
-
-    `kind` is told from the file if it is not given. Raises ValueError at the first that is not,
-    in one sentence with file and offset, OSError where the file cannot be read.
-    """
+    """(offset in the file, packet) one after the other, each well-formed. `kind` is told from the
+    file if it is not given. Raises ValueError at the first that is not, in one sentence with file
+    and offset, OSError where the file cannot be read."""
     file = Path(path)
     reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
     while (packet := reader.next()) is not None:

@@ -1,18 +1,14 @@
 """The sources of a scenario, with generated fragments whose every byte can be checked."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daqloom import _engine
 from daqloom.output import OutputError, written_whole
+from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
+from daqloom.words import reason_of
 
 ALIGN = 2
 
@@ -62,11 +58,9 @@ def write_files(
     mfps: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Path]:
-    """Write `mfps` successive MFPs of each source, from event 0 on, to a file of its own.
-
-    A file appears when it is complete. Raises OutputError where the folder cannot be written or
-    has too little room.
-    """
+    """Write `mfps` successive MFPs of each source, from event 0 on, to a file of its own. A file
+    appears when it is complete. Raises OutputError where the folder cannot be written or has too
+    little room."""
     needed = sum(mfps * each.bytes_of(0) for each in sources)
     _check_room(folder, needed)
     paths = []
@@ -86,9 +80,8 @@ def _check_room(folder: Path, needed: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise OutputError(
-            f"cannot write {folder}: {reason}; give a folder that can be written"
+            f"cannot write {folder}: {reason_of(error)}; give a folder that can be written"
         ) from None
     if needed > free:
         raise OutputError(

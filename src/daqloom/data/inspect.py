@@ -1,7 +1,5 @@
 """What a file of packets holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,11 +34,8 @@ class Seen:
 
 
 def inspect_file(path: Path) -> tuple[Kind, Iterator[Seen]]:
-    """Its packets, one after the other.
-
-    Raises OSError where the file cannot be read; it or the iterator ValueError, in one sentence
-    with file and offset, at what is no packet.
-    """
+    """Its packets, one after the other. Raises OSError where the file cannot be read; it or the
+    iterator ValueError, in one sentence with file and offset, at what is no packet."""
     kind = kind_of(path)
     see = _of_mfp if kind == "mfp" else _of_mep
     return kind, (see(number, *each) for number, each in enumerate(packets(path, kind)))

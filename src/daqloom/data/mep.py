@@ -23,16 +23,10 @@ class Mep:
     """A MEP: its `number`, `event_id` of its first event, how many `events`, and its `entries`."""
 
     def __init__(
-        self,
-        number: int,
-        event_id: int,
-        events: int,
-        mfps: Iterable[tuple[int, MepState, Buffer]],
+        self, number: int, event_id: int, events: int, mfps: Iterable[tuple[int, MepState, Buffer]]
     ) -> None:
-        """`mfps`: (source id, state, packet) each, with b"" where there is none.
-
-        Raises ValueError for what a MEP cannot say.
-        """
+        """`mfps`: (source id, state, packet) each, with b"" where there is none. Raises ValueError
+        for what a MEP cannot say."""
         given = {"number": number, "event_id": event_id, "events": events}
         for name, value in given.items():
             check_range("MEP", name, value, LIMITS[name])
@@ -43,11 +37,9 @@ class Mep:
 
     @classmethod
     def decode(cls, data: Buffer) -> Mep:
-        """The MEP that `data` is, which it keeps a view of; nothing is copied.
-
-        Raises ValueError, whatever the bytes are, unless every MFP lies within it, apart from the
-        others. The MFPs themselves are decoded by `mfp`.
-        """
+        """The MEP that `data` is, which it keeps a view of; nothing is copied. Raises ValueError,
+        whatever the bytes are, unless every MFP lies within it, apart from the others. The MFPs
+        themselves are decoded by `mfp`."""
         mep = cls.__new__(cls)
         mep._read(data)
         return mep
@@ -67,10 +59,8 @@ class Mep:
         return self._packet[entry.offset : entry.offset + size]
 
     def mfp(self, source: int) -> Mfp | None:
-        """An MFP by its place in the table; None where it is missing or empty.
-
-        Raises ValueError if what is there is no MFP.
-        """
+        """An MFP by its place in the table; None where it is missing or empty. Raises ValueError if
+        what is there is no MFP."""
         place = self.place(source)
         return Mfp.decode(place) if self.entries[source].state == MepState.COMPLETE else None
 

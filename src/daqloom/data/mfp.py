@@ -50,10 +50,8 @@ class Fragments(Sequence[tuple[int, memoryview]]):
 
 
 class Mfp:
-    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments.
-
-    `align` is the base-2 logarithm of what each payload is padded to, 0 to 16.
-    """
+    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments. `align` is the
+    base-2 logarithm of what each payload is padded to, 0 to 16."""
 
     def __init__(
         self,
@@ -63,16 +61,9 @@ class Mfp:
         align: int = 2,
         version: int = 3,
     ) -> None:
-        """`fragments`: (type, payload) each; up to 65 535 of them with up to 65 535 bytes.
-
-        Raises ValueError for what an MFP cannot say.
-        """
-        given = {
-            "event_id": event_id,
-            "source_id": source_id,
-            "align": align,
-            "version": version,
-        }
+        """`fragments`: (type, payload) each; up to 65 535 of them with up to 65 535 bytes. Raises
+        ValueError for what an MFP cannot say."""
+        given = {"event_id": event_id, "source_id": source_id, "align": align, "version": version}
         for name, value in given.items():
             check_range("MFP", name, value, LIMITS[name])
         listed = list(fragments)
@@ -82,10 +73,8 @@ class Mfp:
 
     @classmethod
     def decode(cls, data: Buffer) -> Mfp:
-        """The MFP at the front of `data`, which it keeps a view of; nothing is copied.
-
-        Raises ValueError, whatever the bytes are, unless all of it is there and well-formed.
-        """
+        """The MFP at the front of `data`, which it keeps a view of; nothing is copied. Raises
+        ValueError, whatever the bytes are, unless all of it is there and well-formed."""
         mfp = cls.__new__(cls)
         mfp._read(data)
         return mfp

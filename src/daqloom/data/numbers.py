@@ -1,7 +1,5 @@
 """Numbers of packets have so many bits."""
 
-from __future__ import annotations
-
 
 def check_range(packet: str, name: str, value: int, bits: int) -> None:
     """Raises ValueError for what does not fit."""

@@ -1,7 +1,5 @@
 """Whether a recording has every event once: over all files that the units of a run have written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,11 +85,8 @@ def check_recording(
     progress: Callable[[float], None] = lambda share: None,
 ) -> CheckedRecording:
     """Reads all .mfp and .mep files in the folders, which one run has written: on several machines,
-    say. Each file is checked as `check_file` does.
-
-    Raises OSError where a folder or file cannot be read, ValueError where a folder has no such
-    file.
-    """
+    say. Each file is checked as `check_file` does. Raises OSError where a folder or file cannot be
+    read, ValueError where a folder has no such file."""
     given = [folders] if isinstance(folders, str | Path) else folders
     listed = [Path(folder) for folder in given]
     paths, unfinished = _files_of(listed)

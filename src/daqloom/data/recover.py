@@ -4,8 +4,6 @@ A file is called NAME.part, and locked by its unit, until it is complete. What a
 left there are whole packets and at most one that is cut off.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

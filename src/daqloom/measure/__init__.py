@@ -1,5 +1,5 @@
 """Real event building: a run control, and units that are processes."""
 
-from daqloom.measure.errors import MeasureError
 
-__all__ = ["MeasureError"]
+class MeasureError(RuntimeError):
+    """A run could not be started, or failed. The message is one sentence."""

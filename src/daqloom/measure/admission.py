@@ -9,15 +9,13 @@ metadata alone, before any message of it; each S admits one call, so that nothin
 and the two sides' proofs differ, so that none can be sent back to who made it.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import GREET
-from daqloom.measure.errors import MeasureError
 
 CALL_KEY, NONCE_KEY, PROOF_KEY = "call", "nonce-bin", "proof-bin"
 """Keys of the metadata; gRPC encodes the values of keys that end with -bin."""

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import CONTROL, UNIT
-from daqloom.measure.errors import MeasureError
 from daqloom.output import OutputError, written_whole
+from daqloom.words import reason_of
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -45,9 +46,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFET
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"cannot make {folder}: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise OutputError(f"cannot make {folder}: {reason_of(error)}") from None
     for file, content in files.items():
         with written_whole(folder / file) as scratch:
             handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -131,7 +130,5 @@ def _key(key: EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

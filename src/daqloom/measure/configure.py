@@ -1,19 +1,17 @@
-"""Translates a scenario into the configuration of each unit's process."""
+"""Translates a scenario into the configuration of each unit's process, and makes its node."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from daqloom import _engine
-from daqloom.enumerations import named
 from daqloom.measure.interface import own_address
-from daqloom.measure.node import RunInfo
+from daqloom.measure.node import Node, RunInfo
+from daqloom.measure.open_files import check_open_files, files_of_a_unit
+from daqloom.measure.pinning import pin
 from daqloom.measure.places import places
-from daqloom.rules import set_daqpipe_rules, set_pull_rules, set_shift_rules
+from daqloom.rules import named, set_daqpipe_rules, set_pull_rules, set_shift_rules
 from daqloom.scenario.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.models import Scenario
 
 
 def check_live(scenario: Scenario) -> None:
@@ -33,11 +31,9 @@ def check_live(scenario: Scenario) -> None:
 
 
 def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
-    """Return the configuration of the process of `unit`.
-
-    Raises ScenarioError for a scenario that cannot be run live, MeasureError where this machine is
-    not in the network that the scenario names.
-    """
+    """Return the configuration of the process of `unit`. Raises ScenarioError for a scenario that
+    cannot be run live, MeasureError where this machine is not in the network that the scenario
+    names."""
     measure = scenario.measure
     config = _config(scenario, unit, run)
     config.bind = own_address(run.control, measure.network, for_others=measure.spans_machines)
@@ -76,3 +72,12 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     config.output = measure.sink_files
     config.trace_stages = run.trace_stages
     return config
+
+
+def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> Node:
+    """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
+    MeasureError for what this machine does not allow."""
+    scenario = Scenario.model_validate(document)
+    check_open_files(files_of_a_unit(scenario), f"unit {unit}")
+    pin(scenario.measure, unit, run.units)
+    return _engine.LiveNode(live_config(scenario, unit, run))

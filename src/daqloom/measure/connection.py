@@ -1,15 +1,14 @@
 """How processes of a run connect to the run control: gRPC, its limits and TLS."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.measure.errors import MeasureError
+from daqloom.measure import MeasureError
 from daqloom.measure.messages import LARGEST_ORDER_BYTES
+from daqloom.words import reason_of
 
 SERVICE = "daqloom.Run"
 JOIN = f"/{SERVICE}/Join"
@@ -44,7 +43,7 @@ def read_certificates(folder: Path, who: str) -> Certificates:
                 parts.append(file.read(1 << 20))
         except OSError as error:
             raise MeasureError(
-                f"{folder / name} cannot be read: {(error.strerror or str(error)).lower()}; "
+                f"{folder / name} cannot be read: {reason_of(error)}; "
                 f"`daqloom control certificates {folder}` makes certificates"
             ) from None
     return Certificates(*parts)

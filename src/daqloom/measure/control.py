@@ -5,8 +5,6 @@
 ...     await control.until(lambda: control.run.phase is Phase.RUNNING)
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import socket
@@ -18,19 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import Certificates, joined
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import Launcher
 from daqloom.measure.messages import Answer, Heartbeat, Hello, Message, StageRow, Trace
 from daqloom.measure.outputs import Drop, Kill, Launch, RunEvent, Send
-from daqloom.measure.pages import Pages
 from daqloom.measure.plan import Plan
 from daqloom.measure.processes import Processes
-from daqloom.measure.refused import Refused
 from daqloom.measure.run_control import RunControl
 from daqloom.measure.service import Orders, Service
-from daqloom.measure.states import Goal, Phase, State
+from daqloom.measure.states import Goal, Phase, Refused, State
 from daqloom.measure.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus
+from daqloom.measure.tally import Pages
 
 TICKS_PER_HEARTBEAT = 2
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -47,11 +44,9 @@ class _Guest:
 
 
 class Control:
-    """A run: an asynchronous context that owns the run's processes.
-
-    `on_event` is called with each entry of the run's log, `on_step` whenever something may have
-    changed. Raises MeasureError on entering where it cannot listen.
-    """
+    """A run: an asynchronous context that owns the run's processes. `on_event` is called with each
+    entry of the run's log, `on_step` whenever something may have changed. Raises MeasureError on
+    entering where it cannot listen."""
 
     def __init__(
         self,

@@ -4,8 +4,6 @@ The engine describes them, once; `docs/reference/operations.md` has the table
 (`python -m daqloom.measure.counters`).
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

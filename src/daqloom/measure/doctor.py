@@ -1,17 +1,13 @@
 """What a machine lacks for event building, and how to mend it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from daqloom.measure.machine import Machine
 from daqloom.measure.open_files import files_of_a_control, files_of_a_unit, raise_to
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.models import Scenario
 
 OLDEST_KERNEL = (5, 3)
 """First kernel with pidfd_open(2), which reports the end of a unit's process."""

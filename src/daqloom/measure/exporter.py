@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import joined
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.interface import own_address
-from daqloom.measure.latencies import Buckets
-from daqloom.measure.result import Count
+from daqloom.measure.result import Buckets, Count
 from daqloom.measure.tally import GAUGES
 from daqloom.scenario.document import ABSENT, look
 from daqloom.scenario.event import Event
@@ -68,10 +67,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
         lambda c: c.transport_refused,
     ),
     "daqloom_packets_lost": ("Packets not written to files, by error.", lambda c: c.not_written),
-    "daqloom_meps_wrong_by_cause": (
-        "Wrong MEPs, by the first error found.",
-        lambda c: c.wrong,
-    ),
+    "daqloom_meps_wrong_by_cause": ("Wrong MEPs, by the first error found.", lambda c: c.wrong),
 }
 """Metrics of what is counted by cause, which becomes a label: HELP text and counters."""
 
@@ -249,10 +245,8 @@ def exporter(
     scenario: Mapping[str, Any], unit: int, run: str, control: str, read: Read
 ) -> Exporter | None:
     """Start the exporter that the scenario's document asks for, or return None where it asks for
-    none.
-
-    It listens on the address with which this machine reaches the run control at `control`, which
-    may be loopback. Raises MeasureError."""
+    none. It listens on the address with which this machine reaches the run control at `control`,
+    which may be loopback. Raises MeasureError."""
     port = scenario.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None

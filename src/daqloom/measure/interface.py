@@ -1,12 +1,11 @@
 """The address of this machine at which other units reach a unit's data."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import split
-from daqloom.measure.errors import MeasureError
+from daqloom.words import reason_of
 
 ANY_PORT = 9
 """An arbitrary port: nothing is sent, the system only looks up the route."""
@@ -14,11 +13,8 @@ ANY_PORT = 9
 
 def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
     """Return the address with which this machine reaches the run control at `control` (host:port),
-    or `network`.
-
-    Raises MeasureError where there is none, or where it is loopback although other machines have
-    to reach it (`for_others`).
-    """
+    or `network`. Raises MeasureError where there is none, or where it is loopback although other
+    machines have to reach it (`for_others`)."""
     target = split(control)[0]
     if network:
         known = ipaddress.ip_network(network)
@@ -32,7 +28,7 @@ def own_address(control: str, network: str = "", *, for_others: bool = False) ->
             own = str(probe.getsockname()[0])
     except OSError as error:
         raise MeasureError(
-            f"no route from here to {network or control}: {(error.strerror or str(error)).lower()}"
+            f"no route from here to {network or control}: {reason_of(error)}"
         ) from None
     if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
         raise MeasureError(

@@ -3,8 +3,6 @@
 The run's token goes to a unit's standard input: no list of processes shows it.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys
@@ -76,12 +74,7 @@ class Slurm:
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
     # A task that ends takes no other with it: the run goes on without it.
-    program: Sequence[str] = (
-        "srun",
-        "--kill-on-bad-exit=0",
-        "--wait=0",
-        "--overlap",
-    )
+    program: Sequence[str] = ("srun", "--kill-on-bad-exit=0", "--wait=0", "--overlap")
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks that start units: see `Launcher`."""

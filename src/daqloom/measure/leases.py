@@ -1,12 +1,15 @@
-"""Leases of MEPs that the run control has given to units, and the first MEP of the next epoch.
+"""Leases of MEPs: of the run control, which knows where the next epoch begins, and of a unit.
 
-Sans I/O. `measure.lease` is the unit's side.
+A unit may begin MEPs so long without hearing from its run control. It counts its lease from the
+moment at which it sent the last report that the run control has received. The run control receives
+that report later, so it declares the unit lost later than the unit stops beginning MEPs: no clocks
+are compared, and message delays cannot reverse the order. Sans I/O.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 from daqloom.measure.plan import Plan
 
@@ -113,3 +116,46 @@ class Leases:
     def _length(self) -> int:
         built = LEASED_TIMEOUTS * self._plan.fault_timeout_s * self._pace_hz
         return self._plan.leased_meps + round(built)
+
+
+MOST_UNHEARD = 1000
+"""Number of reports whose times are kept; the lease of an older one would be over anyway."""
+
+
+class Lease:
+    """The lease of one unit. Two threads call it: one as reports are sent, one as they are
+    acknowledged."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.length_s = 0.0
+        self.epoch = 0
+        self._clock = clock
+        self._sent: deque[tuple[int, float]] = deque(maxlen=MOST_UNHEARD)
+        self._number = 0
+        self._until_s = 0.0
+        self._mep_end = 0
+        self._lock = Lock()
+
+    def sending(self) -> int:
+        """Note that a report is about to be sent; return its number."""
+        with self._lock:
+            self._number += 1
+            self._sent.append((self._number, self._clock()))
+            return self._number
+
+    def begin(self, epoch: int) -> None:
+        """Begin a new epoch, of which nothing is leased yet."""
+        with self._lock:
+            self.epoch, self._mep_end = epoch, 0
+
+    def heard(self, epoch: int, report: int, mep_end: int) -> tuple[int, float]:
+        """Return the new lease once the run control has received a report: the first MEP that may
+        not be answered, and until when it holds (seconds of the clock)."""
+        with self._lock:
+            while self._sent and self._sent[0][0] <= report:
+                number, sent_s = self._sent.popleft()
+                if number == report:
+                    self._until_s = max(self._until_s, sent_s + self.length_s)
+            if epoch == self.epoch:
+                self._mep_end = max(self._mep_end, mep_end)
+            return self._mep_end, self._until_s

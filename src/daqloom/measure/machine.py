@@ -1,7 +1,5 @@
 """Reads /proc and /sys of a machine."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

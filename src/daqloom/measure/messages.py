@@ -4,8 +4,6 @@ Each gRPC message carries one of these models as JSON. There is no .proto file: 
 bound and check every field, and generated code would be a second description of the same.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -71,7 +69,8 @@ class Hello(Message):
     """The first report of a unit's process."""
 
     kind: Literal["hello"] = "hello"
-    unit: UnitNumber | None = Field(description="None: any unit that has no process yet")
+    unit: UnitNumber | None
+    """None: any unit that has no process yet."""
     host: Text
     pid: Count
     version: Text
@@ -82,27 +81,25 @@ class Pulse(Message):
 
     epoch: Epoch
     state: State
-    beats: Count | None = Field(
-        default=None,
-        description="iterations of the data loop: they rise while the data thread runs",
-    )
-    steps: Count | None = Field(
-        default=None,
-        description="progress of event building: it rises with writes made and MEPs built",
-    )
-    waits: bool = Field(
-        default=False,
-        description="it waits for its own source or sink, so that no progress is expected",
-    )
-    next_mep: Count = Field(default=0, description="first MEP not yet answered by a builder")
-    suspects: UnitNumbers = Field(default=(), description="units that it cannot reach")
-    failure: Text = Field(default="", description="why it is in error; else empty")
+    beats: Count | None = None
+    """Iterations of the data loop: they rise while the data thread runs."""
+    steps: Count | None = None
+    """Progress of event building: it rises with writes made and MEPs built."""
+    waits: bool = False
+    """It waits for its own source or sink, so that no progress is expected."""
+    next_mep: Count = 0
+    """First MEP not yet answered by a builder."""
+    suspects: UnitNumbers = ()
+    """Units that it cannot reach."""
+    failure: Text = ""
+    """Why it is in error; else empty."""
 
 
 class Counting(Message):
     """A report with what the unit has counted."""
 
-    counters: Counters = Field(default_factory=dict, description="by name")
+    counters: Counters = Field(default_factory=dict)
+    """By name."""
 
     @property
     def counted(self) -> _engine.Counters:
@@ -114,26 +111,30 @@ class Heartbeat(Counting):
     """The periodic report of a unit."""
 
     kind: Literal["heartbeat"] = "heartbeat"
-    number: Count = Field(default=0, description="of this report; they rise")
+    number: Count = 0
+    """Of this report; they rise."""
     pulse: Pulse
-    ended: Epoch | None = Field(
-        default=None,
-        description="last epoch of a node that has been shut, whose final counters these are; 0: "
-        "it was in none",
-    )
+    ended: Epoch | None = None
+    """Last epoch of a node that has been shut, whose final counters these are; 0: it was in
+    none."""
 
 
 class Answer(Counting):
     """The answer to an order that has been carried out or has failed."""
 
     kind: Literal["answer"] = "answer"
-    number: Count = Field(default=0, description="of this report; they rise")
+    number: Count = 0
+    """Of this report; they rise."""
     order: OrderNumber
     state: State
-    failure: Text = Field(default="", description="why the order could not be done; else empty")
-    address: Address = Field(default=b"", description="prepare: address for the other units")
-    missing: UnitNumbers = Field(default=(), description="connect, halt: units that did not answer")
-    next_mep: Count = Field(default=0, description="halt: first MEP not answered by a builder")
+    failure: Text = ""
+    """Why the order could not be done; else empty."""
+    address: Address = b""
+    """Prepare: address for the other units."""
+    missing: UnitNumbers = ()
+    """Connect, halt: units that did not answer."""
+    next_mep: Count = 0
+    """Halt: first MEP not answered by a builder."""
 
 
 StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)], StageName]
@@ -162,9 +163,8 @@ class Configure(Message):
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
     heartbeat_s: Timeout
-    lease_s: Timeout = Field(
-        default=1.0, description="how long the unit may begin MEPs after a report that was received"
-    )
+    lease_s: Timeout = 1.0
+    """How long the unit may begin MEPs after a report that was received."""
     trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
     scenario: dict[str, Any]
 
@@ -193,8 +193,10 @@ class Start(Message):
     kind: Literal["start"] = "start"
     order: OrderNumber
     first_mep: Count
-    mep_end: Count = Field(default=_LARGEST, description="as in Renew")
-    heard: Count = Field(default=0, description="as in Renew")
+    mep_end: Count = _LARGEST
+    """As in Renew."""
+    heard: Count = 0
+    """As in Renew."""
 
 
 class Renew(Message):
@@ -202,8 +204,10 @@ class Renew(Message):
 
     kind: Literal["renew"] = "renew"
     epoch: Epoch
-    mep_end: Count = Field(description="MEPs before this number may be answered")
-    heard: Count = Field(description="number of its last report; the lease counts from then")
+    mep_end: Count
+    """MEPs before this number may be answered."""
+    heard: Count
+    """Number of its last report; the lease counts from then."""
 
 
 class Halt(Message):
@@ -230,8 +234,7 @@ class Exit(Message):
 
 
 Order = Annotated[
-    Configure | Prepare | Connect | Start | Renew | Halt | Reset | Exit,
-    Field(discriminator="kind"),
+    Configure | Prepare | Connect | Start | Renew | Halt | Reset | Exit, Field(discriminator="kind")
 ]
 
 AnyReport = Hello | Heartbeat | Answer | Trace

@@ -1,13 +1,10 @@
 """The interface of the engine's node that a unit's process drives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from daqloom._engine import Counters, ShiftStage
+from daqloom._engine import Counters, ShiftStage
 
 
 class Halted(Protocol):
@@ -23,12 +20,9 @@ class Halted(Protocol):
 
 
 class Node(Protocol):
-    """The interface of `daqloom._engine.LiveNode`.
-
-    One thread calls it, except `lease`, `counters` and `suspects`, which another thread may call
-    at any time, during a call and after `shut`. `prepare` may follow `prepare` or `connect`, when
-    the members have changed before a start.
-    """
+    """The interface of `daqloom._engine.LiveNode`. One thread calls it, except `lease`, `counters`
+    and `suspects`, which another thread may call at any time, during a call and after `shut`.
+    `prepare` may follow `prepare` or `connect`, when the members have changed before a start."""
 
     def prepare(self, epoch: int, members: Sequence[int]) -> bytes:
         """Make a new transport for a new epoch; return its address."""

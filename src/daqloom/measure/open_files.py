@@ -6,16 +6,11 @@ Sockets, shared memory and doorbells (eventfd) count as files. The numbers are t
 run control 14 + 3 for each unit.
 """
 
-from __future__ import annotations
-
 import math
 import resource
-from typing import TYPE_CHECKING
 
-from daqloom.measure.errors import MeasureError
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.measure import MeasureError
+from daqloom.scenario.models import Scenario
 
 FILES_OF_STRANGERS = 32
 """Connections to the run control besides those from units."""

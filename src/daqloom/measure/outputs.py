@@ -1,7 +1,5 @@
 """Outputs of the run control: its orders, and the entries of its log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

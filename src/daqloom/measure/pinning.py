@@ -1,11 +1,9 @@
 """Pins a unit's process to processor cores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 
-from daqloom.measure.errors import MeasureError
+from daqloom.measure import MeasureError
 from daqloom.scenario.measure import Measure, cores
 
 

@@ -1,17 +1,12 @@
 """Which unit has which place in the schedule of a scenario."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import fabric_system
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 
 @dataclass(frozen=True)

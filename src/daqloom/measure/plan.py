@@ -1,7 +1,5 @@
 """The plan of a run: what the run control knows before it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The processes that the run control starts; the output of each goes to a file."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

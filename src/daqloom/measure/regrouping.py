@@ -1,25 +1,14 @@
 """The way of a run from phase to phase: members prepare, connect, start and halt."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from daqloom.measure.accusers import Accusers, convicted, worst
-from daqloom.measure.messages import (
-    Answer,
-    Connect,
-    Exit,
-    Halt,
-    Message,
-    Prepare,
-    Start,
-)
+from daqloom.measure.messages import Answer, Connect, Exit, Halt, Message, Prepare, Start
 from daqloom.measure.outputs import Drop, Kill
 from daqloom.measure.run_state import RunState
 from daqloom.measure.states import Goal, Phase, Standing
-from daqloom.measure.unit_view import UnitView
+from daqloom.measure.unit_view import Accusers, UnitView, convicted, worst
 
 BUILDING = (Phase.STARTING, Phase.RUNNING)
 """Phases in which data may be in flight."""

@@ -1,16 +1,15 @@
 """Computes the metrics of a result from the counters of units."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil
 from typing import Literal
 
-from daqloom._engine import Counters
-from daqloom.measure.latencies import latencies
+from daqloom._engine import Counters, latency_bucket
 from daqloom.measure.ledger import Balance
-from daqloom.measure.recorded import unprocessed
+from daqloom.measure.told import unprocessed
 from daqloom.metrics import Parts, declared
 
 Reading = Mapping[int, Counters]
@@ -64,7 +63,7 @@ ROWS: tuple[Row, ...] = (
 def rows_of(protocol: str) -> tuple[Row, ...]:
     """Return the rows whose metrics are declared as measured for `building.protocol`."""
     part = Parts[protocol.upper()]
-    return tuple(row for row in ROWS if part in declared(row.metric).measure)
+    return tuple(row for row in ROWS if part in declared(row.metric).given_by("measure"))
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
@@ -78,10 +77,8 @@ def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
 
 
 def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
-    """Return the metrics, from counters of units with `packing` events in a MEP.
-
-    A rate is the sum of the rates of the units, each over its own time: no two are read at the same
-    moment."""
+    """Return the metrics, from counters of units with `packing` events in a MEP. A rate is the sum
+    of the rates of the units, each over its own time: no two are read at the same moment."""
     found: Metrics = {}
     factors = {"one": 1, "bits": 8, "events": packing}
     units = list(counted.values())
@@ -205,3 +202,47 @@ def accounts(
         found["built"] -= not_written - incomplete
     found |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
     return {fate: count * packing for fate, count in ({"begun": next_mep} | found).items()}
+
+
+Buckets = dict[int, int]
+"""Counts by bucket number, in ascending order."""
+
+HISTOGRAMS: dict[str, Callable[[Counters], Buckets]] = {
+    "collection_latency_s": lambda counted: counted.building,
+    "barrier_s": lambda counted: counted.in_barrier,
+}
+"""Latency metrics and their histograms."""
+
+
+def merged(all_of_them: Iterable[Buckets]) -> Buckets:
+    """Merge several histograms into one."""
+    found: Buckets = {}
+    for buckets in all_of_them:
+        for bucket, count in buckets.items():
+            found[bucket] = found.get(bucket, 0) + count
+    return dict(sorted(found.items()))
+
+
+def percentiles(buckets: Buckets) -> dict[str, float]:
+    """Return p50 and p99 (s), at the middle of their buckets, so within 3 %; and max, the end of
+    the last bucket."""
+    places = [latency_bucket(bucket) for bucket in buckets]
+    if not places:
+        return {}
+    up_to = list(accumulate(buckets.values()))
+    found = {}
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        rank = max(1, ceil(share * up_to[-1]))
+        lowest, width = places[next(i for i, count in enumerate(up_to) if count >= rank)]
+        found[name] = lowest + width / 2
+    return {**found, "max": sum(places[-1])}
+
+
+def latencies(counted: Sequence[Counters]) -> dict[str, dict[str, float]]:
+    """Return percentiles by metric, from the counters of all units; metrics without counts are left
+    out."""
+    found = {
+        metric: percentiles(merged(histogram(unit) for unit in counted))
+        for metric, histogram in HISTOGRAMS.items()
+    }
+    return {metric: values for metric, values in found.items() if values}

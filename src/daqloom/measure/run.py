@@ -1,7 +1,5 @@
 """Measures a scenario: starts its units, lets them build events, and returns the result."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource
@@ -14,16 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import read_certificates
 from daqloom.measure.control import Control
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.measure.open_files import check_open_files, files_of_a_control, files_of_a_unit
 from daqloom.measure.outputs import RunEvent
 from daqloom.measure.plan import Plan
-from daqloom.measure.recorded import lost_events, unfinished_files
 from daqloom.measure.result import (
     Metrics,
     Reading,
@@ -38,11 +35,10 @@ from daqloom.measure.result import (
 from daqloom.measure.run_folder import run_folder
 from daqloom.measure.runs_here import published
 from daqloom.measure.states import Goal, Phase
+from daqloom.measure.told import lost_events, unfinished_files
 from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
+from daqloom.scenario.models import Scenario
 
 PROGRESS_S = 0.25
 FINISH_S = 60.0
@@ -420,11 +416,7 @@ def reading(control: Control) -> Reading:
 
 
 def _result(
-    scenario: Scenario,
-    control: Control,
-    counted: Reading,
-    started_s: float,
-    began_cpu_s: float,
+    scenario: Scenario, control: Control, counted: Reading, started_s: float, began_cpu_s: float
 ) -> Result:
     run = control.run
     protocol, units = scenario.building.protocol, run.plan.units
@@ -435,11 +427,7 @@ def _result(
         found["node_throughput_bps"] = found["throughput_bps"] / scenario.readouts(units)
     found |= {
         "events_accounted": accounts(
-            reading(control),
-            run.balance(),
-            run.next_mep,
-            scenario.packing,
-            scenario.measure.sink,
+            reading(control), run.balance(), run.next_mep, scenario.packing, scenario.measure.sink
         ),
         "units_lost": run.counts["units_lost"],
         "regroupings": run.counts["regroupings"],

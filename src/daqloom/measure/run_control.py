@@ -6,23 +6,13 @@ members. Whatever breaks leads to the same: the members that are left halt, and 
 start with the next epoch.
 """
 
-from __future__ import annotations
-
 from daqloom._engine import Counters
-from daqloom.measure.accusers import Accusers, accusers_among, convicted, worst
-from daqloom.measure.messages import (
-    Answer,
-    Configure,
-    Heartbeat,
-    Pulse,
-    Renew,
-)
+from daqloom.measure.messages import Answer, Configure, Heartbeat, Pulse, Renew
 from daqloom.measure.outputs import About, Drop, Send
-from daqloom.measure.recorded import causes
-from daqloom.measure.refused import Refused
 from daqloom.measure.regrouping import Regrouping
-from daqloom.measure.states import Goal, Phase, Standing, State
-from daqloom.measure.unit_view import UnitView
+from daqloom.measure.states import Goal, Phase, Refused, Standing, State
+from daqloom.measure.told import causes
+from daqloom.measure.unit_view import Accusers, UnitView, accusers_among, convicted, worst
 
 MOST_FRUITLESS = 3
 """Most regroupings in a row after none of which anything was built."""

@@ -4,8 +4,6 @@ Unless the user names one, it is below TMPDIR, locked (flock) by the run control
 end, or by the next run if the run control was killed, which frees the lock.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -14,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daqloom.measure.errors import MeasureError
+from daqloom.measure import MeasureError
 from daqloom.output import OutputError
+from daqloom.words import reason_of
 
 LIVE = "daqloom-live-"
 KEPT = "daqloom-run-"
@@ -35,8 +34,7 @@ def run_folder(log_dir: Path | None) -> Iterator[Path]:
             log_dir.mkdir(parents=True, exist_ok=True)
             folder, lock = log_dir, None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"cannot write logs: {reason}; name another folder") from None
+        raise OutputError(f"cannot write logs: {reason_of(error)}; name another folder") from None
     try:
         yield folder
     except MeasureError as error:

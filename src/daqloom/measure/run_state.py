@@ -1,17 +1,12 @@
 """What a run knows of its units, and how a unit is lost and brought back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from daqloom._engine import Counters
 from daqloom.measure.leases import Leases
 from daqloom.measure.ledger import Balance, Ledger
-from daqloom.measure.messages import (
-    Message,
-    Reset,
-)
+from daqloom.measure.messages import Message, Reset
 from daqloom.measure.outputs import About, Drop, Kill, Launch, Output, RunEvent, Send
 from daqloom.measure.plan import Plan
 from daqloom.measure.states import Goal, Phase, Standing

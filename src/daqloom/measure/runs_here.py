@@ -3,16 +3,15 @@
 The files hold the secrets that steer a run, so only the user may read the folder.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import split
-from daqloom.measure.errors import MeasureError
+from daqloom.words import reason_of
 
 
 def runs_folder() -> Path:
@@ -24,8 +23,7 @@ def runs_folder() -> Path:
         found = folder.lstat()
     except OSError as error:
         raise MeasureError(
-            f"cannot make {folder}: {(error.strerror or str(error)).lower()}; "
-            "set XDG_RUNTIME_DIR to a folder of yours"
+            f"cannot make {folder}: {reason_of(error)}; set XDG_RUNTIME_DIR to a folder of yours"
         ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise MeasureError(

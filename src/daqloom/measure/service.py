@@ -8,6 +8,7 @@ from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from daqloom.measure import MeasureError
 from daqloom.measure.admission import Greetings
 from daqloom.measure.connection import (
     CONTROL,
@@ -22,7 +23,6 @@ from daqloom.measure.connection import (
     limits,
     quiet,
 )
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.messages import (
     Answer,
     AnyReport,
@@ -34,7 +34,7 @@ from daqloom.measure.messages import (
     Trace,
     read_report,
 )
-from daqloom.measure.refused import Refused
+from daqloom.measure.states import Refused
 from daqloom.measure.status import Request, read_request
 
 if TYPE_CHECKING:

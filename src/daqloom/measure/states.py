@@ -1,6 +1,4 @@
-"""The states of a unit and of a run, and the transitions between them."""
-
-from __future__ import annotations
+"""The states of a unit and of a run, the transitions between them, and causes of refusal."""
 
 from enum import StrEnum
 
@@ -84,3 +82,27 @@ class Goal(StrEnum):
     READY = "ready"
     RUNNING = "running"
     ENDED = "ended"
+
+
+class Refused(StrEnum):
+    """A cause of refusal, counted as `refused.*`; the run goes on."""
+
+    TOKEN = "token"
+    """A call without the run's token, or with a certificate that does not allow it."""
+    METHOD = "method"
+    """A call of a method that a run control does not have."""
+    MALFORMED = "malformed"
+    """A malformed message."""
+    OVERSIZED = "oversized"
+    SILENT = "silent"
+    """An admitted call whose message did not arrive completely in time."""
+    UNKNOWN_UNIT = "unknown_unit"
+    """A unit whose number the run does not have, or one unit too many."""
+    OCCUPIED = "occupied"
+    """A second process for a unit that has one."""
+    EPOCH = "epoch"
+    """A report of an epoch other than its unit's."""
+    UNASKED = "unasked"
+    """An answer to an order that was never given."""
+    SESSION = "session"
+    """A report of a process that another has replaced."""

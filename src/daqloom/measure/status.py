@@ -1,12 +1,15 @@
 """Requests of an operator to a run control, and its answers."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from daqloom.measure import MeasureError
+from daqloom.measure.admission import Metadata, greeted
+from daqloom.measure.connection import STEER, channel, is_loopback, read_certificates, split
 from daqloom.measure.messages import Count, Counting, MalformedError, Message, Text, UnitNumber
+from daqloom.measure.runs_here import find_run
 from daqloom.measure.states import Goal, Phase, Standing, State
 
 MOST_EVENTS_TOLD = 100
@@ -17,7 +20,8 @@ class Request(Message):
     """Request of an operator."""
 
     command: Literal["status", "configure", "start", "stop", "reset", "exit"]
-    unit: UnitNumber | None = Field(default=None, description="reset: the unit")
+    unit: UnitNumber | None = None
+    """Reset: the unit."""
 
 
 class UnitStatus(Counting):
@@ -29,7 +33,8 @@ class UnitStatus(Counting):
     member: bool
     host: Text = ""
     pid: Count = 0
-    reason: Text = Field(default="", description="why it was last lost")
+    reason: Text = ""
+    """Why it was last lost."""
 
 
 class Status(Message):
@@ -37,16 +42,16 @@ class Status(Message):
 
     run: Text
     scenario: Text
-    time_s: float = Field(description="time since the start of the run control (s)")
+    time_s: float
+    """Time since the start of the run control (s)."""
     phase: Phase
     goal: Goal
     epoch: Count
     first_mep: Count
     failure: Text
     units: tuple[UnitStatus, ...]
-    events: tuple[tuple[float, str], ...] = Field(
-        description="the last entries of the log: time (s), text"
-    )
+    events: tuple[tuple[float, str], ...]
+    """The last entries of the log: time (s), text."""
     counts: Annotated[dict[str, int], Field(max_length=100)]
 
 
@@ -61,3 +66,40 @@ def read_request(body: bytes) -> Request:
     if (request.command == "reset") != (request.unit is not None):
         raise MalformedError("reset has to name a unit, and no other request may")
     return request
+
+
+PATIENCE_S = 10.0
+
+
+def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
+    """Return the answer of the run control at `address` (None: the only one of this user on this
+    machine). Raises MeasureError."""
+    import grpc
+
+    secret = b""
+    if certificates is None and (address is None or is_loopback(split(address)[0])):
+        address, secret = find_run(address)
+    if address is None:
+        raise MeasureError("--certificates requires --address, host:port")
+    shown = read_certificates(certificates, "control") if certificates else None
+    try:
+        with channel(address, shown, PATIENCE_S) as connection:
+            # A certificate says who an operator is; without one, the secret of the run does.
+            metadata: Metadata = ()
+            if secret:
+                metadata = greeted(connection, address, STEER, secret, PATIENCE_S)
+            call = connection.unary_unary(STEER)
+            body = call(request.encode(), timeout=PATIENCE_S, metadata=metadata)
+    except grpc.RpcError as error:
+        raise MeasureError(
+            f"the run control at {address} does not answer: {_reason(error)}"
+        ) from None
+    return Status.model_validate_json(body)
+
+
+def _reason(error: object) -> str:
+    import grpc
+
+    if isinstance(error, grpc.Call):
+        return (error.details() or str(error.code()))[:300]
+    return str(error)[:300]

@@ -1,27 +1,19 @@
 """The timeline of a measured run, in the same spans as that of a simulated one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from daqloom.measure.messages import StageRow
 from daqloom.timeline import Span, Stage, spans
 from daqloom.topology.schedule import DUMMY, hosts_of
-
-if TYPE_CHECKING:
-    from daqloom.measure.messages import StageRow
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def measured_spans(
     stages: Mapping[int, Iterable[StageRow]], began_ns: int, system: FabricSystem
 ) -> list[Span]:
     """Return the spans from the stages of readout units; times are seconds from `began_ns` (since
-    1970).
-
-    The steps of an epoch continue those of the previous one, in whole rounds. The last steps,
-    which not all units began because the epoch ended, are left out.
-    """
+    1970). The steps of an epoch continue those of the previous one, in whole rounds. The last
+    steps, which not all units began because the epoch ended, are left out."""
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
     rows = [

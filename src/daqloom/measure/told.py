@@ -1,12 +1,14 @@
-"""Sentences about what a measurement has checked, and about its failures."""
+"""Sentences about what a measurement has checked and lost, and about its failures."""
 
-from __future__ import annotations
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from daqloom.result import Result
+from daqloom._engine import Counters
+from daqloom.metrics import with_unit
+from daqloom.result import Result
+from daqloom.scenario.models import Scenario
 
 
 def checked(result: Result) -> Iterator[str]:
@@ -66,3 +68,79 @@ def fates(result: Result) -> Iterator[str]:
     ]
     rest = f"{built:,} were built, {', '.join(others)}" if others else "all were built"
     yield f"Of the {begun:,} events of the whole run, warm-up included, {rest}."
+
+
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Unprocessed:
+    """MEPs that a unit built and its sink did not process."""
+
+    meps: int
+    incomplete: int
+    """MEPs of these that were incomplete."""
+
+
+def unprocessed(counters: Counters) -> Unprocessed:
+    """Return what a unit's processes, once all have ended, took with them from their output
+    buffers: a process that ends in good order leaves nothing there, a killed one does."""
+    incomplete = counters.meps_incomplete or 0
+    return Unprocessed(
+        (counters.meps_built or 0) + incomplete - (counters.meps_processed or 0),
+        incomplete - (counters.incomplete_meps_processed or 0),
+    )
+
+
+def causes(counters: Counters) -> str:
+    """Return the causes, such as "No space left on device"."""
+    names = [name for name, packets in counters.not_written.items() if packets]
+    told = (os.strerror(getattr(errno, name)) if hasattr(errno, name) else name for name in names)
+    return " and ".join(dict.fromkeys(told)) or "unknown cause"
+
+
+def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iterator[str]:
+    """Return sentences if sinks (`measure.sink`) did not process or could not write everything,
+    from the counters of each unit at the end of a run."""
+    killed = {unit: unprocessed(each).meps for unit, each in totals.items()}
+    if sink != "user" and any(killed.values()):
+        yield (
+            f"{sum(killed.values()) * packing:,} events were built and then lost: "
+            f"{_units([unit for unit, meps in killed.items() if meps])} ended before the sink had "
+            "processed them"
+        )
+    units = {unit: each for unit, each in totals.items() if each.meps_not_written}
+    if units:
+        count = sum(each.meps_not_written or 0 for each in units.values()) * packing
+        why = " and ".join(dict.fromkeys(causes(each) for each in units.values()))
+        yield (
+            f"{count:,} events were built, but not written or written without some sources, by "
+            f"{_units(units)}: {why}"
+        )
+
+
+def _units(numbers: Iterable[int]) -> str:
+    named = [str(number) for number in sorted(numbers)]
+    return f"{'unit' if len(named) == 1 else 'units'} {', '.join(named)}"
+
+
+def unfinished_files(scenario: Scenario) -> Iterator[str]:
+    """Return a sentence if the folder of the recording has files that no unit will finish."""
+    from daqloom.data import unfinished
+
+    folder = scenario.measure.sink_files
+    if scenario.measure.sink != "file":
+        return
+    try:
+        left = [each for each in unfinished(folder) if not each.in_use]
+    except OSError:  # units on other machines wrote it there
+        return
+    if left:
+        names = ", ".join(os.path.basename(each.file) for each in left[:MOST_NAMED])
+        more = ", …" if len(left) > MOST_NAMED else ""
+        size = with_unit(sum(each.nbytes for each in left), "B")
+        yield (
+            f"{len(left)} unfinished {'file' if len(left) == 1 else 'files'} in {folder}, {size}: "
+            f"{names}{more}; `daqloom data recover {folder}` finishes or deletes files that killed "
+            "units left"
+        )

@@ -1,7 +1,5 @@
 """A unit: the process that runs a node, obeys the run control and reports to it."""
 
-from __future__ import annotations
-
 import os
 import queue
 import socket
@@ -13,11 +11,11 @@ from threading import Thread
 from typing import Any, TypeVar, cast
 
 from daqloom._engine import Counters
+from daqloom.measure import MeasureError
 from daqloom.measure.admission import greeted
 from daqloom.measure.connection import JOIN, Certificates, channel, refusals
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.exporter import Exporter, exporter
-from daqloom.measure.lease import Lease
+from daqloom.measure.leases import Lease
 from daqloom.measure.messages import (
     ROWS_AT_ONCE,
     Answer,
@@ -53,10 +51,7 @@ R = TypeVar("R", bound=Message)
 
 class Unit:
     """Carries out orders one after the other; another thread may ask for heartbeats meanwhile, and
-    a third renew the lease.
-
-    `clock`: seconds of CLOCK_MONOTONIC.
-    """
+    a third renew the lease. `clock`: seconds of CLOCK_MONOTONIC."""
 
     def __init__(
         self,
@@ -246,11 +241,9 @@ def serve(
     certificates: Certificates | None = None,
     patience_s: float = 10.0,
 ) -> None:
-    """Serve the run control at `control` (host:port) until it orders to exit.
-
-    Ends by itself when the run control cannot be reached for `patience_s`. Raises MeasureError
-    where the run control refuses this unit or does not answer.
-    """
+    """Serve the run control at `control` (host:port) until it orders to exit. Ends by itself when
+    the run control cannot be reached for `patience_s`. Raises MeasureError where the run control
+    refuses this unit or does not answer."""
     unit = Unit(token, make_node, control)
     heard_s, joined = time.monotonic(), False
     with closing(unit):

@@ -1,7 +1,5 @@
 """The program of a unit: it finds its number and token, and ends with its parent."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -10,8 +8,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from daqloom.measure import MeasureError
 from daqloom.measure.connection import read_certificates
-from daqloom.measure.errors import MeasureError
 from daqloom.measure.messages import MOST_UNITS
 from daqloom.measure.node import MakeNode
 from daqloom.measure.unit import serve
@@ -35,10 +33,8 @@ def run_unit(
     while_input: bool = False,
     patience_s: float = 10.0,
 ) -> None:
-    """Serve the run control at `control` until it orders to exit. Raises MeasureError.
-
-    `parent`: a process with which this one ends. `while_input`: it ends when standard input does.
-    """
+    """Serve the run control at `control` until it orders to exit. Raises MeasureError. `parent`: a
+    process with which this one ends. `while_input`: it ends when standard input does."""
     if parent is not None:
         end_with(parent)
     token = read_token(os.environ, token_file)

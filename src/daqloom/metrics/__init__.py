@@ -5,16 +5,11 @@ not declared, tables and figures take labels and units from here, and `docs/refe
 is generated (`python -m daqloom.metrics`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
-from daqloom.metrics.cost import COST
-from daqloom.metrics.events import EVENTS
-from daqloom.metrics.live import LIVE
-from daqloom.metrics.metric import TAKES, Metric, Parts, with_unit
-from daqloom.metrics.network import NETWORK
-from daqloom.metrics.units import UNITS
+from daqloom.metrics import cost, events, live, network, units
+from daqloom.metrics.metric import TAKES, Metric, Parts, declared_in, with_unit
+from daqloom.words import did_you_mean
 
 __all__ = [
     "COST",
@@ -28,7 +23,6 @@ __all__ = [
     "flatten",
     "for_people",
     "label",
-    "nearest",
     "unit_of",
     "unknown",
     "unknown_sentence",
@@ -36,12 +30,14 @@ __all__ = [
 ]
 
 SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
-    "Events": EVENTS,
-    "Readout and builder units": UNITS,
-    "Network": NETWORK,
-    "Real runs": LIVE,
+    "Events": declared_in(events.EVENTS),
+    "Readout and builder units": declared_in(units.UNITS),
+    "Network": declared_in(network.NETWORK),
+    "Real runs": declared_in(live.LIVE),
 }
 METRICS: tuple[Metric, ...] = tuple(metric for part in SUBJECTS.values() for metric in part)
+COST = declared_in(cost.COST)
+"""Of the block `engine`."""
 _BY_NAME = {metric.name: metric for metric in METRICS}
 
 
@@ -76,25 +72,15 @@ def unit_of(path: str) -> str:
 
 
 def for_people(path: str, value: float) -> str:
-    """Write the value of a metric with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB".
-
-    Raises KeyError if there is no such metric.
-    """
+    """Write the value of a metric with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB". Raises
+    KeyError if there is no such metric."""
     return with_unit(value, unit_of(path))
 
 
 def unknown_sentence(name: str) -> str:
     """Return a sentence that there is no such metric, and which name is nearest."""
-    close = nearest(name, _BY_NAME)
-    return f'"{name[:80]}" is not a metric{close or "; docs/reference/metrics.md lists them"}'
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown name: the most similar known one, if any."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:200], list(known), n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    hint = did_you_mean(name, _BY_NAME, "docs/reference/metrics.md lists them")
+    return f'"{name[:80]}" is not a metric; {hint}'
 
 
 def flatten(metrics: Mapping[str, object]) -> dict[str, object]:

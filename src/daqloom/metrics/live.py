@@ -1,116 +1,44 @@
 """Metrics of real runs: what was checked, what became of every event, units lost."""
 
-from __future__ import annotations
-
-from daqloom.metrics.metric import Metric, Parts
-
-BUILT = Parts.BUILT
-
-LIVE: tuple[Metric, ...] = (
-    Metric(
-        "events_accounted.*",
-        "events",
-        "fate of events",
-        "Fate of each event over the whole run: of those `begun`, up to the last one granted by a "
-        "builder unit, `built`, `incomplete` (delivered with fragments missing), `dropped` "
-        "(because incomplete, or because nothing of them came), `discarded` (the output buffer was "
-        "full, or a lost readout unit had not announced them), `not_processed` (built, complete or "
-        "not, and lost with a killed builder unit before its sink had processed them; not with "
-        '`sink = "user"`, whose consumer keeps the buffer), `not_written` (built, complete or '
-        'not, and not written, or without some sources: `sink = "file"`), `unfinished` (granted by '
-        "a builder unit that was then lost), `skipped` (not known to be granted by any builder "
-        "unit: it was lost before, or its machine was lost with the counters since its last "
-        "heartbeat).",
-        measure=BUILT,
-    ),
-    Metric(
-        "events_not_processed",
-        "events",
-        "events not processed",
-        "Events built and then lost with a killed builder unit before its sink had processed them, "
-        "over the whole run. `events_built` has them.",
-        measure=BUILT,
-    ),
-    Metric(
-        "events_not_written",
-        "events",
-        "events not written",
-        "Events built but not written to files, or without some sources, over the whole run.",
-        measure=BUILT,
-    ),
-    Metric(
-        "events_checked",
-        "events",
-        "events checked, every byte",
-        "Events checked byte by byte and found correct.",
-        measure=BUILT,
-    ),
-    Metric(
-        "events_wrong",
-        "events",
-        "events wrong",
-        "Events with a wrong byte.",
-        measure=BUILT,
-    ),
-    Metric(
-        "events_repeated",
-        "events",
-        "duplicate events",
-        "Duplicates: events delivered to a consumer again.",
-        measure=BUILT,
-    ),
-    Metric(
-        "fragments_checked",
-        "fragments",
-        "fragments checked",
-        "Fragments of the events checked.",
-        measure=BUILT,
-    ),
-    Metric(
-        "checked_bytes",
-        "B",
-        "bytes checked",
-        "Bytes of the fragments checked, without headers and padding, which are checked too.",
-        measure=BUILT,
-    ),
-    Metric(
-        "overhead_share",
-        "1",
-        "headers and padding",
-        "Overhead: share of headers, tables and padding in the bytes of the events built, 0 to 1.",
-        measure=BUILT,
-    ),
-    Metric(
-        "first_event_s",
-        "s",
-        "time to the first event",
-        "Time from the start of a unit's data flow, when it is connected to all others, to its "
-        "first event built; the slowest unit's.",
-        measure=BUILT,
-    ),
-    Metric(
-        "units_lost",
-        "times",
-        "units lost",
-        "Losses of units over the whole run: ended, silent, stuck or unreachable.",
-        measure=BUILT,
-    ),
-    Metric(
-        "regroupings",
-        "times",
-        "regroupings",
-        "Regroupings over the whole run: the units halted and continued with other members or new "
-        "connections.",
-        measure=BUILT,
-    ),
-    Metric(
-        "refused.*",
-        "messages",
-        "refused",
-        "Calls and messages refused by the run control and units over the whole run, by cause: "
-        "`token` and `strangers` (not part of the run), `method`, `malformed`, `oversized`, "
-        "`silent`, `unknown_unit`, `occupied` (a second process for a unit), `epoch` (of an "
-        "earlier epoch), `unasked`, `session`. Absent if there were none.",
-        measure=BUILT,
-    ),
-)
+LIVE = """
+events_accounted.* | events | fate of events | measure |
+    Fate of each event over the whole run: of those `begun`, up to the last one granted by a builder
+    unit, `built`, `incomplete` (delivered with fragments missing), `dropped` (because incomplete,
+    or because nothing of them came), `discarded` (the output buffer was full, or a lost readout
+    unit had not announced them), `not_processed` (built, complete or not, and lost with a killed
+    builder unit before its sink had processed them; not with `sink = "user"`, whose consumer keeps
+    the buffer), `not_written` (built, complete or not, and not written, or without some sources:
+    `sink = "file"`), `unfinished` (granted by a builder unit that was then lost), `skipped` (not
+    known to be granted by any builder unit: it was lost before, or its machine was lost with the
+    counters since its last heartbeat).
+events_not_processed | events | events not processed | measure |
+    Events built and then lost with a killed builder unit before its sink had processed them, over
+    the whole run. `events_built` has them.
+events_not_written | events | events not written | measure |
+    Events built but not written to files, or without some sources, over the whole run.
+events_checked | events | events checked, every byte | measure |
+    Events checked byte by byte and found correct.
+events_wrong | events | events wrong | measure |
+    Events with a wrong byte.
+events_repeated | events | duplicate events | measure |
+    Duplicates: events delivered to a consumer again.
+fragments_checked | fragments | fragments checked | measure |
+    Fragments of the events checked.
+checked_bytes | B | bytes checked | measure |
+    Bytes of the fragments checked, without headers and padding, which are checked too.
+overhead_share | 1 | headers and padding | measure |
+    Overhead: share of headers, tables and padding in the bytes of the events built, 0 to 1.
+first_event_s | s | time to the first event | measure |
+    Time from the start of a unit's data flow, when it is connected to all others, to its first
+    event built; the slowest unit's.
+units_lost | times | units lost | measure |
+    Losses of units over the whole run: ended, silent, stuck or unreachable.
+regroupings | times | regroupings | measure |
+    Regroupings over the whole run: the units halted and continued with other members or new
+    connections.
+refused.* | messages | refused | measure |
+    Calls and messages refused by the run control and units over the whole run, by cause: `token`
+    and `strangers` (not part of the run), `method`, `malformed`, `oversized`, `silent`,
+    `unknown_unit`, `occupied` (a second process for a unit), `epoch` (of an earlier epoch),
+    `unasked`, `session`. Absent if there were none.
+"""

@@ -1,7 +1,9 @@
 """What a metric is, and how its values are written for people."""
 
-from __future__ import annotations
-
+import functools
+import operator
+import re
+from collections.abc import Iterator, Mapping
 from enum import Flag, auto
 from typing import NamedTuple
 
@@ -33,6 +35,10 @@ class Parts(Flag):
     """Ethernet of any other shape than racks."""
     WAITING_FLOWS = auto()
     """Flows alone over InfiniBand as a whole, whose ports wait for credits."""
+    LEVELS = auto()
+    """Messages of several service levels."""
+    CLASSES = auto()
+    """The same over Ethernet where ports tell them apart."""
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     BUILT = PULL | BUILDERS
@@ -59,32 +65,30 @@ _NAMES = {
     Parts.CREDITS: "DAQPIPE by RDMA on fixed paths",
     Parts.TREES: "Ethernet outside racks",
     Parts.WAITING_FLOWS: "flows alone over InfiniBand",
+    Parts.LEVELS: "several service levels",
+    Parts.CLASSES: "several classes on Ethernet",
 }
 TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILT}
 """Of which parts a system needs one for each method to take it."""
 
 
 class Metric(NamedTuple):
-    """The declaration of a metric: all that daqloom says of it, except how it is computed.
-
-    `name` is a dotted path, whose last part may be `*` for any name; its first part ends in the
-    unit (`_s`, `_bytes`, `_bps`, `_hz`) unless it is a count or a share. `unit` is "1" for shares,
-    which are shown in per cent. `label` names the metric in tables and figures. `analyse`,
-    `simulate` and `measure` name parts of systems: each method gives it where one of them is.
-    """
+    """The declaration of a metric: all that daqloom says of it, except how it is computed."""
 
     name: str
+    """A dotted path, whose last part may be `*` for any name; its first part ends in the unit
+    (`_s`, `_bytes`, `_bps`, `_hz`) unless it is a count or a share."""
     unit: str
+    """"1" for shares, which are shown in per cent."""
     label: str
+    """What tables and figures call it."""
+    given: Mapping[str, Parts]
+    """By method: it gives the metric of systems with any of these parts."""
     meaning: str
-    analyse: Parts = Parts.NONE
-    simulate: Parts = Parts.NONE
-    measure: Parts = Parts.NONE
 
     def given_by(self, method: str) -> Parts:
         """Return the parts of systems with any of which `method` gives the metric."""
-        given = {"analyse": self.analyse, "simulate": self.simulate, "measure": self.measure}
-        return given[method]
+        return self.given.get(method, Parts.NONE)
 
     def givers(self) -> str:
         """Return which methods give the metric, and for what: "analyse (shift), simulate"."""
@@ -100,6 +104,29 @@ class Metric(NamedTuple):
         if root == self.name:
             return self.label
         return f"{self.label}, {path.removeprefix(root).replace('.', ' ').replace('_', ' ')}"
+
+
+def declared_in(table: str) -> tuple[Metric, ...]:
+    """Return the metrics of a table: `name | unit | label | given by | meaning`. `given by` names
+    methods and, in brackets, the parts of systems of which they give the metric; without brackets,
+    of all that they take."""
+    return tuple(
+        Metric(name, unit, label, dict(_given(by)), meaning)
+        for name, unit, label, by, meaning in rows_of(table)
+    )
+
+
+def rows_of(table: str) -> Iterator[list[str]]:
+    """Yield the cells of each row of a text table, between bars; a row goes on where the next line
+    is indented."""
+    for row in re.split(r"\n(?=\S)", table.strip()):
+        yield " ".join(row.split()).split(" | ")
+
+
+def _given(by: str) -> Iterator[tuple[str, Parts]]:
+    for method, parts in re.findall(r"(\w+)(?: \((.*?)\))?", by):
+        named = (Parts[part] for part in parts.split(", ")) if parts else [TAKES[method]]
+        yield method, functools.reduce(operator.or_, named)
 
 
 _PREFIXES = {12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "u", -9: "n"}

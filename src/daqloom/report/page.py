@@ -113,11 +113,9 @@ LEAST_CONTENTS = 3
 
 
 def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
-    """The page's text. `parts` are fragments of HTML, such as those below give.
-
-    Where a part is an interactive figure, Plotly's script is embedded, once and gzip-compressed;
-    the browser unpacks it (DecompressionStream, in every browser since 2023).
-    """
+    """The page's text. `parts` are fragments of HTML, such as those below give. Where a part is an
+    interactive figure, Plotly's script is embedded, once and gzip-compressed; the browser unpacks
+    it (DecompressionStream, in every browser since 2023)."""
     headings = _HEADING.findall("\n".join(parts))
     places = itertools.count(1)
     body = _HEADING.sub(
@@ -166,14 +164,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     ]
     names = "".join(f"<th>{html.escape(name)}</th>" for name in head)
     return "\n".join(
-        [
-            "<table>",
-            f"<thead><tr>{names}</tr></thead>",
-            "<tbody>",
-            *cells,
-            "</tbody>",
-            "</table>",
-        ]
+        ["<table>", f"<thead><tr>{names}</tr></thead>", "<tbody>", *cells, "</tbody>", "</table>"]
     )
 
 

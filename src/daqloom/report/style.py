@@ -103,10 +103,8 @@ def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
 
 
 def prefixed(unit: str, largest: float) -> tuple[float, str]:
-    """Divisor and unit in which numbers up to `largest` read well: `(1e6, "MB")`.
-
-    Shares ("1") become per cent, bit/s Gb/s; counts keep their unit.
-    """
+    """Divisor and unit in which numbers up to `largest` read well: `(1e6, "MB")`. Shares ("1")
+    become per cent, bit/s Gb/s; counts keep their unit."""
     if unit == "1":
         return 0.01, "%"
     unit = "b/s" if unit == "bit/s" else unit

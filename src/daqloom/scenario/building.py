@@ -28,94 +28,55 @@ class Protocol(Part):
         Literal["pull", "shift", "daqpipe", "none"],
         DefaultWith("network.technology", {"infiniband": "shift"}),
         ASSUMED,
-    ] = Field(
-        default="pull",
-        description="builder units pull fragments, readout units shift linearly, DAQPIPE, or no "
-        "event building but the writes of `[flows.NAME]`",
-    )
+    ] = "pull"
+    """Builder units pull fragments, readout units shift linearly, DAQPIPE, or no event building but
+    the writes of `[flows.NAME]`."""
 
 
 class Pull(Part):
     """Pull: an event manager assigns events to builder units, which request the fragments."""
 
-    assignment: Annotated[Literal["round-robin", "least-busy", "random"], _PULL] = Field(
-        default="round-robin", description="which builder the event manager gives an event to"
-    )
-    concurrent_events: Annotated[int, _PULL, ASSUMED] = Field(
-        default=32,
-        ge=1,
-        le=10_000,
-        description="events that one builder collects and processes at a time",
-    )
-    outstanding_fragments: Annotated[int, _PULL] = Field(
-        default=0,
-        ge=0,
-        le=1_000_000_000,
-        description=(
-            "fragments that one builder may have requested and not yet received: the "
-            "application's traffic shaping; 0 = no limit"
-        ),
-    )
-    request_size: Annotated[PositiveBytes, _PULL, ASSUMED] = Field(
-        default=100, description="payload of one fragment request (B)"
-    )
+    assignment: Annotated[Literal["round-robin", "least-busy", "random"], _PULL] = "round-robin"
+    """Which builder the event manager gives an event to."""
+    concurrent_events: Annotated[int, _PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
+    """Events that one builder collects and processes at a time."""
+    outstanding_fragments: Annotated[int, _PULL] = Field(default=0, ge=0, le=1_000_000_000)
+    """Fragments that one builder may have requested and not yet received: the application's traffic
+    shaping; 0 = no limit."""
+    request_size: Annotated[PositiveBytes, _PULL, ASSUMED] = 100
+    """Payload of one fragment request (B)."""
 
 
 class Shift(Part):
     """Linear shifting: in phase n slot i sends to slot i + n."""
 
-    change: Annotated[Literal["count", "window"], _SHIFT, Assumed(unless_given=".barrier")] = Field(
-        default="count",
-        description="the phase changes when a node has sent its MFPs, or by the clock",
+    change: Annotated[Literal["count", "window"], _SHIFT, Assumed(unless_given=".barrier")] = (
+        "count"
     )
+    """The phase changes when a node has sent its MFPs, or by the clock."""
     barrier: Annotated[
         Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
-    ] = Field(default="tournament", description="barrier that keeps nodes in step")
-    meps_per_phase: Annotated[int, _COUNT] = Field(
-        default=1,
-        ge=1,
-        le=1000,
-        description="multi-event packets whose MFPs a node writes to its builder in a phase",
-    )
-    phases_per_barrier: Annotated[int, _COUNT] = Field(
-        default=1,
-        ge=1,
-        le=1_000_000,
-        description="number of phases from one barrier to the next",
-    )
-    phases_under_way: Annotated[int, _COUNT] = Field(
-        default=1,
-        ge=1,
-        le=1_000_000,
-        description=(
-            "phases of a node whose writes may be in flight at once; at a barrier, all are complete"
-        ),
-    )
-    dummies: Annotated[Literal["none", "used-ports", "all-ports"], _SHIFT, ASSUMED] = Field(
-        default="used-ports",
-        description=(
-            "dummy slots of the schedule for absent nodes: none, for ports that are used on "
-            "other leaves, or for all hosts of the network; a table of units has none; live: "
-            "a lost unit leaves a dummy slot, but for none"
-        ),
-    )
-    dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = Field(
-        default="kept",
-        description=(
-            "a dummy's phase without a barrier lasts as long as the previous phase (hold), "
-            "which keeps the node in step, or ends at once"
-        ),
-    )
-    window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = Field(
-        default=1e-3, description="length of a phase (s)"
-    )
-    grace: Annotated[Seconds, _WINDOW] = Field(
-        default=0.0,
-        description="grace period at the end of a window, in which no write is in flight (s)",
-    )
-    jitter: Annotated[Distribution, _SHIFT] = Field(
-        default_factory=Distribution, description="delay before a node begins a phase"
-    )
+    ] = "tournament"
+    """Barrier that keeps nodes in step."""
+    meps_per_phase: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1000)
+    """Multi-event packets whose MFPs a node writes to its builder in a phase."""
+    phases_per_barrier: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
+    """Number of phases from one barrier to the next."""
+    phases_under_way: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
+    """Phases of a node whose writes may be in flight at once; at a barrier, all are complete."""
+    dummies: Annotated[Literal["none", "used-ports", "all-ports"], _SHIFT, ASSUMED] = "used-ports"
+    """Dummy slots of the schedule for absent nodes: none, for ports that are used on other leaves,
+    or for all hosts of the network; a table of units has none; live: a lost unit leaves a dummy
+    slot, but for none."""
+    dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
+    """A dummy's phase without a barrier lasts as long as the previous phase (hold), which keeps the
+    node in step, or ends at once."""
+    window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
+    """Length of a phase (s)."""
+    grace: Annotated[Seconds, _WINDOW] = 0.0
+    """Grace period at the end of a window, in which no write is in flight (s)."""
+    jitter: Annotated[Distribution, _SHIFT] = Field(default_factory=Distribution)
+    """Delay before a node begins a phase."""
 
     @model_validator(mode="after")
     def _check_shift(self) -> Self:
@@ -128,43 +89,21 @@ class Daqpipe(Part):
     """DAQPIPE: an event manager assigns events to builder units, which collect their fragments
     with credits and parallel sends."""
 
-    mode: Annotated[Literal["pull", "push"], _DAQPIPE, ASSUMED] = Field(
-        default="pull",
-        description=(
-            "pull: a builder unit requests further fragments as earlier ones arrive; push: it "
-            "sends all readout units the addresses for their fragments at once, and these pace "
-            "themselves"
-        ),
-    )
-    credits: Annotated[int, _DAQPIPE, ASSUMED] = Field(
-        default=4,
-        ge=1,
-        le=4096,
-        description="events that a builder unit collects at a time (DAQPIPE's credits)",
-    )
-    parallel_sends: Annotated[int, _DAQPIPE, ASSUMED] = Field(
-        default=4,
-        ge=1,
-        le=65_536,
-        description=(
-            "fragments of one event in flight at a time (parallel sends); the streams of a readout "
-            "unit are one fragment"
-        ),
-    )
-    slot: Annotated[Seconds, _DAQPIPE] = Field(
-        default=0.0,
-        description=(
-            "length of a time slot, in which a builder unit is served by one readout unit alone "
-            '(the timed variant); "0 s": fragments are sent as soon as possible (s)'
-        ),
-    )
+    mode: Annotated[Literal["pull", "push"], _DAQPIPE, ASSUMED] = "pull"
+    """Pull: a builder unit requests further fragments as earlier ones arrive; push: it sends all
+    readout units the addresses for their fragments at once, and these pace themselves."""
+    credits: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=4096)
+    """Events that a builder unit collects at a time (DAQPIPE's credits)."""
+    parallel_sends: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=65_536)
+    """Fragments of one event in flight at a time (parallel sends); the streams of a readout unit
+    are one fragment."""
+    slot: Annotated[Seconds, _DAQPIPE] = 0.0
+    """Length of a time slot, in which a builder unit is served by one readout unit alone (the timed
+    variant); "0 s": fragments are sent as soon as possible (s)."""
 
 
 class Building(Daqpipe, Shift, Pull, Protocol):
     """[building]: the protocol and its keys."""
 
-    control_size: Annotated[Bytes, PACKED] = Field(
-        default=32,
-        le=4096,
-        description="size of a message other than an MFP, without the sizes in it (B)",
-    )
+    control_size: Annotated[Bytes, PACKED] = Field(default=32, le=4096)
+    """Size of a message other than an MFP, without the sizes in it (B)."""

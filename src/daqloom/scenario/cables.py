@@ -14,14 +14,10 @@ MOST_CABLES = 20_000
 class Cable(Part):
     """An entry of `network.cables`: one cable, or several alike side by side."""
 
-    ends: tuple[NodeName, NodeName] = Field(
-        strict=False,
-        description='the two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a '
-        "host by its name",
-    )
-    count: int = Field(
-        default=1, ge=1, le=1024, description="cables side by side, each at a free port"
-    )
-    rate: PortRate = Field(
-        default=0, description='data rate; "0 b/s": that of network.links.rate (b/s)'
-    )
+    ends: tuple[NodeName, NodeName] = Field(strict=False)
+    """The two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
+    name."""
+    count: int = Field(default=1, ge=1, le=1024)
+    """Cables side by side, each at a free port."""
+    rate: PortRate = 0
+    """Data rate; "0 b/s": that of network.links.rate (b/s)."""

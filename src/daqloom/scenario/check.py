@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.quantities import SIZE, TIME
+from daqloom.scenario.scheduling import CLASSES
 from daqloom.scenario.transport import (
     BLOCK_BYTES,
     LARGEST_HEADER_BYTES,
@@ -26,6 +27,7 @@ def check(scenario: Tables) -> None:
     _check_units(scenario)
     if scenario.network.technology == "ethernet":
         _check_ethernet(scenario)
+        _check_classes(scenario)
     else:
         _check_lanes(scenario)
         _check_buffer(scenario)
@@ -197,16 +199,18 @@ def _check_switch(scenario: Tables, level: str, connected: int) -> None:
         )
 
 
+def _check_classes(scenario: Tables) -> None:
+    for key, level in scenario.service_levels.items():
+        if level >= CLASSES:
+            raise ValueError(
+                f"{key} = {level}; the service level of a message on Ethernet is the class of its "
+                f"frames, 0 to {CLASSES - 1}"
+            )
+
+
 def _check_lanes(scenario: Tables) -> None:
-    lanes, transport = scenario.network.lanes, scenario.transport
-    levels = {
-        f"transport.{key}": getattr(transport, key)
-        for key in ("data_service_level", "control_service_level")
-    }
-    levels |= {
-        f"flows.{name}.service_level": flow.service_level for name, flow in scenario.flows.items()
-    }
-    for key, level in levels.items():
+    lanes = scenario.network.lanes
+    for key, level in scenario.service_levels.items():
         lane = lanes.of(level)
         if not lanes.serves(lane):
             raise ValueError(

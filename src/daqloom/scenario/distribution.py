@@ -17,30 +17,18 @@ Kind = Literal["fixed", "exponential", "gaussian", "uniform", "histogram"]
 class Distribution(Part):
     """A time with a mean, or as it was measured."""
 
-    kind: Kind = Field(default="fixed", description="distribution of the time")
-    mean: Annotated[Seconds, When(".kind", ("fixed", "exponential", "gaussian", "uniform"))] = (
-        Field(default=0.0, description="mean time (s)")
-    )
-    spread: Annotated[Seconds, When(".kind", ("gaussian", "uniform"))] = Field(
-        default=0.0,
-        description="standard deviation (gaussian; a negative time counts as zero) or half width "
-        "(uniform) (s)",
-    )
-    file: Annotated[str, When(".kind", ("histogram",))] = Field(
-        default="",
-        max_length=4096,
-        description=(
-            "file of the histogram: one time in microseconds a line, or a time and a count, or the "
-            "output of `ib_write_lat` with -U or -H; relative to the scenario's folder"
-        ),
-    )
-    less: Annotated[Seconds, When(".kind", ("histogram",))] = Field(
-        default=0.0,
-        description=(
-            "time subtracted from each of the file, such as that of the link; the result is at "
-            "least 0 (s)"
-        ),
-    )
+    kind: Kind = "fixed"
+    """Distribution of the time."""
+    mean: Annotated[Seconds, When(".kind", ("fixed", "exponential", "gaussian", "uniform"))] = 0.0
+    """Mean time (s)."""
+    spread: Annotated[Seconds, When(".kind", ("gaussian", "uniform"))] = 0.0
+    """Standard deviation (gaussian; a negative time counts as zero) or half width (uniform) (s)."""
+    file: Annotated[str, When(".kind", ("histogram",))] = Field(default="", max_length=4096)
+    """File of the histogram: one time in microseconds a line, or a time and a count, or the output
+    of `ib_write_lat` with -U or -H; relative to the scenario's folder."""
+    less: Annotated[Seconds, When(".kind", ("histogram",))] = 0.0
+    """Time subtracted from each of the file, such as that of the link; the result is at least 0
+    (s)."""
 
     _measured: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
 

@@ -2,10 +2,8 @@
 
 
 class ScenarioError(Exception):
-    """Input that cannot be used; the text is one sentence: what, where, what was expected.
-
-    The text is one line of printable characters, whatever the input held.
-    """
+    """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
+    is one line of printable characters, whatever the input held."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))

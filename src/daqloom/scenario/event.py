@@ -38,55 +38,34 @@ NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
 
 
 class LeakyBucket(Part):
-    """One complex dead time.
+    """One complex dead time. A bucket that ATLAS writes X/R (X triggers, one leaks every R
+    crossings) has X triggers and a window of X · R."""
 
-    A bucket that ATLAS writes X/R (X triggers, one leaks every R crossings) has X triggers and a
-    window of X · R.
-    """
-
-    triggers: int = Field(ge=1, le=1_000_000, description="triggers that the bucket holds")
-    window: int = Field(
-        ge=1,
-        le=1_000_000_000,
-        description="bunch crossings in which it drains from full to empty, evenly",
-    )
+    triggers: int = Field(ge=1, le=1_000_000)
+    """Triggers that the bucket holds."""
+    window: int = Field(ge=1, le=1_000_000_000)
+    """Bunch crossings in which it drains from full to empty, evenly."""
 
 
 class Lhc(Part):
     """[event.lhc]: the accelerator's bunch pattern and the trigger's dead times."""
 
     filling: Annotated[str, ASSUMED] = Field(
-        default=NOMINAL_FILLING,
-        min_length=1,
-        max_length=10_000,
-        description=(
-            "filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated "
-            'by a number before a bracket, such as "3(72b 8e) 30e"; or a file that holds such a '
-            "scheme. The pattern repeats for ever. Default: the nominal 2808 bunches in 3564 "
-            "crossings (LHC Design Report, 25 ns)"
-        ),
+        default=NOMINAL_FILLING, min_length=1, max_length=10_000
     )
+    """Filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated by a
+    number before a bracket, such as "3(72b 8e) 30e"; or a file that holds such a scheme. The
+    pattern repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design
+    Report, 25 ns)."""
     bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
-        default=25e-9,
-        ge=SHORTEST_BUNCH_SPACING_S,
-        le=LONGEST_BUNCH_SPACING_S,
-        description="time between two bunch crossings (s)",
+        default=25e-9, ge=SHORTEST_BUNCH_SPACING_S, le=LONGEST_BUNCH_SPACING_S
     )
-    simple_dead_time: Annotated[int, ASSUMED] = Field(
-        default=4,
-        ge=0,
-        le=1_000_000_000,
-        description="bunch crossings vetoed after each trigger",
-    )
-    complex_dead_time: tuple[LeakyBucket, ...] = Field(
-        default=(),
-        strict=False,
-        max_length=16,
-        description=(
-            "leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, "
-            "crossings are vetoed"
-        ),
-    )
+    """Time between two bunch crossings (s)."""
+    simple_dead_time: Annotated[int, ASSUMED] = Field(default=4, ge=0, le=1_000_000_000)
+    """Bunch crossings vetoed after each trigger."""
+    complex_dead_time: tuple[LeakyBucket, ...] = Field(default=(), strict=False, max_length=16)
+    """Leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, crossings
+    are vetoed."""
 
     _pattern: bytes = PrivateAttr(default=b"")
 
@@ -110,10 +89,10 @@ _PULL = When("building.protocol", ("pull",))
 class Group(Part):
     """A group of sources with equal mean fragment sizes."""
 
-    sources: int = Field(ge=1, le=1_000_000, description="number of sources in the group")
-    share: Number = Field(
-        description="share of the group in the event's size; relative to other groups"
-    )
+    sources: int = Field(ge=1, le=1_000_000)
+    """Number of sources in the group."""
+    share: Number
+    """Share of the group in the event's size; relative to other groups."""
 
 
 class Event(Part):
@@ -124,97 +103,52 @@ class Event(Part):
         _PULL,
         When(".size_distribution", ("fixed", "gaussian", "gamma", "poisson")),
         ASSUMED,
-    ] = Field(
-        default=5_000_000,
-        le=inputs.LARGEST_SIZE_BYTES,
-        description="mean payload of an event, all sources together (B)",
-    )
-    size_distribution: Annotated[SizeDistribution, _PULL] = Field(
-        default="fixed", description="distribution of the size of events"
-    )
+    ] = Field(default=5_000_000, le=inputs.LARGEST_SIZE_BYTES)
+    """Mean payload of an event, all sources together (B)."""
+    size_distribution: Annotated[SizeDistribution, _PULL] = "fixed"
+    """Distribution of the size of events."""
     size_spread: Annotated[Number, When(".size_distribution", ("gaussian", "gamma")), ASSUMED] = (
-        Field(
-            default=0.2,
-            le=10,
-            description=(
-                "standard deviation of the size relative to its mean, for gaussian (at most 1/3) "
-                "and gamma; an event has at least one byte"
-            ),
-        )
+        Field(default=0.2, le=10)
     )
+    """Standard deviation of the size relative to its mean, for gaussian (at most 1/3) and gamma; an
+    event has at least one byte."""
     size_quantum: Annotated[PositiveBytes, When(".size_distribution", ("poisson",)), ASSUMED] = (
-        Field(
-            default=10_000,
-            description=(
-                "chunk of the poisson distribution: the size is a Poisson number of such chunks (B)"
-            ),
-        )
+        10_000
     )
+    """Chunk of the poisson distribution: the size is a Poisson number of such chunks (B)."""
     size_histogram: Annotated[str, When(".size_distribution", ("histogram",))] = Field(
-        default="",
-        max_length=4096,
-        description=(
-            "file of the histogram distribution: one `bytes weight` pair a line, relative to the "
-            "scenario's folder; `size` is then replaced by their mean"
-        ),
+        default="", max_length=4096
     )
-    fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = Field(
-        default=133, description="mean size of one source's fragment of one event (B)"
-    )
-    fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = Field(
-        default="poisson", description="distribution of fragment sizes"
-    )
-    packing: Annotated[int, PACKED, ASSUMED] = Field(
-        default=30_000,
-        ge=1,
-        le=10_000_000,
-        description="packing factor: consecutive fragments of a source that are sent as one "
-        "multi-fragment packet (MFP); the MFPs of all sources with the same number "
-        "are a multi-event packet (MEP)",
-    )
-    groups: Annotated[tuple[Group, ...], PACKED] = Field(
-        default=(),
-        strict=False,
-        max_length=64,
-        description=(
-            "groups of sources with larger and smaller fragments, in the order of the sources; "
-            "`fragment_size` stays the mean over all"
-        ),
-    )
+    """File of the histogram distribution: one `bytes weight` pair a line, relative to the
+    scenario's folder; `size` is then replaced by their mean."""
+    fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = 133
+    """Mean size of one source's fragment of one event (B)."""
+    fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = "poisson"
+    """Distribution of fragment sizes."""
+    packing: Annotated[int, PACKED, ASSUMED] = Field(default=30_000, ge=1, le=10_000_000)
+    """Packing factor: consecutive fragments of a source that are sent as one multi-fragment packet
+    (MFP); the MFPs of all sources with the same number are a multi-event packet (MEP)."""
+    groups: Annotated[tuple[Group, ...], PACKED] = Field(default=(), strict=False, max_length=64)
+    """Groups of sources with larger and smaller fragments, in the order of the sources;
+    `fragment_size` stays the mean over all."""
     rate: Annotated[
         FrequencyOrNone,
         BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
         Assumed(when=(_PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
-    ] = Field(
-        default=0.0,
-        description=(
-            "mean event rate. For lhc the rate after dead time, or the highest rate that the dead "
-            'times permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)'
-        ),
-    )
-    arrivals: Annotated[Arrivals, _PULL, ASSUMED] = Field(
-        default="poisson",
-        description=(
-            "arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings "
-            "with dead time, or at the times of a file"
-        ),
-    )
-    lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(
-        default_factory=Lhc, description="bunches and dead times, for arrivals = lhc"
-    )
-    trace: Annotated[str, When(".arrivals", ("trace",))] = Field(
-        default="",
-        max_length=4096,
-        description=(
-            "file of the trace arrivals: one arrival time in seconds a line, not decreasing, "
-            "relative to the scenario's folder; `rate` is then replaced by their mean rate"
-        ),
-    )
-    share: Annotated[Share, _PULL] = Field(
-        default="equal",
-        description="share of each source in an event: equal, or a list of one weight per source",
-    )
+    ] = 0.0
+    """Mean event rate. For lhc the rate after dead time, or the highest rate that the dead times
+    permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)."""
+    arrivals: Annotated[Arrivals, _PULL, ASSUMED] = "poisson"
+    """Arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings with
+    dead time, or at the times of a file."""
+    lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(default_factory=Lhc)
+    """Bunches and dead times, for arrivals = lhc."""
+    trace: Annotated[str, When(".arrivals", ("trace",))] = Field(default="", max_length=4096)
+    """File of the trace arrivals: one arrival time in seconds a line, not decreasing, relative to
+    the scenario's folder; `rate` is then replaced by their mean rate."""
+    share: Annotated[Share, _PULL] = "equal"
+    """Share of each source in an event: equal, or a list of one weight per source."""
 
     _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)
     _trace: array[float] | None = PrivateAttr(default=None)

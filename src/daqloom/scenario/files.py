@@ -8,13 +8,13 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from daqloom.words import reason_of
+
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; raises OSError for anything else, ValueError for a name
-    with a null character.
-
-    Opening a FIFO blocks until it has a writer, and opening a device may have effects.
-    """
+    """Open a regular file for reading; raises OSError for anything else, ValueError for a name with
+    a null character. Opening a FIFO blocks until it has a writer, and opening a device may have
+    effects."""
     _check_regular(os.stat(path).st_mode, path)
     # Another file may have the name by now: O_NONBLOCK waits for no writer, and what counts is what
     # has been opened.
@@ -53,8 +53,3 @@ def read_text(path: Path, largest_bytes: int) -> str:
     if "\0" in text:
         raise ValueError(f"{path} is a binary file; expected text")
     return text
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's reason as the end of a sentence."""
-    return (error.strerror or str(error)).lower()

@@ -24,47 +24,30 @@ FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_len
 class Flow(Part):
     """A flow: messages of one size, from one host or all, to one host or any other."""
 
-    source: Host = Field(
-        description="the sending host, by its place among those of the units, from 0 (racks: "
-        "readout units, then builder units; else in the order of ports), or by its name, also a "
-        'host without units; "every": each host of a unit or a flow'
-    )
-    destination: Host = Field(
-        description='the host written to; "random": any other of these, drawn for each message'
-    )
-    size: Annotated[PositiveBytes, ASSUMED] = Field(
-        default=64 * 1024, le=1 << 30, description="payload of a message (B)"
-    )
-    messages: int = Field(
-        default=0, ge=0, le=1 << 53, description="number of messages of each source; 0: unlimited"
-    )
-    interval: Seconds = Field(
-        default=0.0,
-        description='time from one post to the next; "0 s": as soon as `outstanding` allows (s)',
-    )
-    load: Number = Field(
-        default=0.0,
-        le=1,
-        description="instead of an interval: load of the source's link by messages with headers, "
-        "0 to 1",
-    )
-    arrivals: Literal["even", "poisson"] = Field(
-        default="even", description="distribution of intervals: constant, or exponential (poisson)"
-    )
-    start: Seconds = Field(default=0.0, description="time of the first post (s)")
-    outstanding: Annotated[int, ASSUMED] = Field(
-        default=128,
-        ge=1,
-        le=65_536,
-        description="messages of a source that may await completion; further ones are posted as "
-        "earlier ones complete",
-    )
-    service_level: int = Field(
-        default=0,
-        ge=0,
-        le=15,
-        description="service level of the messages, which network.lanes maps to a lane",
-    )
+    source: Host
+    """The sending host, by its place among those of the units, from 0 (racks: readout units, then
+    builder units; else in the order of ports), or by its name, also a host without units; "every":
+    each host of a unit or a flow."""
+    destination: Host
+    """The host written to; "random": any other of these, drawn for each message."""
+    size: Annotated[PositiveBytes, ASSUMED] = Field(default=64 * 1024, le=1 << 30)
+    """Payload of a message (B)."""
+    messages: int = Field(default=0, ge=0, le=1 << 53)
+    """Number of messages of each source; 0: unlimited."""
+    interval: Seconds = 0.0
+    """Time from one post to the next; "0 s": as soon as `outstanding` allows (s)."""
+    load: Number = Field(default=0.0, le=1)
+    """Instead of an interval: load of the source's link by messages with headers, 0 to 1."""
+    arrivals: Literal["even", "poisson"] = "even"
+    """Distribution of intervals: constant, or exponential (poisson)."""
+    start: Seconds = 0.0
+    """Time of the first post (s)."""
+    outstanding: Annotated[int, ASSUMED] = Field(default=128, ge=1, le=65_536)
+    """Messages of a source that may await completion; further ones are posted as earlier ones
+    complete."""
+    service_level: int = Field(default=0, ge=0, le=15)
+    """Service level of the messages: on Ethernet, the class of their frames, up to 7 (802.1p
+    priority); on InfiniBand, network.lanes maps it to a lane."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

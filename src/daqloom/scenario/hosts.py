@@ -1,4 +1,4 @@
-"""[hosts]: where units are, and what hosts take time for."""
+"""[hosts]: where units are, what hosts take time for, and how they send."""
 
 from __future__ import annotations
 
@@ -10,73 +10,52 @@ from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Number, Part, When
 from daqloom.scenario.placement import BY_RULE, UnitPlace
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
+from daqloom.scenario.scheduling import Scheduling
 
 MOST_HOSTS = 8192
 
 _CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
 _RDMA = When("transport.kind", ("rdma",))
-_CLOCKED = "by windows or time slots: standard deviation of the hosts' "
 
 
-class Hosts(Part):
-    """[hosts]: where the hosts of the units are, and what they take time for."""
+class HostTimes(Part):
+    """Where the hosts of the units are, and what they take time for."""
 
     count: Annotated[int, When("building.protocol", ("none",)), BY_RULE] = Field(
-        default=0,
-        ge=0,
-        le=MOST_HOSTS,
-        description="number of hosts, on a farm of each rack; 0: all of the network",
+        default=0, ge=0, le=MOST_HOSTS
     )
-    placement: Annotated[Literal["fill", "spread", "table"], _CABLED] = Field(
-        default="fill",
-        description="fill one leaf switch after the other, spread units evenly over the leaves, or "
-        "as `units` says",
-    )
+    """Number of hosts, on a farm of each rack; 0: all of the network."""
+    placement: Annotated[Literal["fill", "spread", "table"], _CABLED] = "fill"
+    """Fill one leaf switch after the other, spread units evenly over the leaves, or as `units`
+    says."""
     units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = Field(
-        default=(),
-        strict=False,
-        max_length=MOST_HOSTS,
-        description='units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; '
-        "slots of the schedule in the order of units; the k-th readout unit without builder unit "
-        "shares its slot with the k-th builder unit without readout unit",
+        default=(), strict=False, max_length=MOST_HOSTS
     )
-    order: Annotated[Literal["by-port", "shuffled"], _CABLED, BY_RULE] = Field(
-        default="by-port",
-        description="order of the units' slots: leaf after leaf by port, or random",
-    )
-    message_cost: Seconds = Field(
-        default=0.0,
-        description="CPU time per message, sent or received, one message at a time (s)",
-    )
-    polling_delay: Seconds = Field(
-        default=0.0,
-        description="delay until the completion of a transfer is noticed by polling (s)",
-    )
-    latency: Distribution = Field(
-        default_factory=Distribution,
-        description="host latency, from a post to its first packet",
-    )
-    pcie_rate: Annotated[BitRateOrNone, _RDMA] = Field(
-        default=0,
-        description=(
-            'PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)'
-        ),
-    )
-    memory_rate: Annotated[BitRateOrNone, _RDMA] = Field(
-        default=0,
-        description='memory rate of a host, all traffic together; "0 b/s": no limit (b/s)',
-    )
-    memory_passes: Annotated[int, When(".memory_rate"), ASSUMED] = Field(
-        default=2,
-        ge=1,
-        le=64,
-        description=(
-            "how often data crosses memory when sent (written by its source, fetched) and when "
-            "received (delivered, read by its consumer)"
-        ),
-    )
-    local_rate: BitRateOrNone = Field(
-        default=0, description='rate of copies within a host; "0 b/s": infinitely fast (b/s)'
-    )
-    clock_offset: Seconds = Field(default=0.0, description=_CLOCKED + "clocks (s)")
-    clock_drift: Number = Field(default=0.0, le=0.01, description=_CLOCKED + "rates (s/s)")
+    """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; slots of the
+    schedule in the order of units; the k-th readout unit without builder unit shares its slot with
+    the k-th builder unit without readout unit."""
+    order: Annotated[Literal["by-port", "shuffled"], _CABLED, BY_RULE] = "by-port"
+    """Order of the units' slots: leaf after leaf by port, or random."""
+    message_cost: Seconds = 0.0
+    """CPU time per message, sent or received, one message at a time (s)."""
+    polling_delay: Seconds = 0.0
+    """Delay until the completion of a transfer is noticed by polling (s)."""
+    latency: Distribution = Field(default_factory=Distribution)
+    """Host latency, from a post to its first packet."""
+    pcie_rate: Annotated[BitRateOrNone, _RDMA] = 0
+    """PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)."""
+    memory_rate: Annotated[BitRateOrNone, _RDMA] = 0
+    """Memory rate of a host, all traffic together; "0 b/s": no limit (b/s)."""
+    memory_passes: Annotated[int, When(".memory_rate"), ASSUMED] = Field(default=2, ge=1, le=64)
+    """How often data crosses memory when sent (written by its source, fetched) and when received
+    (delivered, read by its consumer)."""
+    local_rate: BitRateOrNone = 0
+    """Rate of copies within a host; "0 b/s": infinitely fast (b/s)."""
+    clock_offset: Seconds = 0.0
+    """By windows or time slots: standard deviation of the hosts' clocks (s)."""
+    clock_drift: Number = Field(default=0.0, le=0.01)
+    """By windows or time slots: standard deviation of the hosts' rates (s/s)."""
+
+
+class Hosts(Scheduling, HostTimes):
+    """[hosts]: the hosts of the units."""

@@ -99,11 +99,9 @@ _PERFTEST_SAMPLE = re.compile(r"\s*(\d{1,9}), *(\S+)\s*")
 
 
 def latencies(name: str, folder: Path) -> tuple[array[float], array[float]]:
-    """Read latencies (s), ascending, with the count of each, from a file in microseconds.
-
-    The file has one latency a line, or a latency and a count; or it is the output of
-    `ib_write_lat` of perftest with -U or -H, of which only the samples are read.
-    """
+    """Read latencies (s), ascending, with the count of each, from a file in microseconds. The file
+    has one latency a line, or a latency and a count; or it is the output of `ib_write_lat` of
+    perftest with -U or -H, of which only the samples are read."""
     path = resolve(name, folder)
     lines = list(enumerate(read_text(path, LARGEST_FILE_BYTES).splitlines(), start=1))
     counts: dict[float, float] = {}

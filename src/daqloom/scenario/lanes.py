@@ -14,32 +14,18 @@ Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 class Lanes(Part):
     """[network.lanes]: virtual lanes and their arbitration at each output."""
 
-    count: int = Field(default=1, ge=1, le=15, description="virtual lanes")
+    count: int = Field(default=1, ge=1, le=15)
+    """Virtual lanes."""
     service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = Field(
-        default=(),
-        strict=False,
-        max_length=16,
-        description="virtual lane of service levels 0, 1, …, at all ports; lane 0 for those not "
-        "listed",
+        default=(), strict=False, max_length=16
     )
-    high: Weights = Field(
-        default=(),
-        strict=False,
-        max_length=64,
-        description="high priority: pairs of lane and weight, in blocks of 64 B",
-    )
-    low: Weights = Field(
-        default=((0, 64),),
-        strict=False,
-        max_length=64,
-        description="low priority: pairs of lane and weight, in blocks of 64 B",
-    )
-    high_limit: int = Field(
-        default=255,
-        ge=0,
-        le=255,
-        description="units of 4 KiB that high priority may send before low priority; 255: no limit",
-    )
+    """Virtual lane of service levels 0, 1, …, at all ports; lane 0 for those not listed."""
+    high: Weights = Field(default=(), strict=False, max_length=64)
+    """High priority: pairs of lane and weight, in blocks of 64 B."""
+    low: Weights = Field(default=((0, 64),), strict=False, max_length=64)
+    """Low priority: pairs of lane and weight, in blocks of 64 B."""
+    high_limit: int = Field(default=255, ge=0, le=255)
+    """Units of 4 KiB that high priority may send before low priority; 255: no limit."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -27,103 +27,82 @@ _REGULAR = When("network.shape", ("fat-tree",))
 class SourceLink(Part):
     """[network.links.source]: the link of each source to the core switch."""
 
-    rate: Annotated[BitRate, ASSUMED] = Field(
-        default=100_000_000_000, description="rate of each direction (b/s)"
-    )
-    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
+    rate: Annotated[BitRate, ASSUMED] = 100_000_000_000
+    """Rate of each direction (b/s)."""
+    delay: Annotated[Seconds, ASSUMED] = 1e-6
+    """Propagation delay (s)."""
 
 
 class Uplink(Part):
     """[network.links.uplink]: core switch to top-of-rack (ToR) switch."""
 
-    rate: Annotated[BitRate, ASSUMED] = Field(
-        default=800_000_000_000, description="rate of each uplink, each direction (b/s)"
-    )
-    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
-    count: int = Field(
-        default=1,
-        ge=1,
-        le=1024,
-        description="number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow",
-    )
+    rate: Annotated[BitRate, ASSUMED] = 800_000_000_000
+    """Rate of each uplink, each direction (b/s)."""
+    delay: Annotated[Seconds, ASSUMED] = 1e-6
+    """Propagation delay (s)."""
+    count: int = Field(default=1, ge=1, le=1024)
+    """Number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow."""
 
 
 class AccessLink(Part):
     """[network.links.access]: ToR switch to each builder."""
 
-    rate: Annotated[BitRate, ASSUMED] = Field(
-        default=25_000_000_000, description="rate of each direction (b/s)"
-    )
-    delay: Annotated[Seconds, ASSUMED] = Field(default=1e-6, description="propagation delay (s)")
-    rate_limit: BitRateOrNone = Field(
-        default=0,
-        description=(
-            "pacing rate of the ToR towards each builder, below the link's rate, as in a software "
-            'switch; preamble and gap count; "0 b/s" = no pacing (b/s)'
-        ),
-    )
+    rate: Annotated[BitRate, ASSUMED] = 25_000_000_000
+    """Rate of each direction (b/s)."""
+    delay: Annotated[Seconds, ASSUMED] = 1e-6
+    """Propagation delay (s)."""
+    rate_limit: BitRateOrNone = 0
+    """Pacing rate of the ToR towards each builder, below the link's rate, as in a software switch;
+    preamble and gap count; "0 b/s" = no pacing (b/s)."""
 
 
 class LevelLink(Part):
     """[network.links.host], …: cables of a level, where they differ from the others."""
 
-    rate: PortRate = Field(default=0, description='data rate; "0 b/s": as without this table (b/s)')
-    delay: Seconds = Field(
-        default=0.0, description='delay of a cable; "0 s": as without this table (s)'
-    )
+    rate: PortRate = 0
+    """Data rate; "0 b/s": as without this table (b/s)."""
+    delay: Seconds = 0.0
+    """Delay of a cable; "0 s": as without this table (s)."""
 
 
 class NamedLink(LevelLink):
     """An entry of `network.links.named`: one cable."""
 
-    end: NodeName = Field(
-        description='one of its ends, a port of a switch as "leaf0 port 3", or a host by its name'
-    )
+    end: NodeName
+    """One of its ends, a port of a switch as "leaf0 port 3", or a host by its name."""
 
 
 class Links(Part):
     """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
 
-    source: Annotated[SourceLink, _RACKS] = Field(
-        default_factory=SourceLink, description="source to core"
-    )
-    uplink: Annotated[Uplink, _RACKS] = Field(default_factory=Uplink, description="core to ToR")
-    access: Annotated[AccessLink, _RACKS] = Field(
-        default_factory=AccessLink, description="ToR to builder"
-    )
+    source: Annotated[SourceLink, _RACKS] = Field(default_factory=SourceLink)
+    """Source to core."""
+    uplink: Annotated[Uplink, _RACKS] = Field(default_factory=Uplink)
+    """Core to ToR."""
+    access: Annotated[AccessLink, _RACKS] = Field(default_factory=AccessLink)
+    """ToR to builder."""
     rate: Annotated[
         PortRate,
         _CABLED,
         DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=_REGULAR),
         Assumed(unless_given="network.switch.model", when=(_REGULAR,)),
-    ] = Field(
-        default=0,
-        description=(
-            "data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of "
-            'four lanes; by default that of the switch; imported: "0 b/s" takes the rates of the '
-            "dumps; cables: of those without a rate of their own (b/s)"
-        ),
-    )
-    delay: Annotated[PositiveSeconds, _CABLED, ASSUMED] = Field(
-        default=170e-9,
-        description="delay of a cable with its transceivers and error correction (s)",
-    )
-    host: Annotated[LevelLink, _CABLED] = Field(
-        default_factory=LevelLink, description="between hosts and switches"
-    )
-    spine: Annotated[LevelLink, _CABLED] = Field(
-        default_factory=LevelLink, description="between leaves and spines"
-    )
-    core: Annotated[LevelLink, _CABLED] = Field(
-        default_factory=LevelLink, description="between spines and cores"
-    )
+    ] = 0
+    """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of four lanes;
+    by default that of the switch; imported: "0 b/s" takes the rates of the dumps; cables: of those
+    without a rate of their own (b/s)."""
+    delay: Annotated[PositiveSeconds, _CABLED, ASSUMED] = 170e-9
+    """Delay of a cable with its transceivers and error correction (s)."""
+    host: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    """Between hosts and switches."""
+    spine: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    """Between leaves and spines."""
+    core: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    """Between spines and cores."""
     named: Annotated[tuple[NamedLink, ...], _CABLED] = Field(
-        default=(),
-        strict=False,
-        max_length=MOST_NAMED,
-        description='single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which '
-        "differ from those of their level",
+        default=(), strict=False, max_length=MOST_NAMED
     )
+    """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those
+    of their level."""
 
     @property
     def are_alike(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from os import PathLike
 from pathlib import Path
@@ -17,6 +16,7 @@ from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides, merge, option_of, parse
 from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import IntegerError, TomlError, check_integers, parse_toml
+from daqloom.words import did_you_mean
 
 LARGEST_SCENARIO_BYTES = 1 << 20
 
@@ -57,8 +57,7 @@ def find(scenario: str | PathLike[str]) -> Path:
     known = presets()
     if text in known:
         return known[text]
-    nearest = difflib.get_close_matches(text, known, n=1)
-    hint = f'did you mean "{nearest[0]}"?' if nearest else "known are " + ", ".join(known)
+    hint = did_you_mean(text, known, "known are " + ", ".join(known))
     raise ScenarioError(
         f'there is no scenario "{text[:80]}"; {hint} (a file is a path that ends in .toml)'
     )

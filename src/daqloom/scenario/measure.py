@@ -101,155 +101,83 @@ underscore."""
 class Measure(Part):
     """[measure]: keys of a measurement alone."""
 
-    transport: TransportName = Field(
-        default="shm",
-        description='"shm": units of one machine write into each other\'s memory; '
-        '"libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over a network',
-    )
-    network: Annotated[str, BeforeValidator(_network)] = Field(
-        default="",
-        description="libfabric: network of the addresses of units for their data, such as "
-        '"10.1.0.0/16"; else each uses the address with which it reaches the run control',
-    )
-    congestion: Congestion = Field(
-        default="",
-        description='libfabric over TCP: congestion control of the connections, such as "cubic"; '
-        "else that of the route or the system applies",
-    )
-    waiting: Literal["adaptive", "blocking", "spinning"] = Field(
-        default="adaptive",
-        description="how a data thread waits: it polls briefly and then sleeps (adaptive), sleeps "
-        "at once, or polls for ever, which needs a core of its own",
-    )
-    launch: Literal["local", "ssh", "slurm", "by-hand"] = Field(
-        default="local",
-        description="how units start: as children of the command, on `hosts` by ssh, with srun in "
-        "this Slurm allocation, or by hand with `daqloom unit`, of which `daqloom control` prints "
-        "the command",
-    )
-    hosts: tuple[Host, ...] = Field(
-        default=(),
-        strict=False,
-        max_length=MOST_HOSTS,
-        description="ssh: machines on which units are started in turn; daqloom has to be at the "
-        "same path on each",
-    )
-    bind: Annotated[str, BeforeValidator(_address)] = Field(
-        default="127.0.0.1",
-        description="address of this machine where the run control listens for units and "
-        'operators ("0.0.0.0": all); one other than loopback requires `certificates`',
-    )
-    port: int = Field(
-        default=0,
-        ge=0,
-        le=65535,
-        description="port on which the run control listens; 0: a free one, which it prints",
-    )
-    certificates: str = Field(
-        default="",
-        max_length=4096,
-        description="folder with certificates from `daqloom control certificates`, by which run "
-        "control, units and operators authenticate each other with TLS",
-    )
-    cores: Annotated[str, BeforeValidator(_cores)] = Field(
-        default="",
-        description="processor cores of a machine to which its units are pinned, shared equally: "
-        '"0-3,8", "auto" for all; else the system decides. Memory is on the NUMA node of the core '
-        "that first touches it",
-    )
-    heartbeat: PositiveSeconds = Field(
-        default=0.2, le=60, description="interval of a unit's heartbeats (s)"
-    )
-    fault_timeout: PositiveSeconds = Field(
-        default=1.0,
-        le=600,
-        description="fault timeout: how long a unit may be silent, stuck or unreachable before "
-        "the others continue without it; at least three heartbeats (s)",
-    )
-    incomplete: Literal["deliver", "drop"] = Field(
-        default="deliver",
-        description="events without the fragments of a lost unit: delivered with a mask of the "
-        "missing fragments, or dropped; counted either way",
-    )
-    restart: bool = Field(
-        default=True,
-        description="whether lost units are brought back automatically: ended processes are "
-        "restarted, others reset; else `daqloom control reset N` brings them back",
-    )
-    minimum: int = Field(
-        default=1,
-        ge=1,
-        le=8192,
-        description="smallest number of units with which a run continues; with fewer it is in "
-        "error",
-    )
-    source: Literal["generator", "replay", "user"] = Field(
-        default="generator",
-        description="source of multi-fragment packets (MFPs): generated with checkable content, "
-        "replayed from `source_files`, or a process of yours through shared memory",
-    )
-    source_files: str = Field(
-        default="",
-        max_length=4096,
-        description="replay: folder or file written by `daqloom data generate` or a run",
-    )
-    content: Literal["every", "once"] = Field(
-        default="every",
-        description="generator: whether it fills each packet anew, or its buffer only once, so "
-        "that filling costs no time in the measurement",
-    )
-    sink: Literal["check", "discard", "file", "user"] = Field(
-        default="check",
-        description="sink of built events: checked byte for byte and discarded, discarded unread, "
-        "written to `sink_files`, or passed to a process of yours through shared memory",
-    )
-    sink_files: str = Field(
-        default="",
-        max_length=4096,
-        description="file: folder of the files, which can be replayed later",
-    )
-    when_unwritable: Literal["count", "stop"] = Field(
-        default="count",
-        description="file: a unit that cannot write events (to a full disk, for example) counts "
-        "them as not written and tries again while the others continue; or the run stops. Either "
-        "way `daqloom measure` has exit code 1",
-    )
-    when_full: Literal["discard", "wait"] = Field(
-        default="discard",
-        description="a builder unit with a full output buffer discards events, which are counted, "
-        "or waits for free space, which stops the whole event builder (backpressure)",
-    )
-    stream_buffer: PositiveBytes = Field(
-        default=64_000_000,
-        le=1 << 40,
-        description="buffer between the source of a stream and its readout unit (B)",
-    )
-    output_buffer: PositiveBytes = Field(
-        default=256_000_000,
-        le=1 << 40,
-        description="buffer of a builder unit, in which events are built and read (B)",
-    )
-    duration: PositiveSeconds = Field(
-        default=5.0,
-        description="wall-clock time of `daqloom measure`, warm-up included; run.duration is "
-        "virtual time and does not apply (s)",
-    )
-    warmup: Seconds = Field(
-        default=0.5, description="wall-clock time at the start that no metric counts (s)"
-    )
-    events: int = Field(
-        default=0,
-        ge=0,
-        le=1 << 53,
-        description="ends `daqloom measure` after this number of events, if `duration` is not over "
-        "before; 0: `duration` alone ends it",
-    )
-    prometheus_port: int = Field(
-        default=0,
-        ge=0,
-        le=65535,
-        description="unit N serves its counters for Prometheus on this port + N; 0: it does not",
-    )
+    transport: TransportName = "shm"
+    """"shm": units of one machine write into each other's memory; "libfabric:PROVIDER"
+    ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over a network."""
+    network: Annotated[str, BeforeValidator(_network)] = ""
+    """Libfabric: network of the addresses of units for their data, such as "10.1.0.0/16"; else each
+    uses the address with which it reaches the run control."""
+    congestion: Congestion = ""
+    """Libfabric over TCP: congestion control of the connections, such as "cubic"; else that of the
+    route or the system applies."""
+    waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
+    """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
+    polls for ever, which needs a core of its own."""
+    launch: Literal["local", "ssh", "slurm", "by-hand"] = "local"
+    """How units start: as children of the command, on `hosts` by ssh, with srun in this Slurm
+    allocation, or by hand with `daqloom unit`, of which `daqloom control` prints the command."""
+    hosts: tuple[Host, ...] = Field(default=(), strict=False, max_length=MOST_HOSTS)
+    """Ssh: machines on which units are started in turn; daqloom has to be at the same path on
+    each."""
+    bind: Annotated[str, BeforeValidator(_address)] = "127.0.0.1"
+    """Address of this machine where the run control listens for units and operators ("0.0.0.0":
+    all); one other than loopback requires `certificates`."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """Port on which the run control listens; 0: a free one, which it prints."""
+    certificates: str = Field(default="", max_length=4096)
+    """Folder with certificates from `daqloom control certificates`, by which run control, units and
+    operators authenticate each other with TLS."""
+    cores: Annotated[str, BeforeValidator(_cores)] = ""
+    """Processor cores of a machine to which its units are pinned, shared equally: "0-3,8", "auto"
+    for all; else the system decides. Memory is on the NUMA node of the core that first touches
+    it."""
+    heartbeat: PositiveSeconds = Field(default=0.2, le=60)
+    """Interval of a unit's heartbeats (s)."""
+    fault_timeout: PositiveSeconds = Field(default=1.0, le=600)
+    """Fault timeout: how long a unit may be silent, stuck or unreachable before the others continue
+    without it; at least three heartbeats (s)."""
+    incomplete: Literal["deliver", "drop"] = "deliver"
+    """Events without the fragments of a lost unit: delivered with a mask of the missing fragments,
+    or dropped; counted either way."""
+    restart: bool = True
+    """Whether lost units are brought back automatically: ended processes are restarted, others
+    reset; else `daqloom control reset N` brings them back."""
+    minimum: int = Field(default=1, ge=1, le=8192)
+    """Smallest number of units with which a run continues; with fewer it is in error."""
+    source: Literal["generator", "replay", "user"] = "generator"
+    """Source of multi-fragment packets (MFPs): generated with checkable content, replayed from
+    `source_files`, or a process of yours through shared memory."""
+    source_files: str = Field(default="", max_length=4096)
+    """Replay: folder or file written by `daqloom data generate` or a run."""
+    content: Literal["every", "once"] = "every"
+    """Generator: whether it fills each packet anew, or its buffer only once, so that filling costs
+    no time in the measurement."""
+    sink: Literal["check", "discard", "file", "user"] = "check"
+    """Sink of built events: checked byte for byte and discarded, discarded unread, written to
+    `sink_files`, or passed to a process of yours through shared memory."""
+    sink_files: str = Field(default="", max_length=4096)
+    """File: folder of the files, which can be replayed later."""
+    when_unwritable: Literal["count", "stop"] = "count"
+    """File: a unit that cannot write events (to a full disk, for example) counts them as not
+    written and tries again while the others continue; or the run stops. Either way `daqloom
+    measure` has exit code 1."""
+    when_full: Literal["discard", "wait"] = "discard"
+    """A builder unit with a full output buffer discards events, which are counted, or waits for
+    free space, which stops the whole event builder (backpressure)."""
+    stream_buffer: PositiveBytes = Field(default=64_000_000, le=1 << 40)
+    """Buffer between the source of a stream and its readout unit (B)."""
+    output_buffer: PositiveBytes = Field(default=256_000_000, le=1 << 40)
+    """Buffer of a builder unit, in which events are built and read (B)."""
+    duration: PositiveSeconds = 5.0
+    """Wall-clock time of `daqloom measure`, warm-up included; run.duration is virtual time and does
+    not apply (s)."""
+    warmup: Seconds = 0.5
+    """Wall-clock time at the start that no metric counts (s)."""
+    events: int = Field(default=0, ge=0, le=1 << 53)
+    """Ends `daqloom measure` after this number of events, if `duration` is not over before; 0:
+    `duration` alone ends it."""
+    prometheus_port: int = Field(default=0, ge=0, le=65535)
+    """Unit N serves its counters for Prometheus on this port + N; 0: it does not."""
 
     @property
     def over_tcp(self) -> bool:

@@ -12,7 +12,7 @@ from daqloom.scenario import inputs
 from daqloom.scenario.cables import MOST_CABLES, Cable
 from daqloom.scenario.dumps import dumps_of, is_neighbour_table, shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.files import open_regular, reason_of
+from daqloom.scenario.files import open_regular
 from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
 from daqloom.scenario.links import Links
@@ -20,6 +20,7 @@ from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
 from daqloom.scenario.quantities import PositiveBytes
 from daqloom.scenario.switches import Switches
+from daqloom.words import reason_of
 
 SMALLEST_MTU_BYTES = 576
 LARGEST_MTU_BYTES = 65_000
@@ -35,104 +36,70 @@ _CABLES = When(".shape", ("cables",))
 class Shape(Part):
     """Which technology and shape, on which the other keys depend."""
 
-    technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = Field(
-        default="ethernet", description="of links and switches"
-    )
+    technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = "ethernet"
+    """Of links and switches."""
     shape: Annotated[
         Literal["rack", "farm", "fat-tree", "imported", "cables"],
         DefaultWith(".technology", {"infiniband": "fat-tree"}),
-    ] = Field(
-        default="rack",
-        description="one rack behind a core switch, racks behind core routers (farm), a regular "
-        "tree, the dumps of a real network, or a list of cables",
-    )
+    ] = "rack"
+    """One rack behind a core switch, racks behind core routers (farm), a regular tree, the dumps of
+    a real network, or a list of cables."""
 
 
 class FatTree(Part):
     """A regular tree."""
 
-    leaves: Annotated[int, _FAT_TREE, ASSUMED] = Field(
-        default=18, ge=1, le=1024, description="leaf switches"
-    )
-    spines: Annotated[int, _FAT_TREE, ASSUMED] = Field(
-        default=10, ge=1, le=1024, description="spine switches"
-    )
-    spine_links: Annotated[int, _FAT_TREE, ASSUMED] = Field(
-        default=2, ge=1, le=64, description="cables between each leaf and each spine"
-    )
-    hosts_per_leaf: Annotated[int, _FAT_TREE, ASSUMED] = Field(
-        default=20, ge=1, le=254, description="host ports of a leaf that are used"
-    )
-    pods: Annotated[int, _FAT_TREE] = Field(
-        default=0,
-        ge=0,
-        le=256,
-        description="number of such trees (pods) below a third level; 0: no third level",
-    )
-    cores: Annotated[int, _FAT_TREE] = Field(
-        default=0,
-        ge=0,
-        le=1024,
-        description="core switches above each spine of every pod",
-    )
-    core_links: Annotated[int, _FAT_TREE] = Field(
-        default=1, ge=1, le=64, description="cables between a spine and each of its cores"
-    )
+    leaves: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=18, ge=1, le=1024)
+    """Leaf switches."""
+    spines: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=10, ge=1, le=1024)
+    """Spine switches."""
+    spine_links: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=2, ge=1, le=64)
+    """Cables between each leaf and each spine."""
+    hosts_per_leaf: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=254)
+    """Host ports of a leaf that are used."""
+    pods: Annotated[int, _FAT_TREE] = Field(default=0, ge=0, le=256)
+    """Number of such trees (pods) below a third level; 0: no third level."""
+    cores: Annotated[int, _FAT_TREE] = Field(default=0, ge=0, le=1024)
+    """Core switches above each spine of every pod."""
+    core_links: Annotated[int, _FAT_TREE] = Field(default=1, ge=1, le=64)
+    """Cables between a spine and each of its cores."""
 
 
 class Network(FatTree, Shape):
     """[network]: hosts, switches and cables."""
 
     mtu: Annotated[PositiveBytes, _ETHERNET] = Field(
-        default=1500,
-        ge=SMALLEST_MTU_BYTES,
-        le=LARGEST_MTU_BYTES,
-        description=(
-            "largest IP packet; a frame is 18 B longer in a buffer (header, FCS) and another 20 B "
-            "on the wire (preamble, gap) (B)"
-        ),
+        default=1500, ge=SMALLEST_MTU_BYTES, le=LARGEST_MTU_BYTES
     )
-    racks: Annotated[int, _FARM, ASSUMED] = Field(
-        default=3, ge=1, le=1024, description="racks, each with `builders.units` builder units"
-    )
-    routers: Annotated[int, _FARM, ASSUMED] = Field(
-        default=1,
-        ge=1,
-        le=2,
-        description="core routers: readout units are connected to each in turn, every rack to all",
-    )
-    dumps: Annotated[str, _IMPORTED] = Field(
-        default="",
-        max_length=4096,
-        description=(
-            "the name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, "
-            "or with LLDP neighbour tables; or a file with a list of nodes and cables"
-        ),
-    )
+    """Largest IP packet; a frame is 18 B longer in a buffer (header, FCS) and another 20 B on the
+    wire (preamble, gap) (B)."""
+    racks: Annotated[int, _FARM, ASSUMED] = Field(default=3, ge=1, le=1024)
+    """Racks, each with `builders.units` builder units."""
+    routers: Annotated[int, _FARM, ASSUMED] = Field(default=1, ge=1, le=2)
+    """Core routers: readout units are connected to each in turn, every rack to all."""
+    dumps: Annotated[str, _IMPORTED] = Field(default="", max_length=4096)
+    """The name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
+    LLDP neighbour tables; or a file with a list of nodes and cables."""
     switches: Annotated[tuple[NodeName, ...], _CABLES] = Field(
-        default=(),
-        strict=False,
-        max_length=1024,
-        description="names of the switches; other ends of cables are hosts, with one cable each",
+        default=(), strict=False, max_length=1024
     )
+    """Names of the switches; other ends of cables are hosts, with one cable each."""
     cables: Annotated[tuple[Cable, ...], _CABLES] = Field(
-        default=(),
-        strict=False,
-        max_length=MOST_CABLES,
-        description='the cables, such as [{ends = ["node0", "leaf0"]}]',
+        default=(), strict=False, max_length=MOST_CABLES
     )
+    """The cables, such as [{ends = ["node0", "leaf0"]}]."""
     routing: Annotated[str, When(".shape", ("fat-tree", "imported", "cables"))] = Field(
-        default="",
-        max_length=40,
-        description=(
-            "forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all "
-            "shortest ways, one for each connection by a hash); by default ecmp on Ethernet, else "
-            "those of the dumps, minimal for cables, else d-mod-k"
-        ),
+        default="", max_length=40
     )
-    links: Links = Field(default_factory=Links, description="cables")
-    switch: Switches = Field(default_factory=Switches, description="switches")
-    lanes: Annotated[Lanes, _INFINIBAND] = Field(default_factory=Lanes, description="virtual lanes")
+    """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
+    ways, one for each connection by a hash); by default ecmp on Ethernet, else those of the dumps,
+    minimal for cables, else d-mod-k."""
+    links: Links = Field(default_factory=Links)
+    """Cables."""
+    switch: Switches = Field(default_factory=Switches)
+    """Switches."""
+    lanes: Annotated[Lanes, _INFINIBAND] = Field(default_factory=Lanes)
+    """Virtual lanes."""
 
     @property
     def is_racks(self) -> bool:

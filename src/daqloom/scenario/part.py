@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +16,23 @@ class Part(BaseModel):
     model_config = ConfigDict(
         defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False, strict=True
     )
+
+
+def meanings(table: type[BaseModel]) -> dict[str, str]:
+    """Return what each key of a table means: the text below its declaration, which pydantic would
+    read at every start."""
+    import ast
+    import inspect
+
+    found = {key: field.description or "" for key, field in table.model_fields.items()}
+    for base in reversed(table.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            [declared] = ast.parse(inspect.getsource(base)).body
+            for key, text in pairwise(ast.iter_child_nodes(declared)):
+                match key, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(told))):
+                        found[name] = " ".join(told.split()).removesuffix(".")
+    return found
 
 
 @dataclass(frozen=True)
@@ -47,10 +65,8 @@ class DefaultWith:
 @dataclass(frozen=True)
 class Assumed:
     """Marks a key whose default is a guess at the user's system, listed as assumed if not given.
-
     Neutral defaults are not marked: those that switch something off (no cost, no limit), and those
-    of a standard or an operating system.
-    """
+    of a standard or an operating system."""
 
     unless_given: str = ""
     """A key, dotted as in `When`, which determines the value where it is given."""

@@ -22,6 +22,10 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.RACKS
     elif network.technology == "ethernet":
         parts |= Parts.TREES
+    if scenario.has_levels:
+        parts |= Parts.LEVELS
+    if scenario.has_classes:
+        parts |= Parts.CLASSES
     if scenario.is_rack:
         parts |= Parts.INCAST
     if scenario.transport.kind == "rdma" and not network.spreads and not scenario.flows:

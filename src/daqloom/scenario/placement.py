@@ -26,23 +26,15 @@ Host = Annotated[int | str, BeforeValidator(_host)]
 class UnitPlace(Part):
     """An entry of `hosts.units`: one unit's role and host."""
 
-    unit: int = Field(
-        ge=0,
-        le=50_000,
-        description="number of the unit, each from 0 on once: its place in the schedule",
-    )
-    role: Literal["readout", "builder", "both"] = Field(
-        default="both", description="readout unit, builder unit, or both on this host (folded)"
-    )
-    host: Host = Field(
-        description="the host, by its place in the order of ports, from 0, or by its name"
-    )
-    adapter: str = Field(
-        default="",
-        max_length=100,
-        description="of a host with several adapters, the one that the unit uses: what follows the "
-        'host\'s name in the network, such as "mlx5_1" of "r5n0020 mlx5_1"',
-    )
+    unit: int = Field(ge=0, le=50_000)
+    """Number of the unit, each from 0 on once: its place in the schedule."""
+    role: Literal["readout", "builder", "both"] = "both"
+    """Readout unit, builder unit, or both on this host (folded)."""
+    host: Host
+    """The host, by its place in the order of ports, from 0, or by its name."""
+    adapter: str = Field(default="", max_length=100)
+    """Of a host with several adapters, the one that the unit uses: what follows the host's name in
+    the network, such as "mlx5_1" of "r5n0020 mlx5_1"."""
 
     @property
     def reads(self) -> bool:

@@ -22,10 +22,8 @@ LONGEST_QUANTITY = 64
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension: its SI unit, the units in which it is read, and its valid range.
-
-    The bounds keep every product that the simulator forms inside 64 bits of whole picoseconds.
-    """
+    """A dimension: its SI unit, the units in which it is read, and its valid range. The bounds keep
+    every product that the simulator forms inside 64 bits of whole picoseconds."""
 
     name: str
     unit: str
@@ -90,9 +88,7 @@ class Dimension:
 
 def _read(text: str) -> tuple[float, str]:
     """Return number and unit, with the prefix applied, which quantiphy omits after an exponent.
-
-    Raises InvalidNumber.
-    """
+    Raises InvalidNumber."""
     if len(text) > LONGEST_QUANTITY:
         raise ValueError("is too long for a quantity")
     if clock := _CLOCK.fullmatch(text.strip()):  # quantiphy would read "10 min" as 10 milli-inches

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from daqloom.scenario.choices import Key, keys_of, named_tables, table_of
 from daqloom.scenario.load import presets
 from daqloom.scenario.models import Scenario
-from daqloom.scenario.part import Assumed
+from daqloom.scenario.part import Assumed, meanings
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.switches import ARCHITECTURES, DEFAULTS, Switch
 
@@ -63,14 +63,9 @@ def reference() -> str:
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
-    own = {
-        key: field
-        for key, field in model.model_fields.items()
-        if not table_of(field) and not named_tables(field)
-    }
-    if own:
+    if any(not table_of(each) and not named_tables(each) for each in model.model_fields.values()):
         yield f"## `[{path}]`" if path else "## At the top of the file"
-        yield from ["", *_rows(own, path), ""]
+        yield from ["", *_rows(model, path), ""]
     for key, field in model.model_fields.items():
         inner = f"{path}.{key}" if path else key
         if inner == "network.switch.core":
@@ -81,27 +76,31 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
             yield from _sections(named, f"{key}.NAME")
 
 
-def _rows(fields: dict[str, FieldInfo], path: str) -> Iterator[str]:
+def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
     yield "| key | default | with | values | meaning |"
     yield "|---|---|---|---|---|"
-    keys = keys_of(Scenario)
-    for name, field in fields.items():
+    keys, told = keys_of(Scenario), meanings(model)
+    for name, field in model.model_fields.items():
+        if table_of(field) or named_tables(field):
+            continue
         key = keys.get(f"{path}.{name}" if path else name)
         yield (
             f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
-            f"| {_sentence(field)} |"
+            f"| {_sentence(field, told[name])} |"
         )
-        for inner, described in _entry(field).items():
-            yield (
-                f"| `{name}[].{inner}` | {_default(described)} | | {_values(described)} "
-                f"| {_sentence(described)} |"
-            )
+        if entry := _entry(field):
+            of_entry = meanings(entry)
+            for inner, each in entry.model_fields.items():
+                yield (
+                    f"| `{name}[].{inner}` | {_default(each)} | | {_values(each)} "
+                    f"| {_sentence(each, of_entry[inner])} |"
+                )
 
 
-def _entry(field: FieldInfo) -> dict[str, FieldInfo]:
-    """Return the keys of each entry, where a key is a list of tables."""
+def _entry(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the table of each entry, where a key is a list of tables."""
     of = (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
-    return of.model_fields if isinstance(of, type) and issubclass(of, BaseModel) else {}
+    return of if isinstance(of, type) and issubclass(of, BaseModel) else None
 
 
 def _with(key: Key | None) -> str:
@@ -116,13 +115,13 @@ def _with(key: Key | None) -> str:
 
 
 def _switch_section() -> Iterator[str]:
-    fields = Switch.model_fields
+    fields, told = Switch.model_fields, meanings(Switch)
     yield "## `[network.switch.core]`, `[network.switch.tor]`"
     yield SWITCH
     yield "| key | values | meaning |"
     yield "|---|---|---|"
     for key, field in fields.items():
-        yield f"| `{key}` | {_values(field)} | {_sentence(field)} |"
+        yield f"| `{key}` | {_values(field)} | {_sentence(field, told[key])} |"
     yield ""
     yield "| default of | " + " | ".join(f"`{model}`" for model in DEFAULTS) + " |"
     yield "|---|" + "---|" * len(DEFAULTS)
@@ -185,8 +184,8 @@ def _values(field: FieldInfo) -> str:
     return names.get(annotation, "list")
 
 
-def _sentence(field: FieldInfo) -> str:
-    text = (field.description or "").replace("|", "\\|")
+def _sentence(field: FieldInfo, meaning: str) -> str:
+    text = meaning.replace("|", "\\|")
     dimension = dimension_of(field)
     if dimension:
         text = text.removesuffix(f" ({dimension.unit})")  # `values` says it

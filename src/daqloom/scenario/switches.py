@@ -13,6 +13,7 @@ from pydantic import Field, ModelWrapValidatorHandler, model_validator
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
 from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.scheduling import Scheduling
 
 _ETHERNET = When("network.technology", ("ethernet",))
 _INFINIBAND = When("network.technology", ("infiniband",))
@@ -54,7 +55,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """The buffer keys that each model uses, with their defaults."""
 
-COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name"})
+COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name", *Scheduling.model_fields})
 
 USUAL = "hdr-40"
 OF_A_PRODUCT = frozenset(
@@ -70,75 +71,42 @@ sheet; 64 KiB for each port and virtual lane is what the flit-level study measur
 and is assumed of the other. Latencies are those of data sheets, from port to port."""
 
 
-class Switch(Part):
-    """[network.switch.core], …: each output-queued switch of a level."""
+class PacketBuffer(Part):
+    """The packet buffer of an output-queued switch."""
 
-    model: Model = Field(
-        default="infinite",
-        description=(
-            "how the buffer is shared: infinite (records its peak), shared-memory (dedicated and "
-            "shared cells, dynamic threshold), voq (deep buffer, a virtual output queue per "
-            "ingress and egress pair), drop-tail (a FIFO per output); or a product: qfx5120-48y is "
-            "shared-memory, acx7100-48l is voq, with their numbers"
-        ),
-    )
-    buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = Field(
-        default=0,
-        description=(
-            "total packet buffer, dedicated part included; the rest is the shared pool. Only "
-            'drop-tail may have "0 B": limited by its queues alone (B)'
-        ),
-    )
-    dedicated: Bytes = Field(
-        default=0, description="part of the buffer spread evenly over the ports (B)"
-    )
+    model: Model = "infinite"
+    """How the buffer is shared: infinite (records its peak), shared-memory (dedicated and shared
+    cells, dynamic threshold), voq (deep buffer, a virtual output queue per ingress and egress
+    pair), drop-tail (a FIFO per output); or a product: qfx5120-48y is shared-memory, acx7100-48l is
+    voq, with their numbers."""
+    buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = 0
+    """Total packet buffer, dedicated part included; the rest is the shared pool. Only drop-tail may
+    have "0 B": limited by its queues alone (B)."""
+    dedicated: Bytes = 0
+    """Part of the buffer spread evenly over the ports (B)."""
     alpha: Annotated[Number, Assumed(when=(When(".model", ("shared-memory", "qfx5120-48y")),))] = (
-        Field(
-            default=1.0,
-            gt=0,
-            le=1e6,
-            description=(
-                "dynamic threshold: an output may hold alpha × the free shared pool, besides its "
-                "dedicated part; 1e6 is in effect no threshold"
-            ),
-        )
+        Field(default=1.0, gt=0, le=1e6)
     )
-    port_limit: Bytes = Field(
-        default=0,
-        description=(
-            "largest occupancy of one output (voq: of one virtual output queue); "
-            '"0 B" = no such limit (B)'
-        ),
-    )
-    cell_size: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = Field(
-        default=0,
-        description='packets occupy whole cells of this size; "0 B" = counted by the byte (B)',
-    )
-    cell_metadata: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = Field(
-        default=0, description="metadata in the first cell of each packet (B)"
-    )
-    ports: int = Field(
-        default=0,
-        ge=0,
-        le=10_000,
-        description=("ports that share the dedicated part; 0 = those that the scenario connects"),
-    )
+    """Dynamic threshold: an output may hold alpha × the free shared pool, besides its dedicated
+    part; 1e6 is in effect no threshold."""
+    port_limit: Bytes = 0
+    """Largest occupancy of one output (voq: of one virtual output queue); "0 B" = no such limit
+    (B)."""
+    cell_size: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
+    cell_metadata: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    """Metadata in the first cell of each packet (B)."""
+    ports: int = Field(default=0, ge=0, le=10_000)
+    """Ports that share the dedicated part; 0 = those that the scenario connects."""
     queue_packets: Annotated[int, Assumed(when=(When(".model", ("drop-tail",)),))] = Field(
-        default=0,
-        ge=0,
-        le=1_000_000_000,
-        description="largest number of packets in one drop-tail queue; 0 = no such limit",
+        default=0, ge=0, le=1_000_000_000
     )
-    ecn_threshold: Bytes = Field(
-        default=0,
-        description=(
-            "ECN threshold: a packet is marked with congestion experienced if more than this is "
-            'queued at its output; "0 B" = never (B)'
-        ),
-    )
-    cost: Number = Field(
-        default=1.0, description="price relative to the qfx5120-48y, for comparisons"
-    )
+    """Largest number of packets in one drop-tail queue; 0 = no such limit."""
+    ecn_threshold: Bytes = 0
+    """ECN threshold: a packet is marked with congestion experienced if more than this is queued at
+    its output; "0 B" = never (B)."""
+    cost: Number = 1.0
+    """Price relative to the qfx5120-48y, for comparisons."""
 
     @property
     def architecture(self) -> Architecture:
@@ -158,11 +126,6 @@ class Switch(Part):
         if self.port_limit:
             room = min(room, self.port_limit // cell)
         return -(-(frame_bytes + self.cell_metadata) // cell) <= room
-
-    def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return of a table of such a switch the keys that this model has."""
-        used = COMMON_KEYS | DEFAULTS[self.model].keys()
-        return {key: value for key, value in table.items() if key in used}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -215,10 +178,21 @@ class Switch(Part):
         return self
 
 
+class Switch(Scheduling, PacketBuffer):
+    """[network.switch.core], …: each output-queued switch of a level."""
+
+    def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return of a table of such a switch the keys that this model has."""
+        used = COMMON_KEYS | DEFAULTS[self.model].keys()
+        unused = {"weights"} if self.scheduling != "weighted" else set()
+        return {key: value for key, value in table.items() if key in used - unused}
+
+
 class NamedSwitch(Switch):
     """An entry of `network.switch.named`: one output-queued switch."""
 
-    name: NodeName = Field(description="its name in the network")
+    name: NodeName
+    """Its name in the network."""
 
 
 LEVELS = ("core", "tor", "leaf", "spine")
@@ -228,88 +202,65 @@ LEVELS = ("core", "tor", "leaf", "spine")
 class InfinibandSwitch(Part):
     """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
 
-    model: Annotated[Literal["sb7700", "hdr-40"], _INFINIBAND] = Field(
-        default="hdr-40",
-        description=(
-            "switch product, whose radix, links.rate, latency and buffer apply where these keys "
-            "are not given"
-        ),
-    )
+    model: Annotated[Literal["sb7700", "hdr-40"], _INFINIBAND] = "hdr-40"
+    """Switch product, whose radix, links.rate, latency and buffer apply where these keys are not
+    given."""
     radix: Annotated[
         int,
         When("network.shape", ("fat-tree",)),
         DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
         Assumed(unless_given=".model"),
-    ] = Field(default=40, ge=2, le=254, description="ports of a switch")
+    ] = Field(default=40, ge=2, le=254)
+    """Ports of a switch."""
     latency: Annotated[
         PositiveSeconds,
         _INFINIBAND,
         DefaultWith(".model", {"sb7700": "90 ns", "hdr-40": "130 ns"}),
         Assumed(unless_given=".model"),
-    ] = Field(
-        default=130e-9, description="delay from a flit's arrival at a switch until it can leave (s)"
-    )
-    buffer: Annotated[PositiveBytes, _INFINIBAND, Assumed(unless_given=".model")] = Field(
-        default=64 * 1024, description="input buffer of a port for each virtual lane (B)"
-    )
-    input_queue: Annotated[Literal["virtual-output", "fifo"], _INFINIBAND] = Field(
-        default="virtual-output",
-        description="queues at an input: one per output, or one for all outputs",
-    )
-    crossbar_speedup: Annotated[int, _INFINIBAND, ASSUMED] = Field(
-        default=2,
-        ge=1,
-        le=64,
-        description=(
-            "packets that one input may send at a time; with 1, a small message can wait for the "
-            "end of a data stream"
-        ),
-    )
-    credit_release: Annotated[Literal["at-tail", "per-block"], _INFINIBAND] = Field(
-        default="at-tail",
-        description="how a packet's buffer is freed: with its last byte, or block by block",
-    )
-    credit_update_interval: Annotated[Seconds, _INFINIBAND] = Field(
-        default=0.0, description="least time between two credit updates of a lane (s)"
-    )
-    credit_update_size: Annotated[PositiveBytes, _INFINIBAND] = Field(
-        default=8, le=64, description="size of a credit update on the wire (B)"
-    )
-    head_of_queue_lifetime: Annotated[Seconds, _INFINIBAND] = Field(
-        default=0.0,
-        description=(
-            "head-of-queue lifetime: a packet that has been first in its queue in a switch for "
-            'this time is discarded; "0 s": never (s)'
-        ),
-    )
+    ] = 130e-9
+    """Delay from a flit's arrival at a switch until it can leave (s)."""
+    buffer: Annotated[PositiveBytes, _INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
+    """Input buffer of a port for each virtual lane (B)."""
+    input_queue: Annotated[Literal["virtual-output", "fifo"], _INFINIBAND] = "virtual-output"
+    """Queues at an input: one per output, or one for all outputs."""
+    crossbar_speedup: Annotated[int, _INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
+    """Packets that one input may send at a time; with 1, a small message can wait for the end of a
+    data stream."""
+    credit_release: Annotated[Literal["at-tail", "per-block"], _INFINIBAND] = "at-tail"
+    """How a packet's buffer is freed: with its last byte, or block by block."""
+    credit_update_interval: Annotated[Seconds, _INFINIBAND] = 0.0
+    """Least time between two credit updates of a lane (s)."""
+    credit_update_size: Annotated[PositiveBytes, _INFINIBAND] = Field(default=8, le=64)
+    """Size of a credit update on the wire (B)."""
+    head_of_queue_lifetime: Annotated[Seconds, _INFINIBAND] = 0.0
+    """Head-of-queue lifetime: a packet that has been first in its queue in a switch for this time
+    is discarded; "0 s": never (s)."""
 
 
 class Switches(InfinibandSwitch):
     """[network.switch]: the switches."""
 
-    core: Annotated[Switch, _ETHERNET] = Field(
-        default_factory=Switch,
-        description="racks: between readout units and uplinks; elsewhere: above the spines",
-    )
-    tor: Annotated[Switch, _ETHERNET, _RACKS] = Field(
-        default_factory=Switch, description="top of rack, before the builder units"
-    )
-    leaf: Annotated[Switch, _ETHERNET, _CABLED] = Field(
-        default_factory=Switch, description="with hosts"
-    )
-    spine: Annotated[Switch, _ETHERNET, _CABLED] = Field(
-        default_factory=Switch, description="between leaves"
-    )
+    core: Annotated[Switch, _ETHERNET] = Field(default_factory=Switch)
+    """Racks: between readout units and uplinks; elsewhere: above the spines."""
+    tor: Annotated[Switch, _ETHERNET, _RACKS] = Field(default_factory=Switch)
+    """Top of rack, before the builder units."""
+    leaf: Annotated[Switch, _ETHERNET, _CABLED] = Field(default_factory=Switch)
+    """With hosts."""
+    spine: Annotated[Switch, _ETHERNET, _CABLED] = Field(default_factory=Switch)
+    """Between leaves."""
 
     named: Annotated[tuple[NamedSwitch, ...], _ETHERNET, _CABLED] = Field(
-        default=(),
-        strict=False,
-        max_length=1024,
-        description='single switches, such as [{name = "leaf0", model = "voq"}], in place of those '
-        "of their level",
+        default=(), strict=False, max_length=1024
     )
+    """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
+    level."""
 
     def of(self, level: str) -> Switch:
         """Return the buffers of an Ethernet switch of a level: core, tor, leaf or spine."""
         switch: Switch = getattr(self, level)
         return switch
+
+    @property
+    def all_of_ethernet(self) -> list[Switch]:
+        """The switches of each level, and single ones."""
+        return [*map(self.of, LEVELS), *self.named]

@@ -20,24 +20,32 @@ from daqloom.scenario.units import Builders, Readout
 class Tables(Part):
     """The tables of a scenario file, and what follows from several of them."""
 
-    name: str = Field(
-        default="",
-        max_length=64,
-        pattern=r"^[A-Za-z0-9._-]*$",
-        description="short name in results; by default the file's name",
-    )
-    title: str = Field(default="", max_length=200, description="one line for lists")
-    description: str = Field(default="", max_length=10_000, description="description of the system")
-    event: Event = Field(default_factory=Event, description="what there is to build")
-    building: Building = Field(default_factory=Building, description="how it is built")
-    readout: Readout = Field(default_factory=Readout, description="readout units")
-    builders: Builders = Field(default_factory=Builders, description="builder units")
-    hosts: Hosts = Field(default_factory=Hosts, description="hosts of the units")
-    transport: Transport = Field(default_factory=Transport, description="how bytes travel")
-    network: Network = Field(default_factory=Network, description="over what")
-    flows: Flows = Field(default_factory=dict, description="messages of load generators, by name")
-    run: Run = Field(default_factory=Run, description="length and seed of a simulation")
-    measure: Measure = Field(default_factory=Measure, description="how a measurement runs")
+    name: str = Field(default="", max_length=64, pattern=r"^[A-Za-z0-9._-]*$")
+    """Short name in results; by default the file's name."""
+    title: str = Field(default="", max_length=200)
+    """One line for lists."""
+    description: str = Field(default="", max_length=10_000)
+    """Description of the system."""
+    event: Event = Field(default_factory=Event)
+    """What there is to build."""
+    building: Building = Field(default_factory=Building)
+    """How it is built."""
+    readout: Readout = Field(default_factory=Readout)
+    """Readout units."""
+    builders: Builders = Field(default_factory=Builders)
+    """Builder units."""
+    hosts: Hosts = Field(default_factory=Hosts)
+    """Hosts of the units."""
+    transport: Transport = Field(default_factory=Transport)
+    """How bytes travel."""
+    network: Network = Field(default_factory=Network)
+    """Over what."""
+    flows: Flows = Field(default_factory=dict)
+    """Messages of load generators, by name."""
+    run: Run = Field(default_factory=Run)
+    """Length and seed of a simulation."""
+    measure: Measure = Field(default_factory=Measure)
+    """How a measurement runs."""
 
     @property
     def mss(self) -> int:
@@ -58,6 +66,27 @@ class Tables(Part):
     def packet_payload(self) -> int:
         """Payload of a full packet of the transport (B)."""
         return self.mss if self.transport.kind == "tcp" else self.transport.mtu
+
+    @property
+    def service_levels(self) -> dict[str, int]:
+        """The keys that give messages of this system a service level, and their values."""
+        built = () if self.building.protocol == "none" else ("data", "control")
+        names = [f"{what}_service_level" for what in built]
+        levels = {f"transport.{name}": getattr(self.transport, name) for name in names}
+        flows = self.flows.items()
+        return levels | {f"flows.{name}.service_level": flow.service_level for name, flow in flows}
+
+    @property
+    def has_levels(self) -> bool:
+        """Return whether messages have several service levels."""
+        return len(set(self.service_levels.values())) > 1
+
+    @property
+    def has_classes(self) -> bool:
+        """Return whether some port of an Ethernet tells them apart."""
+        ports = [self.hosts, *self.network.switch.all_of_ethernet]
+        on_ethernet = self.network.technology == "ethernet"
+        return on_ethernet and self.has_levels and any(port.scheduling != "fifo" for port in ports)
 
     @property
     def is_rack(self) -> bool:

@@ -36,10 +36,8 @@ class IntegerError(TomlError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse the tables of a TOML text; raises TomlError.
-
-    Time and memory of `tomllib` grow with the square of a dotted key's parts.
-    """
+    """Parse the tables of a TOML text; raises TomlError. Time and memory of `tomllib` grow with the
+    square of a dotted key's parts."""
     skeleton = _TEXT.sub(lambda token: "" if token[0][0] == "#" else "_", text)
     if _DEEP_KEY.search(skeleton):
         raise TomlError(

@@ -39,110 +39,58 @@ class Kind(Part):
 
     kind: Annotated[
         Literal["tcp", "rdma"], DefaultWith("network.technology", {"infiniband": "rdma"})
-    ] = Field(default="tcp", description="TCP, or RDMA over reliable connections with go-back-N")
+    ] = "tcp"
+    """TCP, or RDMA over reliable connections with go-back-N."""
 
 
 class Tcp(Part):
     """TCP: one persistent connection between any two units that speak."""
 
-    congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = Field(
-        default="cubic",
-        description="congestion control; static = none, the window is always static_window",
-    )
-    static_window: Annotated[PositiveBytes, When(".congestion", ("static",)), ASSUMED] = Field(
-        default=65_536, description="window per connection for congestion = static (B)"
-    )
-    initial_window: Annotated[int, _TCP] = Field(
-        default=10,
-        ge=1,
-        le=65_535,
-        description="window of a new or restarted connection (segments)",
-    )
-    receive_window: Annotated[PositiveBytes, _TCP] = Field(
-        default=6 << 20,
-        le=1 << 30,
-        description="largest receive window; it is not tuned automatically (B)",
-    )
-    timestamps: Annotated[bool, _TCP] = Field(
-        default=True,
-        description="TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B",
-    )
-    overhead: Annotated[bool, _TCP] = Field(
-        default=True,
-        description=(
-            "count headers in the closed forms; false = payload only, as the paper's example does. "
-            "Simulated frames have headers in any case"
-        ),
-    )
-    rto_min: Annotated[PositiveSeconds, _TCP] = Field(
-        default=0.2,
-        description="smallest retransmission timeout (RTO) beyond the round-trip time (s)",
-    )
-    rto_max: Annotated[PositiveSeconds, _TCP] = Field(
-        default=120.0,
-        description="largest retransmission timeout, after doubling at repeated timeouts (s)",
-    )
-    timer_tick: Annotated[Seconds, _TCP] = Field(
-        default=0.0,
-        description=(
-            "tick of the hosts' timers, which expire one tick late on average; "
-            '"0 s" = exact timers, "4 ms" = Linux at 250 Hz (s)'
-        ),
-    )
-    delayed_ack: Annotated[Seconds, _TCP] = Field(
-        default=0.04,
-        description='longest delay of an acknowledgement (delayed ACK); "0 s" = at once (s)',
-    )
-    ack_every: Annotated[int, _TCP] = Field(
-        default=2,
-        ge=1,
-        le=1000,
-        description="full-sized segments after which an acknowledgement is due",
-    )
-    quick_acks: Annotated[bool, _TCP] = Field(
-        default=True,
-        description=(
-            "acknowledge without delay where no answer is expected to carry the ACK: at the end "
-            "of a message, and for 16 segments after a pause or a duplicate, as Linux does (quick "
-            "ACK)"
-        ),
-    )
-    rack: Annotated[bool, _TCP] = Field(
-        default=True,
-        description=(
-            "detect losses by time (RACK, RFC 8985); without it, three selectively acknowledged "
-            "segments beyond a hole signal a loss (RFC 6675)"
-        ),
-    )
-    tail_loss_probe: Annotated[bool, _TCP] = Field(
-        default=True, description="tail-loss probe (TLP) before the timeout (RFC 8985)"
-    )
-    hystart: Annotated[bool, _TCP] = Field(
-        default=True,
-        description="CUBIC leaves slow start when delays rise, before losses (HyStart)",
-    )
-    tso_burst: Annotated[Bytes, _TCP] = Field(
-        default=0,
-        le=1 << 20,
-        description=(
-            "smallest burst to send at once while acknowledgements are due, or a third of the "
-            "window if that is less, as with segmentation offload (TSO); it is no upper limit: "
-            'all that the windows allow is sent together; "0 B" = no waiting (B)'
-        ),
-    )
-    restart_after_idle: Annotated[bool, _TCP] = Field(
-        default=True,
-        description=(
-            "halve the window for each retransmission timeout in which the connection is idle, "
-            "down to the initial window (RFC 2861); not for static"
-        ),
-    )
+    congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = "cubic"
+    """Congestion control; static = none, the window is always static_window."""
+    static_window: Annotated[PositiveBytes, When(".congestion", ("static",)), ASSUMED] = 65_536
+    """Window per connection for congestion = static (B)."""
+    initial_window: Annotated[int, _TCP] = Field(default=10, ge=1, le=65_535)
+    """Window of a new or restarted connection (segments)."""
+    receive_window: Annotated[PositiveBytes, _TCP] = Field(default=6 << 20, le=1 << 30)
+    """Largest receive window; it is not tuned automatically (B)."""
+    timestamps: Annotated[bool, _TCP] = True
+    """TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B."""
+    overhead: Annotated[bool, _TCP] = True
+    """Count headers in the closed forms; false = payload only, as the paper's example does.
+    Simulated frames have headers in any case."""
+    rto_min: Annotated[PositiveSeconds, _TCP] = 0.2
+    """Smallest retransmission timeout (RTO) beyond the round-trip time (s)."""
+    rto_max: Annotated[PositiveSeconds, _TCP] = 120.0
+    """Largest retransmission timeout, after doubling at repeated timeouts (s)."""
+    timer_tick: Annotated[Seconds, _TCP] = 0.0
+    """Tick of the hosts' timers, which expire one tick late on average; "0 s" = exact timers, "4
+    ms" = Linux at 250 Hz (s)."""
+    delayed_ack: Annotated[Seconds, _TCP] = 0.04
+    """Longest delay of an acknowledgement (delayed ACK); "0 s" = at once (s)."""
+    ack_every: Annotated[int, _TCP] = Field(default=2, ge=1, le=1000)
+    """Full-sized segments after which an acknowledgement is due."""
+    quick_acks: Annotated[bool, _TCP] = True
+    """Acknowledge without delay where no answer is expected to carry the ACK: at the end of a
+    message, and for 16 segments after a pause or a duplicate, as Linux does (quick ACK)."""
+    rack: Annotated[bool, _TCP] = True
+    """Detect losses by time (RACK, RFC 8985); without it, three selectively acknowledged segments
+    beyond a hole signal a loss (RFC 6675)."""
+    tail_loss_probe: Annotated[bool, _TCP] = True
+    """Tail-loss probe (TLP) before the timeout (RFC 8985)."""
+    hystart: Annotated[bool, _TCP] = True
+    """CUBIC leaves slow start when delays rise, before losses (HyStart)."""
+    tso_burst: Annotated[Bytes, _TCP] = Field(default=0, le=1 << 20)
+    """Smallest burst to send at once while acknowledgements are due, or a third of the window if
+    that is less, as with segmentation offload (TSO); it is no upper limit: all that the windows
+    allow is sent together; "0 B" = no waiting (B)."""
+    restart_after_idle: Annotated[bool, _TCP] = True
+    """Halve the window for each retransmission timeout in which the connection is idle, down to the
+    initial window (RFC 2861); not for static."""
     dctcp_g: Annotated[float, Field(strict=False, gt=0, le=1), When(".congestion", ("dctcp",))] = (
-        Field(
-            default=0.0625,
-            description="weight of a new sample in DCTCP's estimate of marked packets",
-        )
+        0.0625
     )
+    """Weight of a new sample in DCTCP's estimate of marked packets."""
 
     @property
     def header_bytes(self) -> int:
@@ -161,29 +109,15 @@ class Rdma(Part):
 
     mtu: Annotated[
         PositiveBytes, _RDMA, DefaultWith("network.technology", {"ethernet": "1024 B"})
-    ] = Field(
-        default=4096, ge=256, le=LARGEST_MTU_BYTES, description="payload of a full packet (B)"
-    )
-    connection: Annotated[Literal["reliable", "unreliable"], _RDMA] = Field(
-        default="reliable",
-        description="unreliable: no acknowledges are sent; a write is complete when it has arrived",
-    )
-    retry_timeout: Annotated[Seconds, _RETRIED] = Field(
-        default=0.0,
-        description=(
-            "retransmission timeout, from the departure of a message's last "
-            'packet; "0 s": no retransmission (s)'
-        ),
-    )
-    retry_count: Annotated[int, _RETRIED] = Field(
-        default=7, ge=0, le=7, description="timeouts in a row after which a connection fails"
-    )
-    data_service_level: Annotated[int, _RDMA] = Field(
-        default=0, ge=0, le=15, description="service level of multi-fragment packets and fragments"
-    )
-    control_service_level: Annotated[int, _RDMA] = Field(
-        default=0, ge=0, le=15, description="service level of all other messages, barriers included"
-    )
+    ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
+    """Payload of a full packet (B)."""
+    connection: Annotated[Literal["reliable", "unreliable"], _RDMA] = "reliable"
+    """Unreliable: no acknowledges are sent; a write is complete when it has arrived."""
+    retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
+    """Retransmission timeout, from the departure of a message's last packet; "0 s": no
+    retransmission (s)."""
+    retry_count: Annotated[int, _RETRIED] = Field(default=7, ge=0, le=7)
+    """Timeouts in a row after which a connection fails."""
 
     def write_bytes(self, size: int, header_bytes: int = HEADER_BYTES) -> int:
         """Return the bytes on the wire of an RDMA write of `size` bytes, by default on InfiniBand;
@@ -193,5 +127,14 @@ class Rdma(Part):
         return payload + (full + (rest > 0)) * header_bytes + WRITE_BYTES
 
 
-class Transport(Rdma, Tcp, Kind):
+class Levels(Part):
+    """Service levels, which networks map to classes or virtual lanes."""
+
+    data_service_level: int = Field(default=0, ge=0, le=15)
+    """Service level of multi-fragment packets and fragments."""
+    control_service_level: int = Field(default=0, ge=0, le=15)
+    """Service level of all other messages, such as requests and barriers."""
+
+
+class Transport(Levels, Rdma, Tcp, Kind):
     """[transport]: its kind, and the keys of each."""

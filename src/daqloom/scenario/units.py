@@ -14,32 +14,21 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 
 _PULL = When("building.protocol", ("pull",))
 _SHIFT = When("building.protocol", ("shift",))
-_COST = 'CPU time per message of these units; "0 s": `hosts.message_cost` (s)'
 
 
 class Card(Part):
     """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
 
-    buffer: Annotated[Bytes, _SHIFT] = Field(
-        default=0,
-        description=(
-            "buffer of the card for a stream; when it is full, the trigger stops for all; "
-            'requires event.rate; "0 B": no limit (B)'
-        ),
-    )
-    acknowledge: Annotated[Distribution, When(".buffer")] = Field(
-        default_factory=Distribution,
-        description=(
-            "acknowledge latency, from the end of an MFP until the card knows that it is in the "
-            "host's memory"
-        ),
-    )
-    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1), When(".buffer")] = Field(
-        default=0.0, description="probability of a latency spike instead, 0 to 1"
-    )
-    spike: Annotated[Distribution, When(".spike_probability")] = Field(
-        default_factory=Distribution, description="length of a spike"
-    )
+    buffer: Annotated[Bytes, _SHIFT] = 0
+    """Buffer of the card for a stream; when it is full, the trigger stops for all; requires
+    event.rate; "0 B": no limit (B)."""
+    acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
+    """Acknowledge latency, from the end of an MFP until the card knows that it is in the host's
+    memory."""
+    spike_probability: Annotated[float, Field(strict=False, ge=0, le=1), When(".buffer")] = 0.0
+    """Probability of a latency spike instead, 0 to 1."""
+    spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
+    """Length of a spike."""
 
 
 class Readout(Part):
@@ -51,28 +40,18 @@ class Readout(Part):
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 48}),
         Assumed(when=(_PULL,)),
-    ] = Field(
-        default=0,
-        ge=0,
-        le=50_000,
-        description="number of readout units; 0, not for pull: on all hosts of the network",
-    )
-    streams: Annotated[int, PACKED, ASSUMED] = Field(
-        default=3,
-        ge=1,
-        le=8,
-        description="sources (data streams) of a unit",
-    )
-    response: Annotated[Distribution, _PULL] = Field(
-        default_factory=Distribution, description="time from a request to the answer"
-    )
-    message_cost: Annotated[Seconds, _PULL] = Field(default=0.0, description=_COST)
-    buffer: Annotated[PositiveBytes, _SHIFT] = Field(
-        default=10**12, description="host buffer for the MFPs of a stream (B)"
-    )
-    card: Annotated[Card, _SHIFT] = Field(
-        default_factory=Card, description="the readout card of a stream"
-    )
+    ] = Field(default=0, ge=0, le=50_000)
+    """Number of readout units; 0, not for pull: on all hosts of the network."""
+    streams: Annotated[int, PACKED, ASSUMED] = Field(default=3, ge=1, le=8)
+    """Sources (data streams) of a unit."""
+    response: Annotated[Distribution, _PULL] = Field(default_factory=Distribution)
+    """Time from a request to the answer."""
+    message_cost: Annotated[Seconds, _PULL] = 0.0
+    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
+    buffer: Annotated[PositiveBytes, _SHIFT] = 10**12
+    """Host buffer for the MFPs of a stream (B)."""
+    card: Annotated[Card, _SHIFT] = Field(default_factory=Card)
+    """The readout card of a stream."""
 
 
 class Builders(Part):
@@ -84,42 +63,28 @@ class Builders(Part):
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 32}),
         Assumed(when=(_PULL,)),
-    ] = Field(
-        default=0,
-        ge=0,
-        le=10_000,
-        description=(
-            "number of builder units, on a farm of each rack; 0, not for pull: as many as readout "
-            "units"
-        ),
-    )
+    ] = Field(default=0, ge=0, le=10_000)
+    """Number of builder units, on a farm of each rack; 0, not for pull: as many as readout
+    units."""
     folded: Annotated[
         bool,
         BUILT,
         BY_RULE,
         DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
         Assumed(when=(PACKED,)),
-    ] = Field(
-        default=False,
-        description=(
-            "folded event builder: each builder unit shares a host with a readout unit; false: "
-            "unfolded, hosts have one or the other (without pull alternating by port)"
-        ),
-    )
-    buffer: Annotated[PositiveBytes, _SHIFT] = Field(
-        default=10**12, description="builder unit's buffer for multi-event packets (MEPs) (B)"
-    )
+    ] = False
+    """Folded event builder: each builder unit shares a host with a readout unit; false: unfolded,
+    hosts have one or the other (without pull alternating by port)."""
+    buffer: Annotated[PositiveBytes, _SHIFT] = 10**12
+    """Builder unit's buffer for multi-event packets (MEPs) (B)."""
     processing: Annotated[tuple[Distribution, ...], BUILT] = Field(
-        default=(),
-        strict=False,
-        max_length=64,
-        description=(
-            'delays that follow one another once an event is built, such as [{kind = "exponential",'
-            ' mean = "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in '
-            "the output buffer) meanwhile"
-        ),
+        default=(), strict=False, max_length=64
     )
-    message_cost: Annotated[Seconds, _PULL] = Field(default=0.0, description=_COST)
+    """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
+    "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
+    meanwhile."""
+    message_cost: Annotated[Seconds, _PULL] = 0.0
+    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
 
     @property
     def processing_mean(self) -> float:

@@ -6,32 +6,39 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.enumerations import named
+from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.scheduling import CLASSES
 from daqloom.simulate.graph import set_graph
 
 if TYPE_CHECKING:
+    from daqloom.scenario.models import Scenario
+    from daqloom.scenario.scheduling import Scheduling
     from daqloom.scenario.switches import Switch
     from daqloom.topology.system import FabricSystem
 
 
-def ethernet_config(system: FabricSystem, seed: int) -> _engine.EthernetConfig:
+def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
     """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
     config, network = _engine.EthernetConfig(), system.network
     set_graph(config, system)
-    named = {switch.name: switch for switch in network.switch.named}
-    if unknown := sorted(named.keys() - {switch.name for switch in system.fabric.switches}):
+    single = {switch.name: switch for switch in network.switch.named}
+    if unknown := sorted(single.keys() - {switch.name for switch in system.fabric.switches}):
         raise ScenarioError(
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
     for number, (node, level) in enumerate(zip(system.fabric.switches, system.levels, strict=True)):
-        switch = switch_config(named.get(node.name) or network.switch.of(level))
+        switch = switch_config(single.get(node.name) or network.switch.of(level))
         switch.hash_seed = number
         config.add_switch(switch)
     if network.is_racks and (limit := network.links.access.rate_limit):
         config.rate_limits_bps = [limit * (kind == "access.down") for _, kind in system.links]
     config.link_names = [name for name, _ in system.links]
+    # A service level is a class; the engine's tables grow with the highest.
+    config.service_classes = list(range(1 + max(scenario.service_levels.values(), default=0)))
+    config.host_scheduling = named(_engine.Scheduling, scenario.hosts.scheduling)
+    config.host_weights = _weights(scenario.hosts)
     config.seed = seed
     return config
 
@@ -49,7 +56,14 @@ def switch_config(of: Switch) -> _engine.SwitchConfig:
     switch.cell_metadata_bytes = of.cell_metadata
     switch.queue_packets = of.queue_packets
     switch.ecn_threshold_bytes = of.ecn_threshold
+    switch.scheduling = named(_engine.Scheduling, of.scheduling)
+    switch.weights = _weights(of)
     return switch
+
+
+def _weights(of: Scheduling) -> list[int]:
+    """Return a weight for each class."""
+    return [*of.weights, *[0] * (CLASSES - len(of.weights))]
 
 
 def ethernet_metrics(
@@ -72,6 +86,7 @@ def ethernet_metrics(
             dict(zip((link.name for link in system.links), links.frames.tolist(), strict=True)),
             {link.name for link in system.links if link.kind in FROM_HOSTS},
         ),
+        **_by_class(counted.classes),
         "packets_marked": counted.marks,
         "link_utilisation": _utilisation(system, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
@@ -97,6 +112,27 @@ def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
     needed = _by_level(system, counted.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
     return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
+
+
+def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
+    """Return bytes and drops of each class; nothing where there is one."""
+    summed: dict[str, dict[str, int]] = {}
+    columns = {"class_bytes": classes.wire_bytes, "class_drops": classes.drops}
+    for name, column in columns.items():
+        for number, value in zip(classes.traffic_class.tolist(), column.tolist(), strict=True):
+            of_metric = summed.setdefault(name, {})
+            of_metric[str(number)] = of_metric.get(str(number), 0) + value
+    return {name: dict(sorted(of_metric.items())) for name, of_metric in summed.items()}
+
+
+def class_warnings(scenario: Scenario) -> list[str]:
+    """Return a warning where messages have several classes and no port tells them apart."""
+    if scenario.network.technology != "ethernet" or scenario.has_classes or not scenario.has_levels:
+        return []
+    return [
+        "messages have several service levels, and all ports send first-in first-out: the levels "
+        "make no difference; set network.switch.LEVEL.scheduling or hosts.scheduling"
+    ]
 
 
 def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) -> dict[str, float]:

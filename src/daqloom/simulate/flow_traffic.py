@@ -114,11 +114,7 @@ def flow_metrics(
     return {
         "flow_throughput_bps": {name: 8 * flow.bytes / window_s for name, flow in flows.items()},
         "flow_messages": {name: flow.messages for name, flow in flows.items()},
-        "flow_latency_s": {
-            f"{name}.{which}": value
-            for name, durations in latencies.items()
-            for which, value in latency.summary(durations).items()
-        },
+        "flow_latency_s": latency.summaries(latencies),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daqloom.topology.link_parameters import delays_s
+from daqloom.topology.links import delays_s
 
 if TYPE_CHECKING:
     from daqloom import _engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.enumerations import named
+from daqloom.rules import named
 from daqloom.scenario.transport import BLOCK_BYTES
 from daqloom.simulate.graph import set_graph
 from daqloom.topology.fabric import End
@@ -23,9 +23,9 @@ def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
     config.lanes = given.lanes.count
     config.service_lanes = list(given.lanes.service_levels)
     config.head_of_queue_lifetime_s = switch.head_of_queue_lifetime
-    config.high = list(given.lanes.high)
-    config.low = list(given.lanes.low)
-    config.high_limit = given.lanes.high_limit
+    config.arbitration.high = list(given.lanes.high)
+    config.arbitration.low = list(given.lanes.low)
+    config.arbitration.high_limit = given.lanes.high_limit
     config.buffer_blocks = switch.buffer // BLOCK_BYTES
     config.input_queue = named(_engine.InputQueue, switch.input_queue)
     config.crossbar_speedup = switch.crossbar_speedup

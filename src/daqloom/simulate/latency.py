@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,15 @@ def summary(durations: Histogram) -> dict[str, float]:
         "p50": durations.quantile_s(0.5),
         "p99": durations.quantile_s(0.99),
         "max": durations.max_s,
+    }
+
+
+def summaries(durations: Mapping[str, Histogram]) -> dict[str, float]:
+    """Return the same of several distributions, by name: `NAME.mean`, …"""
+    return {
+        f"{name}.{which}": value
+        for name, each in durations.items()
+        for which, value in summary(each).items()
     }
 
 

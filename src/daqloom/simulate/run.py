@@ -202,6 +202,10 @@ def cost(started_s: float, ran: Ran, counted: Counted) -> dict[str, Any]:
         "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
         "pending_events_peak": counted.pending_peak,
         "peak_rss_bytes": peak_bytes(),
+        "connection_memory_bytes": counted.memory.connections,
+        "packet_memory_bytes": counted.memory.packets,
+        "message_memory_bytes": counted.memory.messages,
+        "event_memory_bytes": counted.memory.events,
     }
 
 
@@ -220,6 +224,10 @@ def _metrics(
         metrics = infiniband_metrics(scenario, system, counted, ran.end_s)
     if latencies := latency.summary(counted.write_latency):
         metrics["write_latency_s"] = latencies
+    if scenario.has_levels:
+        metrics["message_latency_s"] = latency.summaries(
+            {f"level_{level}": each for level, each in enumerate(counted.level_latencies)}
+        )
     metrics |= flow_metrics(scenario, counted, counted.window_s)
     return metrics | transport_metrics(scenario, counted)
 
@@ -251,10 +259,11 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None
 
 def _warnings(scenario: Scenario, counted: Counted) -> list[str]:
     """Return warnings about flows, and about losses and their consequences."""
+    from daqloom.simulate.ethernet import class_warnings
     from daqloom.simulate.flow_traffic import flow_warnings
     from daqloom.simulate.infiniband import discarded
 
-    warnings = flow_warnings(scenario, counted)
+    warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
     lost = counted.drops if scenario.network.technology == "ethernet" else discarded(counted)
     if is_rdma and lost and not scenario.transport.retry_timeout:

@@ -33,7 +33,7 @@ def set_system(
     """Set the part of the configuration that is common to all protocols."""
     hosts, transport = scenario.hosts, scenario.transport
     if scenario.network.technology == "ethernet":
-        config.set_network(ethernet_config(system, seed))
+        config.set_network(ethernet_config(scenario, system, seed))
     else:
         config.set_network(infiniband_config(system))
     if transport.kind == "tcp":

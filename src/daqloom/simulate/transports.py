@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from daqloom import _engine
-from daqloom.enumerations import named
+from daqloom.rules import named
 
 if TYPE_CHECKING:
     from daqloom.scenario.models import Scenario

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.gev import Array
 from daqloom.study.points import ABOVE, Answer, answers, axes_of, load
 from daqloom.study.scale import Scale, Verdict, fit_scale, verdicts

@@ -1,7 +1,5 @@
 """What is concluded from a study, as objects that JSON can hold: SI numbers, null if not known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 from daqloom.study.agreement import Agreement
 from daqloom.study.fits import Fit
 from daqloom.study.levels import Levels, PointLevels
-from daqloom.study.store_damage import Damage
+from daqloom.study.store_lines import Damage
 from daqloom.study.surface import term_name
 
 SCHEMA = 1

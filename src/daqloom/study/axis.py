@@ -1,7 +1,5 @@
 """The values that a study gives to a key of the scenario."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +10,7 @@ from typing import Any
 from daqloom.scenario import Scenario
 from daqloom.scenario.explain import dimension_at, knows, nearest
 from daqloom.scenario.quantities import Dimension
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 LARGEST_NUMBER = 1e15
 MOST_VALUES = 100_000
@@ -27,11 +25,8 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that change together, and what each step sets them to.
-
-    A cartesian axis has one key, a zipped one has several; that of variants has steps with names,
-    which may set different keys.
-    """
+    """Keys that change together, and what each step sets them to. A cartesian axis has one key, a
+    zipped one has several; that of variants has steps with names, which may set different keys."""
 
     name: str
     steps: tuple[Mapping[str, Any], ...]

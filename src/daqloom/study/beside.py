@@ -35,10 +35,8 @@ class Beside:
 
 
 def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
-    """All that a machine like this can be asked for without being told to.
-
-    Raises ScenarioError where `scenario` describes no event builder.
-    """
+    """All that a machine like this can be asked for without being told to. Raises ScenarioError
+    where `scenario` describes no event builder."""
     if scenario.building.protocol == "none":
         return ("simulate",)
     if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
@@ -64,10 +62,8 @@ def beside(
     simulated: Callable[[float], None] | None = None,
     measured: Callable[[Progress], None] | None = None,
 ) -> Beside:
-    """Runs `methods`; `simulated` and `measured` hear how far their runs are.
-
-    Raises what the methods raise; StoppedError after Ctrl-C.
-    """
+    """Runs `methods`; `simulated` and `measured` hear how far their runs are. Raises what the
+    methods raise; StoppedError after Ctrl-C."""
 
     def by(method: Method) -> Result:
         if method == "analyse":

@@ -4,14 +4,12 @@ Nothing is computed here: the searches are generators that yield what to test an
 outcome, so that a value may come from a store, a simulation or a formula.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 Find = Literal["smallest", "largest"]
 Grid = Literal["linear", "log"]
@@ -39,9 +37,7 @@ class Boundary:
 
 def most_evaluations(low: float, high: float, tolerance: float, grid: Grid = "linear") -> int:
     """How many values `bisect` tests at most: ⌈log2(range / tolerance)⌉ + 2, both ends included.
-
-    With the logarithmic grid, range and tolerance are ln(high / low) and ln(1 + tolerance).
-    """
+    With the logarithmic grid, range and tolerance are ln(high / low) and ln(1 + tolerance)."""
     _check(low, high, tolerance, grid, whole=False)
     return _halvings(low, high, tolerance, grid) + 2
 
@@ -91,10 +87,8 @@ def bisect(
 
 
 def vote(outcomes: Iterable[bool], of: int) -> bool | None:
-    """What more than half of `of` voters say, as soon as it is certain; None before.
-
-    A tie is no majority: the condition does not hold.
-    """
+    """What more than half of `of` voters say, as soon as it is certain; None before. A tie is no
+    majority: the condition does not hold."""
     if of < 1:
         raise StudyError(f"a vote needs at least one voter, found {of}")
     cast = list(outcomes)
@@ -114,11 +108,9 @@ def bisect_by_vote(
     grid: Grid = "linear",
     whole: bool = False,
 ) -> Generator[tuple[float, int], bool, Boundary]:
-    """`bisect` for a noisy condition: yields (value, seed) and takes the majority of the seeds.
-
-    The seeds of a value are asked in their order and no further than the majority is open; every
-    value meets the same seeds, so that neighbours differ by their value only.
-    """
+    """`bisect` for a noisy condition: yields (value, seed) and takes the majority of the seeds. The
+    seeds of a value are asked in their order and no further than the majority is open; every value
+    meets the same seeds, so that neighbours differ by their value only."""
     search = bisect(low, high, tolerance, find=find, grid=grid, whole=whole)
     try:
         value = next(search)

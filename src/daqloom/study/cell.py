@@ -1,7 +1,5 @@
 """One run of one method: what the store keeps under one key."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +21,7 @@ TIMED = frozenset({"measure"})
 @dataclass(frozen=True)
 class Cell:
     """`method` applied, with `seed` (None where none is drawn), to `base` with `changes`.
-
-    `scenario_hash` is that of the changed system, which is built only when it is needed.
-    """
+    `scenario_hash` is that of the changed system, which is built only when it is needed."""
 
     base: Scenario
     changes: Mapping[str, Any]

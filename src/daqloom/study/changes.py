@@ -1,7 +1,5 @@
 """Quantities of a system that is given as a scenario and the keys changed in it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

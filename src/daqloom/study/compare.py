@@ -21,7 +21,7 @@ from daqloom.analyse.system import System
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import FREQUENCY, TIME
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.topology.loaded import override
 
 if TYPE_CHECKING:
@@ -65,10 +65,8 @@ def compare(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Both methods on the same arrivals, for `duration_s` from an empty network on.
-
-    Raises StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few.
-    """
+    """Both methods on the same arrivals, for `duration_s` from an empty network on. Raises
+    StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few."""
     import numpy as np
 
     arrivals = _arrivals(scenario, duration_s, seed)

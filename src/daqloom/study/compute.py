@@ -1,7 +1,5 @@
 """Computes a cell into the store."""
 
-from __future__ import annotations
-
 from daqloom.measure import MeasureError
 from daqloom.result import StoppedError
 from daqloom.scenario import ScenarioError

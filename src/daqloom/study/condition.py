@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from daqloom.metrics import Metric, Parts, described, flatten, nearest, unknown_sentence
+from daqloom.metrics import Metric, Parts, described, flatten, unknown_sentence
 from daqloom.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
+from daqloom.words import did_you_mean
 
 _COMPARE: dict[str, Callable[[Number, Number], bool]] = {
     "==": operator.eq,
@@ -45,17 +46,15 @@ class Comparison:
     text: str = field(compare=False)
 
     def holds(self, result: Result) -> bool:
-        """Whether it is true of `result`.
-
-        A number that is not known satisfies nothing: where no event was built, no latency is low.
-        Raises StudyError where the result has others of its kind: then its name is wrong.
-        """
+        """Whether it is true of `result`. A number that is not known satisfies nothing: where no
+        event was built, no latency is low. Raises StudyError where the result has others of its
+        kind: then its name is wrong."""
         value = result.metric(self.metric)
         if value is None and result.metrics.get(self.metric.partition(".")[0]):
-            close = nearest(self.metric, flatten(result.metrics))
+            hint = did_you_mean(self.metric, flatten(result.metrics), "`--json` prints all")
             raise StudyError(
                 f'the condition "{self}" cannot be evaluated: this result of {result.scenario} has '
-                f"no {self.metric}{close}"
+                f"no {self.metric}; {hint}"
             )
         return value is not None and _COMPARE[self.comparison](value, self.limit)
 
@@ -106,11 +105,8 @@ def _parse(text: str, method: str, parts: Parts) -> Comparison:
 
 
 def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
-    """Return the declaration of a metric.
-
-    Raises StudyError if there is none, or if none of `methods` gives it for a system with these
-    `parts`.
-    """
+    """Return the declaration of a metric. Raises StudyError if there is none, or if none of
+    `methods` gives it for a system with these `parts`."""
     metric = described(name)
     if metric is None:
         raise StudyError(unknown_sentence(name))

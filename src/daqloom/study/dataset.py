@@ -21,7 +21,7 @@ from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Run, Task
 from daqloom.study.runner import replay
 from daqloom.study.store import Store
-from daqloom.study.words import key_in_words
+from daqloom.words import key_in_words
 
 if TYPE_CHECKING:
     import xarray
@@ -83,11 +83,7 @@ def to_dataset(
         for name, values in table.metrics.items()
     }
     variables |= {
-        COURSE + name: (
-            (*dims, "slice"),
-            values,
-            _about(f"{label(name)} over time", unit_of(name)),
-        )
+        COURSE + name: ((*dims, "slice"), values, _about(f"{label(name)} over time", unit_of(name)))
         for name, values in table.courses.items()
     }
     offered = "saturated: more events offered than the system can carry"

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,10 +22,8 @@ FEWEST_VALUES = 2 * BATCHES
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
     """Mean of the last half less that of the first tenth: `drift`, in the unit of the values.
-
     `interval` holds the drift of the process with the confidence asked for; the series counts as
-    stationary while 0 lies in it.
-    """
+    stationary while 0 lies in it."""
 
     is_stationary: bool
     drift: float
@@ -76,11 +74,9 @@ def stationary(
 
 
 def extend(duration_s: float, most_s: float) -> Generator[float, bool, Settled]:
-    """Yields durations in seconds and is sent whether a run that long was stationary.
-
-    The duration is doubled until a run is stationary; the last one tried is `most_s`. Every run
-    tried has its own chance, 1 - confidence, of being taken for longer than it needs to be.
-    """
+    """Yields durations in seconds and is sent whether a run that long was stationary. The duration
+    is doubled until a run is stationary; the last one tried is `most_s`. Every run tried has its
+    own chance, 1 - confidence, of being taken for longer than it needs to be."""
     if not 0 < duration_s <= most_s < math.inf:
         raise StudyError(
             f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "

@@ -1,17 +1,13 @@
 """Where cells are computed: in this process, or by workers that write to the store themselves."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from daqloom.study.cell import TIMED, Cell
 from daqloom.study.compute import compute
+from daqloom.study.file import Study
 from daqloom.study.store import Store
-
-if TYPE_CHECKING:
-    from daqloom.study.file import Study
 
 
 class Executor(Protocol):
@@ -31,44 +27,13 @@ class Executor(Protocol):
         """Gives the workers up; what is under way is lost, what is stored is not."""
 
 
-class Deferred:
-    """Begins an executor when there is something to compute, not before."""
+class TimedApart:
+    """Hands cells on to an executor, which begins with the first of them, except those that are
+    timed: these are computed here, one after the other, while it has none under way."""
 
-    def __init__(self, begin: Callable[[], Executor]) -> None:
+    def __init__(self, begin: Callable[[], Executor], store: Store) -> None:
         self._begin = begin
         self._begun: Executor | None = None
-
-    @property
-    def slots(self) -> int:
-        """How many cells the executor takes at once."""
-        return self._executor.slots
-
-    def submit(self, cell: Cell) -> None:
-        """Hands a cell on."""
-        self._executor.submit(cell)
-
-    def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Waits as the executor does."""
-        return self._executor.completed()
-
-    def close(self) -> None:
-        """Ends what was begun, if anything was."""
-        if self._begun is not None:
-            self._begun.close()
-
-    @property
-    def _executor(self) -> Executor:
-        if self._begun is None:
-            self._begun = self._begin()
-        return self._begun
-
-
-class TimedApart:
-    """Hands cells on to an executor, except those that are timed: these are computed here, one
-    after the other, while it has none under way."""
-
-    def __init__(self, others: Executor, store: Store) -> None:
-        self._others = others
         self._store = store
         self._under_way = 0
         self._timed: deque[Cell] = deque()
@@ -97,8 +62,15 @@ class TimedApart:
             yield done
 
     def close(self) -> None:
-        """Give up the workers of the other executor."""
-        self._others.close()
+        """Gives up the workers of the other executor, if it has begun."""
+        if self._begun is not None:
+            self._begun.close()
+
+    @property
+    def _others(self) -> Executor:
+        if self._begun is None:
+            self._begun = self._begin()
+        return self._begun
 
 
 def executor_for(
@@ -110,9 +82,7 @@ def executor_for(
 ) -> Executor:
     """This process for one worker, else processes of this machine (0: one for each core), or those
     of a Dask scheduler; what is timed is computed here, by itself. Begins with the first cell.
-
-    `say` is told that a scheduler has no worker yet. Raises StudyError with the first cell.
-    """
+    `say` is told that a scheduler has no worker yet. Raises StudyError with the first cell."""
 
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
@@ -124,7 +94,7 @@ def executor_for(
             say("the scheduler has no worker yet; waiting for the first")
         return executor
 
-    return TimedApart(Deferred(others), store)
+    return TimedApart(others, store)
 
 
 class InProcess:

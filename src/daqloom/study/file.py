@@ -1,7 +1,5 @@
 """A study as its file says: which scenario, which methods, what varies, what is searched."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Mapping
@@ -17,10 +15,12 @@ from daqloom.metrics import Parts
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.files import read_text
 from daqloom.scenario.models import Scenario
+from daqloom.scenario.part import meanings
 from daqloom.scenario.parts import parts_of
 from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES
+from daqloom.study import StudyError
 from daqloom.study.axis import (
     Axis,
     Kind,
@@ -32,9 +32,9 @@ from daqloom.study.axis import (
     zipped,
 )
 from daqloom.study.condition import Condition, require_metric
-from daqloom.study.errors import StudyError
 from daqloom.study.hasher import ScenarioHasher
-from daqloom.study.kinds import Saturation, traits_of
+from daqloom.study.kinds import traits_of
+from daqloom.study.saturation import Saturation
 from daqloom.topology.loaded import load, override
 
 LARGEST_STUDY_BYTES = 1 << 20
@@ -56,30 +56,23 @@ class _Table(BaseModel):
 class Search(_Table):
     """[search]: the smallest or largest value of a key at which a condition holds."""
 
-    key: str = Field(description="key of the scenario to search over")
-    find: Literal["smallest", "largest"] = Field(
-        description="which end of the range of values that satisfy `where`"
-    )
-    where: str = Field(description='condition on metrics, such as "packets_dropped == 0"')
-    bounds: tuple[str | int | float, str | int | float] = Field(
-        description="lowest and highest value to try"
-    )
-    tolerance: str | int | float = Field(
-        description="precision of the boundary, in the key's unit; with log spacing the ratio of "
-        "two neighbouring values minus 1"
-    )
-    spacing: Literal["linear", "log"] = Field(
-        default="linear", description="bisection by differences (linear) or by ratios (log)"
-    )
-    method: Method = Field(
-        default="simulate", description="method whose metrics the condition uses"
-    )
-    votes: int = Field(
-        default=1,
-        ge=1,
-        le=99,
-        description="number of seeds that vote at each value; the majority decides",
-    )
+    key: str
+    """Key of the scenario to search over."""
+    find: Literal["smallest", "largest"]
+    """Which end of the range of values that satisfy `where`."""
+    where: str
+    """Condition on metrics, such as "packets_dropped == 0"."""
+    bounds: tuple[str | int | float, str | int | float]
+    """Lowest and highest value to try."""
+    tolerance: str | int | float
+    """Precision of the boundary, in the key's unit; with log spacing the ratio of two neighbouring
+    values minus 1."""
+    spacing: Literal["linear", "log"] = "linear"
+    """Bisection by differences (linear) or by ratios (log)."""
+    method: Method = "simulate"
+    """Method whose metrics the condition uses."""
+    votes: int = Field(default=1, ge=1, le=99)
+    """Number of seeds that vote at each value; the majority decides."""
 
 
 class Equilibrium(_Table):
@@ -90,17 +83,10 @@ class Equilibrium(_Table):
         description="metric that has to be "
         "stationary: " + ", ".join(f"`{name}`" for name in COURSES),
     )
-    longest: str = Field(
-        description="largest run.duration; runs that are not stationary by then are flagged as "
-        "drifting"
-    )
-    confidence: float = Field(
-        default=0.99,
-        gt=0.5,
-        lt=1,
-        description="confidence of the test; one run in 1 / (1 - confidence) is extended without "
-        "need",
-    )
+    longest: str
+    """Largest run.duration; runs that are not stationary by then are flagged as drifting."""
+    confidence: float = Field(default=0.99, gt=0.5, lt=1)
+    """Confidence of the test; one run in 1 / (1 - confidence) is extended without need."""
 
     @cached_property
     def longest_s(self) -> float:
@@ -111,49 +97,48 @@ class Equilibrium(_Table):
 class Repeat(_Table):
     """[repeat]: the whole again with other random numbers."""
 
-    seeds: int | tuple[int, ...] = Field(
-        default=1, description="number of seeds, or a list of them; a number n stands for 1 to n"
-    )
+    seeds: int | tuple[int, ...] = 1
+    """Number of seeds, or a list of them; a number n stands for 1 to n."""
 
 
 class Report(_Table):
     """[report]: what a report of the study is about."""
 
-    show: tuple[str, ...] = Field(
-        default=(),
-        description="metrics to draw side by side; the first is that of maps and tables. By "
-        "default the boundary of a search, else the peak occupancy of the top-of-rack "
-        "switch, on a fabric the event rate",
-    )
+    show: tuple[str, ...] = ()
+    """Metrics to draw side by side; the first is that of maps and tables. By default the boundary
+    of a search, else the peak occupancy of the top-of-rack switch, on a fabric the event rate."""
 
 
 class StudyFile(_Table):
     """The tables of a study's file."""
 
-    title: str = Field(default="", max_length=200, description="one line for lists and reports")
-    description: str = Field(default="", max_length=10_000, description="purpose of the study")
-    scenario: str = Field(description="name of a scenario, or path from the study's folder")
-    methods: tuple[Method, ...] = Field(
-        default=("simulate",),
-        min_length=1,
-        description="methods applied to each point; measurements run one at a time, on the machine "
-        "of the command, while nothing else is computed",
-    )
-    set: dict[str, Any] = Field(default={}, description="keys of the scenario set at all points")
-    grid: dict[str, Any] = Field(default={}, description="axes: all combinations of their values")
-    zip: tuple[dict[str, Any], ...] = Field(
-        default=(), description="axes of several keys whose values change together"
-    )
-    variants: dict[str, dict[str, Any]] = Field(
-        default={}, description="an axis of named steps, each with keys of its own"
-    )
-    search: Search | None = Field(default=None, description="see [search]")
-    equilibrium: Equilibrium | None = Field(default=None, description="see [equilibrium]")
-    repeat: Repeat = Field(default_factory=Repeat, description="see [repeat]")
-    report: Report = Field(default_factory=Report, description="see [report]")
-    quick: dict[str, Any] = Field(
-        default={}, description="tables of this file that replace the above in the quick form"
-    )
+    title: str = Field(default="", max_length=200)
+    """One line for lists and reports."""
+    description: str = Field(default="", max_length=10_000)
+    """Purpose of the study."""
+    scenario: str
+    """Name of a scenario, or path from the study's folder."""
+    methods: tuple[Method, ...] = Field(default=("simulate",), min_length=1)
+    """Methods applied to each point; measurements run one at a time, on the machine of the command,
+    while nothing else is computed."""
+    set: dict[str, Any] = {}
+    """Keys of the scenario set at all points."""
+    grid: dict[str, Any] = {}
+    """Axes: all combinations of their values."""
+    zip: tuple[dict[str, Any], ...] = ()
+    """Axes of several keys whose values change together."""
+    variants: dict[str, dict[str, Any]] = {}
+    """An axis of named steps, each with keys of its own."""
+    search: Search | None = None
+    """See [search]."""
+    equilibrium: Equilibrium | None = None
+    """See [equilibrium]."""
+    repeat: Repeat = Field(default_factory=Repeat)
+    """See [repeat]."""
+    report: Report = Field(default_factory=Report)
+    """See [report]."""
+    quick: dict[str, Any] = {}
+    """Tables of this file that replace the above in the quick form."""
 
     @model_validator(mode="after")
     def _methods_once(self) -> Self:
@@ -210,7 +195,7 @@ class Study:
         return ScenarioHasher(self.base)
 
     @cached_property
-    def saturation(self) -> Saturation:
+    def saturation(self) -> Saturation | None:
         """Which of the points are offered more than they can carry."""
         return traits_of(self.base).saturation(self.base)
 
@@ -469,14 +454,15 @@ def sentence_of(error: ValidationError) -> str:
     """Return a sentence on what is wrong with a `StudyFile`."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in first["loc"])
-    known = _table_at(first["loc"]).model_fields
+    table = _table_at(first["loc"])
     if first["type"] == "extra_forbidden":
-        return f'unknown key "{path[:80]}"; known are {", ".join(known)}'
+        return f'unknown key "{path[:80]}"; known are {", ".join(table.model_fields)}'
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
     if first["type"] == "missing":
-        field = known.get(str(first["loc"][-1]))
-        return f"{path} is missing" + (f"; expected the {field.description}" if field else "")
+        meaning = meanings(table).get(str(first["loc"][-1]), "")
+        expected = f"; expected the {meaning[:1].lower()}{meaning[1:]}" if meaning else ""
+        return f"{path} is missing{expected}"
     return f"{path} = {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.gev import Array
 from daqloom.study.points import (
     ABOVE,
@@ -73,10 +73,8 @@ class Fit:
 
     @property
     def leave_one_out(self) -> float | None:
-        """Root mean square of each point less the surface fitted to all others.
-
-        None where a term rests on one point alone.
-        """
+        """Root mean square of each point less the surface fitted to all others. None where a term
+        rests on one point alone."""
         return self._left_out(np.arange(self.z.size))
 
     def leave_step_out(self, axis: int) -> float | None:

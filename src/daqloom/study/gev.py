@@ -5,8 +5,6 @@ Modeling of Extreme Values, 2001, eq. 3.2). xi > 0 is a heavy tail, xi < 0 one t
 mu - sigma / xi; scipy.stats.genextreme writes c = -xi.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple, cast
@@ -77,10 +75,8 @@ def draw(gev: Gev, count: int, random: np.random.Generator) -> Array:
 
 
 def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
-    """The GEV of greatest likelihood with xi > -1; `x` needs some spread.
-
-    `start` is where to search from; without one, or if it does not admit `x`, the moments of `x`.
-    """
+    """The GEV of greatest likelihood with xi > -1; `x` needs some spread. `start` is where to
+    search from; without one, or if it does not admit `x`, the moments of `x`."""
     if start is None or log_likelihood(x, start) == -math.inf:
         start = _from_moments(x)
     unit = start.scale
@@ -98,9 +94,7 @@ def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
 
 def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) -> Array:
     """The minimum near `start` by the simplex of Nelder and Mead, at home with walls of inf.
-
-    `reach` is the edge of the first simplex.
-    """
+    `reach` is the edge of the first simplex."""
     from scipy.optimize import minimize
 
     simplex = np.vstack([start, start + reach * np.eye(start.size)])
@@ -116,11 +110,9 @@ def _from_moments(x: Array) -> Gev:
 
 
 def covariance(x: Array, gev: Gev) -> Array | None:
-    """Inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the maximum.
-
-    By second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the
-    likelihood has no regular peak, as at an edge of the support.
-    """
+    """Inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the maximum. By
+    second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the likelihood
+    has no regular peak, as at an edge of the support."""
     unit = np.array([gev.scale, gev.scale, 1.0])
     step = 1e-3 / math.sqrt(x.size / 100)
 

@@ -1,56 +1,170 @@
-"""What a study has to know of the kind of its system: that of racks and that of fabrics."""
+"""What a study has to know of the kind of its system: a rack, or any other."""
 
-from __future__ import annotations
-
+import functools
+import math
+import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from daqloom.scenario import Scenario
-from daqloom.study.fabrics import Fabrics
-from daqloom.study.racks import Racks
+from daqloom.scenario.dumps import shipped_fabrics
+from daqloom.simulate.course import COURSES
+from daqloom.study.changes import number, value
+from daqloom.study.points import RATE, SIZE
+from daqloom.study.saturation import Saturation
+from daqloom.topology.fabric import Fabric
 
-Changes = Mapping[str, Any]
-"""Dotted key → value, as a study's file gives them."""
+FABRIC_HOPS_PER_S = 2.5e6
+"""Packet hops of event building over InfiniBand that one core simulates per second, see
+docs/explanation/infiniband-model.md."""
+FABRIC_HOPS_PER_PACKET = 3.0
+"""Four links between two leaves, at about three quarters of what a node's link carries."""
+HEADER_BYTES = 26
+USUAL_BPS = 200e9
+"""Rate of HDR links (b/s), where a switch that the study changes decides."""
+RACK_HOPS_PER_S = 20e6
+"""Packet hops that one core simulates per second, roughly."""
+RACK_HOPS_PER_PACKET = 4.5
+"""Three links there, and an acknowledgement of every second packet three links back."""
 
 
-class Saturation(Protocol):
-    """Which points are offered more than they can carry."""
+class Fabrics:
+    """What a study has to know of systems on a fabric, or on a network of any kind."""
 
-    def excess_hz(self, changes: Changes) -> float:
-        """Offered event rate less what can be carried; above 0 the point is saturated."""
-
-    def bounded(self, changes: Changes) -> dict[str, Any]:
-        """`changes`, with a run that is short enough where they are saturated."""
-
-
-class Traits(Protocol):
-    """What a study has to know of systems on one kind of network."""
-
-    versions: Mapping[str, int]
+    versions: Mapping[str, int] = {"simulate": 3, "analyse": 2, "measure": 1}
     """Of the models, by method: raised when the same scenario and seed give another result, so that
     cells of before are computed anew."""
-    courses: Sequence[str]
+    analysis_s = 0.1
+    """Time on one core of an analysis, roughly."""
+    courses: Sequence[str] = ()
     """Metrics of a simulation whose course over time is recorded."""
-    costly: Sequence[str]
+    costly: Sequence[str] = (
+        "readout.units",
+        "builders.units",
+        "hosts.count",
+        "network.leaves",
+        "network.hosts_per_leaf",
+        "network.links.rate",
+        "transport.mtu",
+        "event.fragment_size",
+        "event.packing",
+        "event.rate",
+        "run.duration",
+    )
     """Keys that decide what a run costs."""
 
-    analysis_s: float
-    """Time on one core of an analysis, roughly."""
+    def operating_point(self, base: Scenario) -> dict[str, float]:
+        """The operating point that figures mark, SI numbers by key: none, as event rate and size
+        are what comes out, not what is given."""
+        return {}
+
+    def saturation(self, base: Scenario) -> Saturation | None:
+        """What tells saturated points of `base` with changes; None, as nodes push as fast as they
+        can, or as the fragments come, and what has no room is discarded at once."""
+        return None
+
+    def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
+        """Estimated time on one core of a simulation, from the packets that the nodes' links carry,
+        or those that fragments come in; builds no scenario."""
+        of = functools.partial(number, base, changes)
+        message = of("event.fragment_size") * of("event.packing")
+        payload = message / math.ceil(message / of("transport.mtu"))
+        nodes, rate_bps = _nodes(base, changes)
+        node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
+        if of("event.rate"):
+            pushed_bytes = of("event.fragment_size") * of("readout.streams")
+            node_hz = min(node_hz, of("event.rate") * pushed_bytes / payload)
+        packets = nodes * node_hz * of("run.duration")
+        return packets * FABRIC_HOPS_PER_PACKET / FABRIC_HOPS_PER_S
+
+
+class Racks(Fabrics):
+    """What it has to know of pull building over TCP in a rack."""
+
+    versions: Mapping[str, int] = {"analyse": 2, "simulate": 3}
+    analysis_s = 2e-3
+    courses: Sequence[str] = COURSES
+    costly: Sequence[str] = (RATE, SIZE, "readout.units", "run.duration")
 
     def operating_point(self, base: Scenario) -> dict[str, float]:
-        """Return the operating point that figures mark: SI numbers by key."""
+        """Return event rate and size, which figures mark."""
+        return {RATE: base.event.rate, SIZE: base.event.size}
 
-    def saturation(self, base: Scenario) -> Saturation:
-        """Return what tells saturated points of `base` with changes."""
+    def saturation(self, base: Scenario) -> Saturation | None:
+        """Return what tells saturated points by the bound of the event rate."""
+        return Saturation(base)
 
-    def simulation_s(self, base: Scenario, changes: Changes) -> float:
-        """Estimated time on one core of a simulation; builds no scenario."""
+    def simulation_s(self, base: Scenario, changes: Mapping[str, Any]) -> float:
+        """From the packets of all events."""
+        rate_hz, size, sources, duration_s = (number(base, changes, key) for key in self.costly)
+        uplink = base.network.links.uplink
+        carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
+        fragment = math.ceil(size / sources / base.mss)  # packets, and one that requests them
+        packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
+        return packets_hz * RACK_HOPS_PER_PACKET * duration_s / RACK_HOPS_PER_S
 
 
-_RACKS: Traits = Racks()
-_FABRICS: Traits = Fabrics()
+_RACKS, _FABRICS = Racks(), Fabrics()
 
 
-def traits_of(base: Scenario) -> Traits:
+def traits_of(base: Scenario) -> Fabrics:
     """Return the traits of the network that `base` has."""
     return _RACKS if base.is_rack else _FABRICS
+
+
+def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
+    """How many: as told, or all hosts of the fabric; and the rate of their links (b/s)."""
+    of = functools.partial(number, base, changes)
+    hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
+    rate_bps = USUAL_BPS
+    if value(base, changes, "network.shape") == "imported":
+        hosts, rate_bps = _imported(str(value(base, changes, "network.dumps")))
+    if value(base, changes, "network.shape") == "cables":
+        hosts, rate_bps = _listed(base)
+    return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
+
+
+def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
+    """How many hosts have units, as told; 0: all."""
+
+    def changed(table: str) -> BaseModel:
+        keys = [key for key in changes if key.startswith(f"{table}.")]
+        values = {key.removeprefix(f"{table}."): changes[key] for key in keys}
+        kept: BaseModel = getattr(base, table)
+        return kept.model_copy(update=values)
+
+    tables = ("building", "readout", "builders", "hosts")
+    return base.model_copy(update={table: changed(table) for table in tables}).nodes
+
+
+def _listed(base: Scenario) -> tuple[float, float]:
+    """Hosts and mean rate of a list of cables, as `_imported`."""
+    from daqloom.topology import TopologyError
+    from daqloom.topology.cabled import cables
+
+    try:
+        return _counted(cables(base)[0])
+    except TopologyError:
+        return 0, 0.0
+
+
+@functools.lru_cache(maxsize=1000)
+def _imported(dumps: str) -> tuple[float, float]:
+    """Hosts, and the mean rate of cables; none where the dumps cannot be read, as their simulation
+    will say."""
+    from daqloom.topology import TopologyError
+    from daqloom.topology.load import load_cabling
+
+    try:
+        fabric, _ = load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
+    except TopologyError:
+        return 0, 0.0
+    return _counted(fabric)
+
+
+def _counted(fabric: Fabric) -> tuple[float, float]:
+    rates = [cable.rate_bps for cable in fabric.cables]
+    return len(fabric.hosts), statistics.fmean(rates or [0.0])

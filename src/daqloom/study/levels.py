@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.simulate.course import SLICES
+from daqloom.study import StudyError
 from daqloom.study.dataset import COURSE
-from daqloom.study.errors import StudyError
 from daqloom.study.gev import Array
 from daqloom.study.points import NEEDED, PEAK, axes_of, drifting, saturated, steps
 from daqloom.study.return_levels import (
@@ -101,11 +101,9 @@ class PointLevels:
 
     @property
     def limit(self) -> float | None:
-        """Upper end at which the maxima saturate; None if there is none.
-
-        There a limit of the system, not chance, sets the peaks, and a longer run is no higher as
-        long as the limit stands.
-        """
+        """Upper end at which the maxima saturate; None if there is none. There a limit of the
+        system, not chance, sets the peaks, and a longer run is no higher as long as the limit
+        stands."""
         return _limit(self.fit)
 
     @property

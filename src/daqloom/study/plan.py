@@ -1,7 +1,5 @@
 """What a study would compute, what of it is done already, and how long the rest may take."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +8,10 @@ from typing import Any, NamedTuple
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
+from daqloom.study import StudyError
 from daqloom.study.bisection import most_evaluations
 from daqloom.study.cell import SEEDED, Cell
 from daqloom.study.changes import number
-from daqloom.study.errors import StudyError
 from daqloom.study.file import Study
 from daqloom.study.kinds import traits_of
 from daqloom.study.program import Outcome, Task, follow, program, tasks
@@ -88,10 +86,8 @@ def how_many(study: Study, part: Part = ALL) -> int:
 
 
 def share(everything: Iterable[Task], part: Part) -> Iterator[Task]:
-    """The tasks of a part: one of every round of n.
-
-    It is another place in each round, lest an axis of n steps gives one share all the long runs.
-    """
+    """The tasks of a part: one of every round of n. It is another place in each round, lest an axis
+    of n steps gives one share all the long runs."""
     everything = iter(everything)
     for turn in itertools.count():
         among = list(itertools.islice(everything, part[1]))
@@ -121,11 +117,9 @@ def searched_cells(study: Study) -> int:
 
 
 def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
-    """Estimated time on one core of all that a task still asks for, `cell` first.
-
-    A search whose key decides what a run costs, as the event rate does, asks for values between
-    its bounds: they count as the mean of the two.
-    """
+    """Estimated time on one core of all that a task still asks for, `cell` first. A search whose
+    key decides what a run costs, as the event rate does, asks for values between its bounds: they
+    count as the mean of the two."""
     search = study.search
     costly = traits_of(study.base).costly
     if search is None or search.method != task.method or search.key not in costly:

@@ -12,7 +12,7 @@ import numpy as np
 from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
 from daqloom.scenario.quantities import RATE as BIT_RATE
 from daqloom.scenario.quantities import SIZE as BYTES
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -66,12 +66,9 @@ def plane_of(dataset: Dataset) -> tuple[str, str] | None:
 
 
 def shown_variable(dataset: Dataset, show: str | None = None) -> str:
-    """The variable that a study is about.
-
-    `show`, else the first that the study's [report] names, else `boundary` after a search, else the
-    peak of the top-of-rack switch, else the event rate, else the first metric. Raises StudyError
-    where there is no such variable, or none at all.
-    """
+    """The variable that a study is about. `show`, else the first that the study's [report] names,
+    else `boundary` after a search, else the peak of the top-of-rack switch, else the event rate,
+    else the first metric. Raises StudyError where there is no such variable, or none at all."""
     return shown_variables(dataset, show)[0]
 
 
@@ -124,10 +121,8 @@ def methods_of(dataset: Dataset, variable: str) -> list[str]:
 
 
 def operating_point(dataset: Dataset, mark: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Event rate and size of the study's own scenario, SI numbers, as far as they are known.
-
-    `mark` wins over the dataset's attribute `operating_point`.
-    """
+    """Event rate and size of the study's own scenario, SI numbers, as far as they are known. `mark`
+    wins over the dataset's attribute `operating_point`."""
     given = dataset.attrs.get("operating_point", {}) if mark is None else mark
     return {key: float(given[key]) for key in EVENT_KEYS if key in given}
 
@@ -161,11 +156,9 @@ def searches(dataset: Dataset, key: str) -> bool:
 
 
 def saturated(dataset: Dataset) -> DataArray:
-    """Where any method flags a point as offered more than it can carry; the dims are the axes.
-
-    No buffer helps there: what such a point shows depends on how long it ran. False everywhere if
-    the rate itself is searched, and so never offered beyond its boundary.
-    """
+    """Where any method flags a point as offered more than it can carry; the dims are the axes. No
+    buffer helps there: what such a point shows depends on how long it ran. False everywhere if the
+    rate itself is searched, and so never offered beyond its boundary."""
     import xarray
 
     axes = axes_of(dataset)
@@ -190,11 +183,9 @@ def drifting(dataset: Dataset, method: str) -> DataArray:
 
 
 def load(dataset: Dataset) -> DataArray | None:
-    """Offered rate over the bound of the first link, host or builder to be full, by the axes.
-
-    Where the bound is not known, the utilisation of the links into the rack or to its builders,
-    whichever is higher; None where neither is, and where the rate is searched.
-    """
+    """Offered rate over the bound of the first link, host or builder to be full, by the axes. Where
+    the bound is not known, the utilisation of the links into the rack or to its builders, whichever
+    is higher; None where neither is, and where the rate is searched."""
     import xarray
 
     rate: Any = None
@@ -238,9 +229,7 @@ def spread(values: DataArray) -> Spread:
 @dataclass(frozen=True)
 class Answer:
     """What one method says of `variable`: the mean over seeds where it can be trusted, else NaN.
-
-    The dims of `values` are the axes. `left_out` says why the others are left out, and how many.
-    """
+    The dims of `values` are the axes. `left_out` says why the others are left out, and how many."""
 
     method: str
     variable: str

@@ -5,8 +5,6 @@ its outcome. It neither computes nor stores; so a study that was interrupted is 
 with every answer already in the store.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -25,11 +23,9 @@ VOTER_STRIDE = 1_000_003
 
 @dataclass(frozen=True)
 class Run:
-    """One system, run for as long as it takes.
-
-    `saturated`: offered more than it can carry, hence cut short. `equilibrium`: whether the course
-    of the metric that [equilibrium] names had settled; empty where nobody asked.
-    """
+    """One system, run for as long as it takes. `saturated`: offered more than it can carry, hence
+    cut short. `equilibrium`: whether the course of the metric that [equilibrium] names had settled;
+    empty where nobody asked."""
 
     result: Result
     saturated: bool = False
@@ -57,10 +53,8 @@ class Task:
 
 
 def tasks(study: Study) -> Iterator[Task]:
-    """All that a study asks for, in the order in which it is computed.
-
-    Seeds come last, so that a study stopped half-way has every point once before any twice.
-    """
+    """All that a study asks for, in the order in which it is computed. Seeds come last, so that a
+    study stopped half-way has every point once before any twice."""
     for place, seed in enumerate(study.seeds):
         for method in study.methods:
             if place > 0 and method not in SEEDED:
@@ -80,9 +74,7 @@ def follow(
     steps: Program, known: Callable[[Cell], Result | None], result: Result | None = None
 ) -> tuple[int, Cell | Outcome]:
     """Advances a program as far as `known` has the answers: how many, and the cell or the end.
-
-    `result` is that of the cell which the program waits for; None to begin.
-    """
+    `result` is that of the cell which the program waits for; None to begin."""
     answers = 0
     try:
         cell = next(steps) if result is None else steps.send(result)
@@ -105,10 +97,10 @@ def _run(
 ) -> Generator[Cell, Result, Run]:
     """The point with `more` keys set: short where it is saturated, extended until it is settled."""
     changes = study.overrides(task.index) | dict(more)
-    saturated = study.saturation.excess_hz(changes) > 0
-    simulated = task.method == "simulate"
-    if saturated and simulated:
-        changes = study.saturation.bounded(changes)
+    saturation, simulated = study.saturation, task.method == "simulate"
+    saturated = saturation is not None and saturation.excess_hz(changes) > 0
+    if saturation and saturated and simulated:
+        changes = saturation.bounded(changes)
     if saturated or not simulated or study.equilibrium is None:
         return Run((yield _cell(study, task, seed, changes)), saturated)
     wanted = study.equilibrium

@@ -1,13 +1,12 @@
 """Writes docs/reference/study.md from the models: `python -m daqloom.study.reference`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from daqloom.scenario.part import meanings
 from daqloom.study.file import Equilibrium, Repeat, Report, Search, StudyFile
 
 HEAD = """\
@@ -76,11 +75,12 @@ def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Itera
     if head:
         yield "| key | default | values | meaning |"
         yield "|---|---|---|---|"
+    told = meanings(model)
     for key, field in model.model_fields.items():
         if key in keys:
-            text = (field.description or "").replace("|", "\\|")
+            text = told[key].replace("|", "\\|")
             meaning = text[:1].upper() + text[1:]
-            yield f"| `{key}` | {_default(field)} | {_values(field)} | {meaning} |"
+            yield f"| `{key}` | {_default(field)} | {_values(field, text)} | {meaning} |"
 
 
 def _default(field: FieldInfo) -> str:
@@ -94,7 +94,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{value}`"
 
 
-def _values(field: FieldInfo) -> str:
+def _values(field: FieldInfo, meaning: str) -> str:
     annotation: Any = field.annotation
     if get_origin(annotation) is tuple and get_origin(get_args(annotation)[0]) is Literal:
         return "list of " + ", ".join(f"`{v}`" for v in get_args(get_args(annotation)[0]))
@@ -106,7 +106,7 @@ def _values(field: FieldInfo) -> str:
         return "list of texts"
     if annotation is int:
         return "whole number"
-    return "number or list of numbers" if "seeds" in (field.description or "") else "quantity"
+    return "number or list of numbers" if "seeds" in meaning else "quantity"
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ from it the level that is exceeded once in an hour (Coles, An Introduction to St
 of Extreme Values, 2001, chapter 3).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -15,7 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.gev import (
     LARGEST,
     Array,
@@ -65,10 +63,8 @@ PERIODS = {
 
 @dataclass(frozen=True)
 class Goodness:
-    """Anderson-Darling A² and the share of samples of the fit itself that fit worse.
-
-    `replicas` is how many were drawn.
-    """
+    """Anderson-Darling A² and the share of samples of the fit itself that fit worse. `replicas` is
+    how many were drawn."""
 
     statistic: float
     p_value: float
@@ -344,9 +340,7 @@ class _Profile:
 
     def end(self, side: float) -> float:
         """Where the deviance reaches 3.84, below (-1) or above (+1) the estimate; inf if nowhere.
-
-        The root of the deviance is nearly linear in the distance, hence few steps are needed.
-        """
+        The root of the deviance is nearly linear in the distance, hence few steps are needed."""
         from scipy.optimize import brentq
 
         self._nuisance = np.array([0.0, self._fit.shape])
@@ -372,10 +366,8 @@ def describe(
     level: Level, unit: str = "B", often: str | None = None, buffer: str = "A buffer"
 ) -> str:
     """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
-
     `unit` is that of the level, without a prefix; bytes are spoken of as a `buffer`. `often` are
-    the words for the level's period; None takes those of PERIODS.
-    """
+    the words for the level's period; None takes those of PERIODS."""
     often = often or _once(level.period_s)
     prefix, factor = _prefix(level.value, unit)
     decimals = _decimals(level.value / factor)

@@ -1,7 +1,5 @@
 """Drives the programs of a study: from the store where it knows the answer, else by an executor."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,9 +7,9 @@ from dataclasses import dataclass, field
 
 from daqloom.result import Result
 from daqloom.scenario import ScenarioError
+from daqloom.study import StudyError
 from daqloom.study.bisection import Boundary
 from daqloom.study.cell import Cell
-from daqloom.study.errors import StudyError
 from daqloom.study.executor import Executor
 from daqloom.study.file import Study
 from daqloom.study.plan import ALL, Part, cost_s, how_many, survey, task_ahead_s
@@ -66,11 +64,9 @@ def run(
     report: Report = lambda _: None,
     part: Part = ALL,
 ) -> Progress:
-    """Computes all of `study`, or of a part of it, that `store` does not hold yet.
-
-    A cell that fails ends its own task only; it is named in `failures` and stays out of the store,
-    so that the next run tries it again.
-    """
+    """Computes all of `study`, or of a part of it, that `store` does not hold yet. A cell that
+    fails ends its own task only; it is named in `failures` and stays out of the store, so that the
+    next run tries it again."""
     return _Run(study, store, executor, report).run(part)
 
 

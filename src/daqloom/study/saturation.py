@@ -5,8 +5,6 @@ time. So such a run is cut short as soon as that is reached, and what it says of
 of the builders, not of the network.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -40,20 +38,15 @@ class Saturation:
         self._bounds: dict[str, tuple[float, int]] = {}
 
     def excess_hz(self, changes: Mapping[str, Any]) -> float:
-        """Offered event rate less the bound of `analyse`; above 0 the point is saturated.
-
-        The bound (`event_rate_bound_hz`) is that of the first link, host or builder to be full.
-        Raises ScenarioError where the system is none.
-        """
+        """Offered event rate less the bound of `analyse`; above 0 the point is saturated. The bound
+        (`event_rate_bound_hz`) is that of the first link, host or builder to be full. Raises
+        ScenarioError where the system is none."""
         return number(self._base, changes, RATE) - self._limits(changes)[0]
 
     def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """`changes`, with a shorter run where they are saturated.
-
-        Warm-up and run become shorter by the same factor, so that the excess of the events fills
-        the builders `FILLS` times, or comes to `MOST_BACKLOG`; a run that is shorter already stays
-        as it is.
-        """
+        """`changes`, with a shorter run where they are saturated. Warm-up and run become shorter by
+        the same factor, so that the excess of the events fills the builders `FILLS` times, or comes
+        to `MOST_BACKLOG`; a run that is shorter already stays as it is."""
         excess_hz = self.excess_hz(changes)
         if excess_hz <= 0:
             return dict(changes)

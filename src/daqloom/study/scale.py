@@ -4,8 +4,6 @@ The ATLAS study finds laboratory and models apart by a constant k ≈ 1.5, excep
 saturation (section 4, figs. 4 to 6).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +11,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 Array = NDArray[np.float64]
 
@@ -99,11 +97,9 @@ def verdicts(
     factor: float = 1.0,
     names: tuple[str, str] = ("the first method", "the second"),
 ) -> list[Verdict]:
-    """One verdict a point on whether b = factor · a within a relative `tolerance`.
-
-    a, b and `utilisation` (load over capacity, 0 to 1 or above) have shape (n,). `names` are those
-    of a and b in the sentences. Raises StudyError.
-    """
+    """One verdict a point on whether b = factor · a within a relative `tolerance`. a, b and
+    `utilisation` (load over capacity, 0 to 1 or above) have shape (n,). `names` are those of a and
+    b in the sentences. Raises StudyError."""
     first, second = _pair(a, b)
     loads = np.asarray(utilisation, dtype=np.float64)
     if loads.shape != first.shape or not np.all(loads >= 0):

@@ -1,14 +1,12 @@
 """A study as a plain Slurm job array: every element runs its share and fills the same store."""
 
-from __future__ import annotations
-
 import math
 import re
 import shlex
 import sys
 from pathlib import Path
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 MOST_ELEMENTS = 100_000
 MOST_HOURS = 365 * 24
@@ -18,9 +16,7 @@ def job_array(
     file: Path, store: Path, *, elements: int, quick: bool, hours: float, memory_mb: int
 ) -> str:
     """The text of a batch script for `sbatch`. Paths become absolute: nodes share the file system.
-
-    Giving it to `sbatch` again computes only what is missing. Raises StudyError.
-    """
+    Giving it to `sbatch` again computes only what is missing. Raises StudyError."""
     if not 1 <= elements <= MOST_ELEMENTS:
         raise StudyError(f"--elements {elements}: expected 1 to {MOST_ELEMENTS}")
     if not 0 < hours <= MOST_HOURS:

@@ -4,8 +4,6 @@ Every process appends to a file of its own, so any number of them, on any number
 the folder, write at once without locks. See `store_lines` for what the files hold.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 from dataclasses import replace
@@ -14,15 +12,15 @@ from types import TracebackType
 from typing import Self
 
 from daqloom.result import Result
+from daqloom.study import StudyError
 from daqloom.study.cell import Cell
-from daqloom.study.errors import StudyError
 from daqloom.study.session import Session
-from daqloom.study.store_damage import Damage, sentence
 from daqloom.study.store_folder import open_folder
-from daqloom.study.store_lines import DamageError
+from daqloom.study.store_lines import Damage, DamageError, sentence
 from daqloom.study.store_record import Record, read, written
 from daqloom.study.store_segment import Place, Segment
 from daqloom.study.store_writer import SUFFIX, Writer
+from daqloom.words import reason_of
 
 
 class Store:
@@ -45,20 +43,16 @@ class Store:
     @classmethod
     def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Self:
         """Opens a store, or with `create` makes one where there is nothing or an empty folder.
-
         `command` is the command line to keep with what is put; by default that of this process.
-        Nothing is written to a store that exists before the first `put`. Raises StudyError.
-        """
+        Nothing is written to a store that exists before the first `put`. Raises StudyError."""
         open_folder(Path(path), create=create)
         store = cls(Path(path), command)
         store.refresh()
         return store
 
     def put(self, cell: Cell, result: Result) -> None:
-        """Keeps the result of a cell; of its time series only the course of metrics.
-
-        Raises StudyError where the store cannot be written, StoreFailure where the disk is full.
-        """
+        """Keeps the result of a cell; of its time series only the course of metrics. Raises
+        StudyError where the store cannot be written, StoreFailure where the disk is full."""
         text = written(cell, result)
         self.prepare()
         assert self._writer is not None
@@ -66,9 +60,7 @@ class Store:
 
     def prepare(self) -> None:
         """Begins to write, so that a store that cannot be written says so before the first `put`.
-
-        Raises StudyError or StoreFailure.
-        """
+        Raises StudyError or StoreFailure."""
         if self._writer is not None and self._writer.open:
             return
         self._end_writing()
@@ -107,10 +99,8 @@ class Store:
             self._places.update(segment.scan())
 
     def sync(self) -> None:
-        """Waits until all that was put is on the disk, where other nodes see it.
-
-        Raises StoreFailure.
-        """
+        """Waits until all that was put is on the disk, where other nodes see it. Raises
+        StoreFailure."""
         if self._writer is not None and self._writer.open:
             self._writer.sync()
 
@@ -168,7 +158,6 @@ def _segment_paths(folder: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise StudyError(
-            f"cannot read the store {folder}: {reason}; give a folder that can be read"
+            f"cannot read the store {folder}: {reason_of(error)}; give a folder that can be read"
         ) from None

@@ -1,14 +1,13 @@
 """The folder of a store: how it is made, and how one knows that a folder is a store."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import secrets
 from pathlib import Path
 
-from daqloom.study.errors import StoreFailure, StudyError
+from daqloom.study import StoreFailure, StudyError
+from daqloom.words import reason_of
 
 FORMAT = 2
 _NAME = "daqloom-store"
@@ -20,7 +19,7 @@ _FULL_OR_BROKEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 def cannot_write(path: Path, error: OSError) -> StudyError | StoreFailure:
     """What to raise where `path` could not be written: it was never possible, or no longer is."""
-    reason = (error.strerror or str(error)).lower()
+    reason = reason_of(error)
     if error.errno in _FULL_OR_BROKEN:
         return StoreFailure(
             f"cannot write {path}: {reason}; nothing stored so far is lost: make space and give "
@@ -32,11 +31,8 @@ def cannot_write(path: Path, error: OSError) -> StudyError | StoreFailure:
 
 
 def open_folder(path: Path, *, create: bool) -> None:
-    """Checks that `path` is a store of a format known here; makes one if told.
-
-    A folder that is empty becomes a store. Raises StudyError, or StoreFailure where the disk is
-    full.
-    """
+    """Checks that `path` is a store of a format known here; makes one if told. A folder that is
+    empty becomes a store. Raises StudyError, or StoreFailure where the disk is full."""
     try:
         mark = _read_mark(path)
         if mark is None and create and _is_free(path):
@@ -133,5 +129,6 @@ def _check_mark(path: Path, text: bytes) -> None:
 
 
 def _cannot_read(path: Path, error: OSError) -> StudyError:
-    reason = (error.strerror or str(error)).lower()
-    return StudyError(f"cannot read the store {path}: {reason}; give a folder that can be read")
+    return StudyError(
+        f"cannot read the store {path}: {reason_of(error)}; give a folder that can be read"
+    )

@@ -17,12 +17,12 @@ with a pattern as preset dictionary, which makes them a tenth; its `<name>` is t
 text. A pattern stands twice, for with it all would be lost that builds on it.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 SESSION, PATTERN, RESULT = b"session", b"pattern", b"result"
@@ -54,10 +54,8 @@ class Line(NamedTuple):
 
 
 def framed(number: int, kind: bytes, *parts: bytes) -> bytes:
-    """A whole line, the `number`-th result of its segment or what stands before it.
-
-    No part may hold a newline.
-    """
+    """A whole line, the `number`-th result of its segment or what stands before it. No part may
+    hold a newline."""
     content = b" ".join((b"%08x" % number, kind, *parts))
     checked = b"%08x %b" % (len(content), content)
     return b"%08x %b\n" % (zlib.crc32(checked), checked)
@@ -126,3 +124,39 @@ def unpacked(text: bytes, pattern: bytes = b"") -> bytes:
     if not inflate.eof:
         raise DamageError("it unpacks to too much or is cut short")
     return record
+
+
+_MOST_TOLD = 3
+_WAY_OUT = "to hear no more of it, delete the file: its other results are computed anew too"
+
+
+@dataclass
+class Damage:
+    """One place of a segment that cannot be used. `results_lost` is the least number where nothing
+    sound follows (`at_least`), and None where the file cannot be read at all."""
+
+    path: Path
+    offset: int  # B, from the start of the file
+    results_lost: int | None
+    reason: str
+    at_least: bool = False
+
+
+def sentence(path: Path, damages: Sequence[Damage]) -> str:
+    """About all damage of one segment."""
+    for each in damages:
+        if each.results_lost is None:
+            return (
+                f"{path} cannot be read: {each.reason}; its results count as absent and are "
+                "computed anew where a study needs them"
+            )
+    told = [f"at byte {each.offset}: {each.reason}" for each in damages[:_MOST_TOLD]]
+    if rest := len(damages) - _MOST_TOLD:
+        told += [f"and at {rest} more"] if rest > 0 else []
+    where = f"{path} is damaged ({'; '.join(told)})"
+    lost = sum(each.results_lost or 0 for each in damages)
+    least = "at least " if any(each.at_least for each in damages) else ""
+    if not lost:
+        return f"{where}; no result is lost; {_WAY_OUT}"
+    results = "1 result is" if lost == 1 else f"{lost} results are"
+    return f"{where}; {least}{results} lost and computed anew where a study needs them; {_WAY_OUT}"

@@ -1,7 +1,5 @@
 """What a store keeps of one cell, and the JSON that says it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -17,11 +15,9 @@ KEPT = ("course",)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A result and where it comes from.
-
-    `scenario` is the resolved scenario, every key in SI numbers; `time` is when the result was
-    put (ISO 8601, UTC); `session` is None where the line that held it is damaged.
-    """
+    """A result and where it comes from. `scenario` is the resolved scenario, every key in SI
+    numbers; `time` is when the result was put (ISO 8601, UTC); `session` is None where the line
+    that held it is damaged."""
 
     key: str
     method: str
@@ -33,11 +29,9 @@ class Record:
 
 
 def written(cell: Cell, result: Result) -> bytes:
-    """The record as one line of JSON, what varies least between cells first.
-
-    Of the result's series only the course of its metrics is kept, and of what was assumed nothing:
-    the same cell may be another study's that gives it (`Study.assumed`).
-    """
+    """The record as one line of JSON, what varies least between cells first. Of the result's series
+    only the course of its metrics is kept, and of what was assumed nothing: the same cell may be
+    another study's that gives it (`Study.assumed`)."""
     result = replace(result, assumed={})
     head = {
         "scenario": cell.scenario.model_dump(mode="json"),

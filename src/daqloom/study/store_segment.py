@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from daqloom.study.session import Session
-from daqloom.study.store_damage import Damage
 from daqloom.study.store_lines import (
     MOST_LINE_BYTES,
     PATTERN,
     RESULT,
     SESSION,
+    Damage,
     DamageError,
     Line,
     length_of,
@@ -24,6 +24,7 @@ from daqloom.study.store_lines import (
     unframed,
     unpacked,
 )
+from daqloom.words import reason_of
 
 _KEPT_PATTERNS = 4
 
@@ -53,10 +54,8 @@ class Segment:
         self._file: BinaryIO | None = None
 
     def scan(self) -> Iterator[tuple[str, Place]]:
-        """The cells of all lines that came since the last scan, in the order written.
-
-        A last line without its end is left for the next scan: its writer is at it, or was killed.
-        """
+        """The cells of all lines that came since the last scan, in the order written. A last line
+        without its end is left for the next scan: its writer is at it, or was killed."""
         self._unreadable = None
         try:
             # Opened anew, for a network file system shows then what others have written.
@@ -78,7 +77,7 @@ class Segment:
         except FileNotFoundError:
             return  # its writer had nothing to keep
         except OSError as error:
-            self._unreadable = (error.strerror or str(error)).lower()
+            self._unreadable = reason_of(error)
 
     def append(self, line: bytes) -> tuple[str, Place] | None:
         """Takes note of the next line; of a sound result gives key and place."""
@@ -160,7 +159,7 @@ class Segment:
                 self._file = self.path.open("rb", buffering=0)
             return unframed(os.pread(self._file.fileno(), place.length, place.offset))
         except OSError as error:
-            raise DamageError((error.strerror or str(error)).lower()) from None
+            raise DamageError(reason_of(error)) from None
 
     def _pattern(self, name: bytes) -> bytes:
         """The text of a pattern; the last few are kept, for many results build on each."""

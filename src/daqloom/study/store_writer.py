@@ -1,7 +1,5 @@
 """Writing one segment of a store: whole lines, appended by one process to a file of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
@@ -9,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from daqloom.study.errors import StoreFailure
+from daqloom.study import StoreFailure
 from daqloom.study.session import Session
 from daqloom.study.store_folder import cannot_write, sync_folder
 from daqloom.study.store_lines import (
@@ -30,10 +28,8 @@ RESULTS_OF_A_PATTERN = 256
 
 
 class Writer:
-    """A new segment in the folder `segments`; its first line says who writes.
-
-    Names begin with the time, so that segments sort by age. Raises StudyError or StoreFailure.
-    """
+    """A new segment in the folder `segments`; its first line says who writes. Names begin with the
+    time, so that segments sort by age. Raises StudyError or StoreFailure."""
 
     def __init__(self, segments: Path, session: Session) -> None:
         host = re.sub(r"[^A-Za-z0-9.-]", "-", session.host)[:32]
@@ -57,10 +53,8 @@ class Writer:
             raise
 
     def put(self, key: str, family: str, text: bytes) -> Place:
-        """Appends a record of one line; records of a `family` are alike and packed together.
-
-        Raises StoreFailure; this writer is closed then.
-        """
+        """Appends a record of one line; records of a `family` are alike and packed together. Raises
+        StoreFailure; this writer is closed then."""
         pattern = self._patterns.get(family)
         if pattern is None or pattern.used >= RESULTS_OF_A_PATTERN:
             pattern = _Pattern(text)

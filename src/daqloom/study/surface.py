@@ -7,8 +7,6 @@ event rate", and prints no coefficients. Taken as it is said, that is every prod
 B = (S·f/O + 1)·(1/2 − O/I)·S, whose terms are y and x·y².
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 
 Array = NDArray[np.float64]
 Term = tuple[int, int]
@@ -48,10 +46,8 @@ class Prediction(NamedTuple):
 
 
 def parse_terms(text: str) -> tuple[Term, ...]:
-    """ "1 + x + x*y**2" → ((0, 0), (1, 0), (1, 2)). Powers up to 9; ^ and ** mean the same.
-
-    Raises StudyError for anything but sums of products of x, y and 1, and for a repeated term.
-    """
+    """ "1 + x + x*y**2" → ((0, 0), (1, 0), (1, 2)). Powers up to 9; ^ and ** mean the same. Raises
+    StudyError for anything but sums of products of x, y and 1, and for a repeated term."""
     terms: list[Term] = []
     for part in text.replace("^", "**").split("+"):
         term = _term("".join(part.split()), text)
@@ -126,9 +122,7 @@ class Surface:
 
     def extrapolates(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
         """Whether (x, y) lies outside what was fitted: its leverage exceeds that of every point.
-
-        Hidden extrapolation, Montgomery, Peck, Vining, section 3.8.
-        """
+        Hidden extrapolation, Montgomery, Peck, Vining, section 3.8."""
         _, leverage = self._at(x, y)
         inside = np.max(self._leverage / self._weights)
         return leverage > inside * (1 + 1e-9)
@@ -157,11 +151,9 @@ class Surface:
         return cast(Array, np.sum(self._basis * self._basis, axis=1))
 
     def leave_one_out(self) -> Array:
-        """Each point less the surface fitted to all others, shape (n,), without refitting.
-
-        e / (1 - h) with h the diagonal of the hat matrix (Allen 1974). Raises StudyError if a term
-        rests on one point alone.
-        """
+        """Each point less the surface fitted to all others, shape (n,), without refitting. e / (1 -
+        h) with h the diagonal of the hat matrix (Allen 1974). Raises StudyError if a term rests on
+        one point alone."""
         return self.leave_group_out(range(self.residuals.size))
 
     @property
@@ -170,11 +162,9 @@ class Surface:
         return float(np.sum(self._weights * self.leave_one_out() ** 2))
 
     def leave_group_out(self, groups: Sequence[Any] | NDArray[Any]) -> Array:
-        """Each point less the surface fitted without its group, shape (n,).
-
-        `groups`, length n, names the group of each point, such as its event size. Solves
-        (1 - H_gg) r_g = e_g per group. Raises StudyError if the other groups leave a term open.
-        """
+        """Each point less the surface fitted without its group, shape (n,). `groups`, length n,
+        names the group of each point, such as its event size. Solves (1 - H_gg) r_g = e_g per
+        group. Raises StudyError if the other groups leave a term open."""
         labels = np.asarray(groups)
         if labels.shape != self.residuals.shape:
             raise StudyError(
@@ -203,10 +193,8 @@ def fit_surface(
     weights: ArrayLike | None = None,
 ) -> Surface:
     """Fits z(x, y) by least squares over `terms`; x, y, z have shape (n,), n above the terms.
-
     `weights`, shape (n,), are 1/variance up to a factor, which the scatter about the surface sets.
-    The columns are scaled to unit length within. Raises StudyError.
-    """
+    The columns are scaled to unit length within. Raises StudyError."""
     powers = parse_terms(terms)
     at_x, at_y, values = (_column(name, a) for name, a in (("x", x), ("y", y), ("z", z)))
     weight = np.ones(values.size) if weights is None else _column("weights", weights)

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.models import Scenario
+from daqloom.study import StudyError
 from daqloom.study.dataset import to_dataset
-from daqloom.study.errors import StudyError
 from daqloom.study.executor import executor_for
 from daqloom.study.file import Method, Study, StudyFile, sentence_of, study_of
 from daqloom.study.runner import Progress, replay, run

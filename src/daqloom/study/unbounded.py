@@ -1,7 +1,5 @@
 """What is said of searches whose bounds hold no boundary: they are kept and flagged."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from daqloom.study.bisection import Find

@@ -19,9 +19,9 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daqloom.study import SchedulerFailure, StudyError, StudyFailure
 from daqloom.study.cell import Cell
 from daqloom.study.compute import compute
-from daqloom.study.errors import SchedulerFailure, StudyError, StudyFailure
 from daqloom.study.store import Store
 
 if TYPE_CHECKING:

@@ -9,18 +9,16 @@ A host is missing at a port without cable where at least half of the leaves have
 another rate where more than half of the links between the same two levels share one.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Literal, get_args
 
-from daqloom.topology.counted import counted
 from daqloom.topology.fabric import Cable, End, Fabric
 from daqloom.topology.levels import UNREACHED, switch_links, tree
 from daqloom.topology.pattern import UNKNOWN, agrees, fit, groups
+from daqloom.words import counted
 
 Kind = Literal[
     "missing link",
@@ -57,11 +55,7 @@ def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
     hosts = len(fabric.hosts)
     level = dict.fromkeys(range(hosts), 0)
     level |= {hosts + place: above for place, above in enumerate(tree(fabric).level)}
-    found = [
-        *_hosts(fabric, level),
-        *_links(fabric, level),
-        *_other_rates(fabric, level),
-    ]
+    found = [*_hosts(fabric, level), *_links(fabric, level), *_other_rates(fabric, level)]
     kinds = get_args(Kind)
     return tuple(sorted(found, key=lambda anomaly: (kinds.index(anomaly.kind), anomaly.ends)))
 
@@ -199,10 +193,8 @@ def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[E
 
 
 def _uneven(fabric: Fabric, uplinks: dict[int, dict[int, End]]) -> Iterator[Anomaly]:
-    """Pairs of switches with another number of links than most pairs, for want of a pattern.
-
-    Pairs without any link count where more than half of all pairs have some.
-    """
+    """Pairs of switches with another number of links than most pairs, for want of a pattern. Pairs
+    without any link count where more than half of all pairs have some."""
     pairs = Counter((switch, end.node) for switch, ends in uplinks.items() for end in ends.values())
     if not pairs:
         return

@@ -10,8 +10,6 @@ a port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and
 out. A cable may be told from both ends.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 from daqloom.scenario.files import read_text
 from daqloom.scenario.link_rates import PORT_RATE
 from daqloom.scenario.toml import TomlError, parse_toml
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric import (
     LONGEST_NAME,
     MOST_CABLES,
@@ -60,9 +58,7 @@ def to_json(fabric: Fabric) -> str:
 
 def from_json(text: str, source: str = "JSON", rate_bps: int = 0) -> Fabric:
     """What `to_json` wrote, or a person; raises TopologyError that names `source` and the place.
-
-    `rate_bps`: of cables without a rate of their own.
-    """
+    `rate_bps`: of cables without a rate of their own."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

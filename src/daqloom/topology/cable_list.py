@@ -1,26 +1,13 @@
 """A fabric from a scenario's own list of cables."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
-from daqloom.topology.errors import TopologyError
-from daqloom.topology.fabric import (
-    MOST_PORTS,
-    Cable,
-    End,
-    Fabric,
-    Node,
-    check_size,
-    checked,
-)
-
-if TYPE_CHECKING:
-    from daqloom.scenario.cables import Cable as GivenCable
+from daqloom.scenario.cables import Cable as GivenCable
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric import MOST_PORTS, Cable, End, Fabric, Node, check_size, checked
 
 NAME = "cables"
 _PORT = re.compile(r"(.+) port ([1-9][0-9]{0,3})")

@@ -1,26 +1,22 @@
 """The network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.network import Network
+from daqloom.topology import TopologyError
 from daqloom.topology.cable_list import fabric_of_cables
 from daqloom.topology.clos import folded_clos
-from daqloom.topology.equal_cost import EqualCost, equal_cost, single
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric, with_rate
-from daqloom.topology.link_parameters import with_rates
+from daqloom.topology.links import with_rates
 from daqloom.topology.load import load_cabling, load_tables
+from daqloom.topology.minimal import EqualCost, equal_cost, single
 from daqloom.topology.racks import racks
 from daqloom.topology.routes import Routes
 from daqloom.topology.routing import MINIMAL, routing
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.network import Network
 
 
 class Cabled(NamedTuple):
@@ -38,9 +34,6 @@ def cabled(scenario: Scenario) -> Cabled:
     """Cables, forwarding tables, and warnings of the import. Raises TopologyError where there are
     none such."""
     given = scenario.network
-    if given.is_racks:
-        fabric, ways = _racks(scenario)
-        return Cabled(fabric, ways.first(fabric), ways, [])
     fabric, warnings = cables(scenario)
     if given.spreads:
         ways = equal_cost(fabric)
@@ -58,7 +51,7 @@ def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
     given = scenario.network
     if given.is_racks:
-        return _racks(scenario)[0], []
+        return _racks(scenario), []
     try:
         fabric, warnings = _cables(given)
         return with_rates(given, fabric), warnings
@@ -77,7 +70,7 @@ def _cables(given: Network) -> tuple[Fabric, list[str]]:
     return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
 
 
-def _racks(scenario: Scenario) -> tuple[Fabric, EqualCost]:
+def _racks(scenario: Scenario) -> Fabric:
     links = scenario.network.links
     return racks(
         readouts=scenario.hosts_at_core,

@@ -1,14 +1,12 @@
 """The result of `daqloom topology check`: routes, schedule, suggestions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.routes import Paths, Routes, trace
 from daqloom.topology.schedule import DUMMY, Slots
@@ -62,9 +60,7 @@ class FabricCheck:
 
     def record(self) -> dict[str, Any]:
         """Everything, fit for JSON; ends are [node, port], dummies in an order are null.
-
-        `rate_share` is null where flows have no route.
-        """
+        `rate_share` is null where flows have no route."""
         hosts = self.fabric.hosts
         return {
             "schema": SCHEMA,
@@ -139,10 +135,8 @@ def check_fabric(
     progress: Callable[[float], None] | None = None,
 ) -> FabricCheck:
     """Checks the routes of all pairs and linear shift over the slots; suggests where it conflicts.
-
     Raises TopologyError for a schedule without hosts, with a host that is cabled to no switch, or
-    with more than `MOST_SLOTS`.
-    """
+    with more than `MOST_SLOTS`."""
     if len(slots) > MOST_SLOTS:
         raise TopologyError(
             f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked: give an order of "

@@ -10,11 +10,9 @@ one switch stand side by side. In a two-level tree with radix r, S spines and L 
 for leaf i (all counted from 0). So the uplinks stay where they are however many hosts there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric import MOST_PORTS, Cable, End, Fabric, Node, check_size, checked
 
 

@@ -7,18 +7,15 @@ host's number, e = leaf · ⌈K / N⌉ + ⌊p / N⌋, with K ports on each leaf 
 (Zahavi's D-Mod-K, where N divides K).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.topology.errors import TopologyError
-from daqloom.topology.fabric import Fabric
+from daqloom.topology import TopologyError
+from daqloom.topology.fabric import Fabric, natural_order
 from daqloom.topology.levels import UNREACHED, tree
-from daqloom.topology.natural_order import natural_order
 from daqloom.topology.routes import Routes, no_routes
 from daqloom.topology.wiring import FAR, NONE, Wiring, leaf_distances, wire
 
@@ -33,10 +30,8 @@ def port_index(wiring: Wiring) -> NDArray[np.int32]:
 
 
 def d_mod_k(fabric: Fabric) -> Routes:
-    """D-mod-K forwarding tables. Hosts may be missing and parallel links dead.
-
-    Raises TopologyError, with the switch and port, where the cables are no folded Clos.
-    """
+    """D-mod-K forwarding tables. Hosts may be missing and parallel links dead. Raises
+    TopologyError, with the switch and port, where the cables are no folded Clos."""
     ports = no_routes(fabric)
     wiring = wire(fabric)
     regular = _tree(fabric, wiring)

@@ -1,24 +1,21 @@
 """The lines of a dump, bounded and fit for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from daqloom.scenario.files import open_regular, reason_of
-from daqloom.topology.errors import TopologyError
+from daqloom.scenario.files import open_regular
+from daqloom.topology import TopologyError
+from daqloom.words import reason_of
 
 LARGEST_DUMP_BYTES = 512 << 20
 LONGEST_LINE = 4096
 
 
 def lines_of(path: Path, largest_bytes: int | None = None) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a dump or an order, without what ends them; raises TopologyError.
-
-    Tabs come as spaces, and what a terminal would obey as `?`, wherever it stands. Descriptions of
-    nodes are bytes of anybody's choice: a line that is not UTF-8 is read as Latin-1.
-    """
+    """The numbered lines of a dump or an order, without what ends them; raises TopologyError. Tabs
+    come as spaces, and what a terminal would obey as `?`, wherever it stands. Descriptions of nodes
+    are bytes of anybody's choice: a line that is not UTF-8 is read as Latin-1."""
     size, most = 0, largest_bytes or LARGEST_DUMP_BYTES
     try:
         with open_regular(path) as file:

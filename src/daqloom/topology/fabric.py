@@ -1,13 +1,12 @@
 """A fabric as it is cabled: hosts, switches, cables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
+from daqloom.words import natural_key
 
 MOST_NODES = 49151
 """Unicast addresses (LIDs) of an InfiniBand subnet."""
@@ -81,6 +80,11 @@ class Fabric:
         return len(self.hosts) + switch
 
 
+def natural_order(nodes: Sequence[Node]) -> list[int]:
+    """Places of nodes in the order of their names, digits by value."""
+    return sorted(range(len(nodes)), key=lambda place: natural_key(nodes[place].name))
+
+
 def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
     """The same cabling with all links at one rate (b/s)."""
     cables = tuple(replace(cable, rate_bps=rate_bps) for cable in fabric.cables)
@@ -88,11 +92,9 @@ def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
 
 
 def checked(fabric: Fabric) -> Fabric:
-    """The fabric itself; raises TopologyError where it contradicts itself.
-
-    Names are printable, short and unique; GUIDs and LIDs that are known are unique; a host has one
-    port; every port exists and holds one cable, which leads to another port; rates are positive.
-    """
+    """The fabric itself; raises TopologyError where it contradicts itself. Names are printable,
+    short and unique; GUIDs and LIDs that are known are unique; a host has one port; every port
+    exists and holds one cable, which leads to another port; rates are positive."""
     if not is_name(fabric.name):
         raise TopologyError(f"a fabric's name has 1 to {LONGEST_NAME} printable characters")
     check_size(fabric.name, len(fabric.nodes), len(fabric.cables))

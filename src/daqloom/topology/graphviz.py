@@ -1,7 +1,5 @@
 """A fabric as text for Graphviz's `dot`: levels as ranks, parallel links as a line with a count."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -11,17 +11,15 @@ A section per device, a line per cabled port: its own port, the device and port 
 and in the comment LIDs and the link's width and speed. Lines of other kinds are passed over.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from daqloom.scenario.link_rates import data_rate
-from daqloom.topology.counted import counted
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
+from daqloom.words import counted
 
 _KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}
 _LETTERS: dict[str, Kind] = {"S": "switch", "H": "adapter", "R": "router"}

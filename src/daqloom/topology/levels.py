@@ -1,7 +1,5 @@
 """Levels of a tree of switches, and whether each level passes on what comes from below."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -72,9 +70,7 @@ class Tree:
     @property
     def full_bisection(self) -> bool:
         """Any half of the hosts can send to the other half at full rate, as far as capacity goes.
-
-        Every leaf and pod passes on what its hosts can send, or what all others can take.
-        """
+        Every leaf and pod passes on what its hosts can send, or what all others can take."""
         return all(
             part.up_bps >= min(part.hosts_bps, self.hosts_bps - part.hosts_bps)
             for part in self.subtrees
@@ -82,11 +78,9 @@ class Tree:
 
     @property
     def non_blocking(self) -> bool:
-        """Every switch below the top has no less capacity up than down.
-
-        That is necessary for any permutation of hosts to run at full rate, and sufficient (with the
-        right routes) where the cabling is regular: where `anomalies` has nothing to say.
-        """
+        """Every switch below the top has no less capacity up than down. That is necessary for any
+        permutation of hosts to run at full rate, and sufficient (with the right routes) where the
+        cabling is regular: where `anomalies` has nothing to say."""
         return all(balance.passes_all for balance in self.below_top)
 
 

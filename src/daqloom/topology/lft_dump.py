@@ -8,8 +8,6 @@
 A section per switch; a line per LID: the output port and, after `#` or `:`, whose LID it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,12 +17,12 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.topology.counted import counted
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Defect, no_routes
 from daqloom.topology.survey import LONGEST_DESCRIPTION
+from daqloom.words import counted
 
 _SWITCH = re.compile(r"Unicast lids \[.*\] of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16}) \((.*)\):?")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,4})\s+([0-9]{1,3})\b(.*)")
@@ -48,11 +46,9 @@ class _Table(NamedTuple):
 
 
 def read_lft_dump(path: Path, fabric: Fabric) -> tuple[NDArray[np.int16], list[str]]:
-    """Output ports (switches, hosts), 0 without route, and warnings; raises TopologyError.
-
-    An entry belongs to the host with its port GUID, else to the host with its LID. A host that
-    answers to several LIDs (LMC) counts with its own, the base LID.
-    """
+    """Output ports (switches, hosts), 0 without route, and warnings; raises TopologyError. An entry
+    belongs to the host with its port GUID, else to the host with its LID. A host that answers to
+    several LIDs (LMC) counts with its own, the base LID."""
     places = {node.guid: place for place, node in enumerate(fabric.switches) if node.guid}
     ports = no_routes(fabric)
     warnings: list[str] = []
@@ -167,11 +163,9 @@ def _of_hosts(fabric: Fabric, table: _Table) -> list[_Entry | None]:
 
 
 def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple[Defect, ...]:
-    """The same defects of a dump's tables; sentences begin with the line to look at.
-
-    That is the entry for the first destination, of a loop in its first switch; where there is no
-    entry, the beginning of the switch's table.
-    """
+    """The same defects of a dump's tables; sentences begin with the line to look at. That is the
+    entry for the first destination, of a loop in its first switch; where there is no entry, the
+    beginning of the switch's table."""
     lines: dict[tuple[int, int], int] = {}
     for table in _tables(path):
         here = [each for each in defects if each.switch >= 0]

@@ -12,8 +12,6 @@ does neither. Rates are not told: `auto-negotiation` (with `details`) has no nam
 for 200 Gb/s and above, and is passed over.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.scenario.files import read_text
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 
 _FORWARDING = ("Bridge", "Router")

@@ -1,6 +1,4 @@
-"""A fabric from the files that a site has."""
-
-from __future__ import annotations
+"""A fabric by name or path, from the files that a site has."""
 
 from dataclasses import replace
 from os import PathLike
@@ -17,11 +15,11 @@ from daqloom.scenario.dumps import (
     first,
     is_neighbour_table,
     neighbour_tables,
+    shipped_fabrics,
 )
-from daqloom.topology import lft_dump
+from daqloom.topology import TopologyError, lft_dump
 from daqloom.topology.as_json import read_list
 from daqloom.topology.dump_lines import printable
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
 from daqloom.topology.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.lft_dump import read_lft_dump
@@ -30,11 +28,10 @@ from daqloom.topology.neighbours import Table, fabric_of_tables
 from daqloom.topology.routes import Paths
 from daqloom.topology.sonic_table import read_sonic_table
 from daqloom.topology.subnet_list import read_subnet_list
+from daqloom.words import did_you_mean
 
 
-def load_fabric(
-    path: str | PathLike[str],
-) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
+def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
     """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
 
     `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
@@ -48,10 +45,8 @@ def load_fabric(
 
 
 def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, list[str]]:
-    """The fabric alone, and warnings; raises TopologyError.
-
-    `rate_bps`: of cables whose rate the files do not tell.
-    """
+    """The fabric alone, and warnings; raises TopologyError. `rate_bps`: of cables whose rate the
+    files do not tell."""
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None or is_neighbour_table(cabling):
@@ -113,3 +108,15 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except ValueError:  # a null character
         return False
+
+
+def find_fabric(name: str) -> Path:
+    """The folder of a shipped fabric, or the file or folder of that path; raises TopologyError."""
+    shipped = shipped_fabrics()
+    if name in shipped:
+        return shipped[name]
+    if "\0" not in name and Path(name).exists():
+        return Path(name)
+    otherwise = "expected dumps, LLDP tables, a list of cables or the name of a scenario"
+    hint = did_you_mean(name, shipped, otherwise)
+    raise TopologyError(f"fabric {name}: there is no such file, folder or shipped name; {hint}")

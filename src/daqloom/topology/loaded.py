@@ -1,7 +1,5 @@
 """Scenarios as the methods take them: with the length of a run where `[run]` gives none."""
 
-from __future__ import annotations
-
 from os import PathLike
 
 from daqloom.scenario import load as read
@@ -29,18 +27,14 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
-    """Return the same system with some keys changed.
-
-    `overrides` are `["event.size=2 MB"]` or `{"event.size": "2 MB"}`. Raises ScenarioError.
-    """
+    """Return the same system with some keys changed. `overrides` are `["event.size=2 MB"]` or
+    `{"event.size": "2 MB"}`. Raises ScenarioError."""
     return settled(read.override(scenario, overrides))
 
 
 def settled(scenario: Scenario) -> Scenario:
-    """Return the scenario with the lengths of a run that it does not give.
-
-    They do not count as set by the user, as they change with other keys.
-    """
+    """Return the scenario with the lengths of a run that it does not give. They do not count as set
+    by the user, as they change with other keys."""
     given = scenario.run.model_fields_set
     if {"duration", "warmup"} <= given:
         return scenario

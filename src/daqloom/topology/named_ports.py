@@ -5,15 +5,13 @@ order of their names, digits by value. A host has one port, so one with several 
 several hosts, `name adapter` after the port of each: `ru07 ens1f0`, `ru07 ens1f1`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Cable, End, Fabric, Node, check_size, checked
-from daqloom.topology.natural_order import natural_key
+from daqloom.words import natural_key
 
 ONLY_PORT = 1
 """The port of a host."""
@@ -49,10 +47,8 @@ def fabric_of_ports(
     hosts: Sequence[Node] | None = None,
 ) -> Fabric:
     """The fabric of these cables; raises TopologyError where they contradict one another.
-
     `switches`: with 0 ports where nothing is known but what cables name. `hosts`: by default all
-    other nodes that cables name, in the order of the switches and ports that they are on.
-    """
+    other nodes that cables name, in the order of the switches and ports that they are on."""
     bare = tuple(replace(node, ports=node.ports or 1) for node in switches)
     checked(Fabric(name, tuple(hosts or ()), bare, ()))
     check_size(name, len(switches), len(cables))

@@ -7,20 +7,17 @@ own device has for it: SONiC sends an alias as ID and `Ethernet48` as descriptio
 address and `ens1f0`, Junos an index and `et-0/0/3`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from daqloom.scenario.link_rates import PORT_RATE
-from daqloom.topology.counted import counted
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import printable
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import MOST_CABLES, Fabric, Node
 from daqloom.topology.named_ports import NamedCable, Plug, fabric_of_ports, in_order
-from daqloom.topology.natural_order import natural_key
+from daqloom.words import counted, natural_key
 
 LARGEST_TABLE_BYTES = 4 << 20
 """1023 ports with all that a neighbour may tell take no more."""
@@ -76,11 +73,9 @@ def text_of(value: str, where: str) -> str:
 def fabric_of_tables(
     name: str, tables: Iterable[Table], rate_bps: int = 0
 ) -> tuple[Fabric, list[str]]:
-    """The fabric and warnings; raises TopologyError where tables contradict one another.
-
-    A switch is a device that says to forward (bridge, router) and has several cables, or that says
-    nothing and has several neighbours; all others are hosts. `rate_bps`: of all cables.
-    """
+    """The fabric and warnings; raises TopologyError where tables contradict one another. A switch
+    is a device that says to forward (bridge, router) and has several cables, or that says nothing
+    and has several neighbours; all others are hosts. `rate_bps`: of all cables."""
     match = _Match()
     for table in tables:
         match.add(table)

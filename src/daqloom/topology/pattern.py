@@ -19,8 +19,6 @@ of any tangle; and as explained count only ports where it speaks for two members
 pattern.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -53,10 +51,8 @@ def groups(uplinks: Uplinks) -> list[list[int]]:
 
 
 def _agreements(uplinks: Uplinks) -> Counter[tuple[int, int]]:
-    """For pairs of switches, lower index first, the ports by which both reach the same switch.
-
-    A switch is compared with the next few that reach the same: in a group, all form a chain.
-    """
+    """For pairs of switches, lower index first, the ports by which both reach the same switch. A
+    switch is compared with the next few that reach the same: in a group, all form a chain."""
     same: dict[tuple[int, int], list[int]] = defaultdict(list)
     for switch in sorted(uplinks):
         for port, end in uplinks[switch].items():
@@ -70,10 +66,8 @@ def _agreements(uplinks: Uplinks) -> Counter[tuple[int, int]]:
 
 
 def fit(members: Sequence[int], uplinks: Uplinks) -> dict[End, End]:
-    """Where the pattern leads each port of a group's switches; empty where there is no pattern.
-
-    A port counts where at least half of the members have a cable. One member shows no pattern.
-    """
+    """Where the pattern leads each port of a group's switches; empty where there is no pattern. A
+    port counts where at least half of the members have a cable. One member shows no pattern."""
     if len(members) < 2:
         return {}
     common = Counter(port for switch in members for port in uplinks[switch])

@@ -1,14 +1,12 @@
 """Where a fabric's forwarding tables lead: paths of all pairs, and what is wrong with them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daqloom.topology.errors import TopologyError
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.wiring import NONE, Wiring, wire
 
@@ -81,11 +79,9 @@ class Paths:
         return lost
 
     def links(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.int32]:
-        """The directed links of many pairs: shape (hops, *shape of the pairs broadcast).
-
-        `NONE` after arrival, for a host and itself, for a pair without path, and where a source or
-        destination is negative (nobody).
-        """
+        """The directed links of many pairs: shape (hops, *shape of the pairs broadcast). `NONE`
+        after arrival, for a host and itself, for a pair without path, and where a source or
+        destination is negative (nobody)."""
         source, destination = np.broadcast_arrays(np.asarray(sources), np.asarray(destinations))
         links = np.empty((1 + len(self.rest), *source.shape), np.int32)
         links[0] = self.wiring.uplink[source]

@@ -1,12 +1,10 @@
 """Routing by name: the tables that were imported, or computed ones."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.topology import TopologyError
 from daqloom.topology.dmodk import d_mod_k
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.minimal import TIES, minimal
 from daqloom.topology.routes import Routes
@@ -17,10 +15,8 @@ MINIMAL = "minimal"
 
 
 def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) -> Routes:
-    """The forwarding tables of a name: `imported`, `d-mod-k`, `minimal` or `minimal:<tie>`.
-
-    Raises TopologyError for an unknown name and where the fabric does not allow it.
-    """
+    """The forwarding tables of a name: `imported`, `d-mod-k`, `minimal` or `minimal:<tie>`. Raises
+    TopologyError for an unknown name and where the fabric does not allow it."""
     kind, _, tie = name.partition(":") if name else (default_routing(tables), "", "")
     if kind == MINIMAL:
         return minimal(fabric, tie) if tie else minimal(fabric)

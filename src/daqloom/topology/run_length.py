@@ -1,19 +1,15 @@
 """How long a simulation of a fabric lasts where `[run]` does not say."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
+from daqloom.scenario.models import Scenario
 from daqloom.topology.cabled import cables
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.schedule import DUMMY
 from daqloom.topology.system import mfp_bytes, node_slots
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 ROUNDS = 20
 """Counted: events are built by the round, so that their rate is off by 5 % at most."""
@@ -39,11 +35,9 @@ class Round(NamedTuple):
 
 
 def run_length(scenario: Scenario) -> tuple[float, float]:
-    """Warm-up and the time counted behind it (s): rounds of event building, or messages.
-
-    An estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a
-    run has really counted, its warnings say.
-    """
+    """Warm-up and the time counted behind it (s): rounds of event building, or messages. An
+    estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a run
+    has really counted, its warnings say."""
     try:
         fabric, _ = cables(scenario)
         slots = node_slots(scenario, fabric)
@@ -89,9 +83,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
     if event.rate:
         filled_s = builders * building.meps_per_phase * event.packing / event.rate
     return Round(
-        max(round_s, filled_s),
-        building.meps_per_phase * packets * max(1, builders - 1),
-        filled_s,
+        max(round_s, filled_s), building.meps_per_phase * packets * max(1, builders - 1), filled_s
     )
 
 

@@ -1,8 +1,5 @@
 """Node orders: which host has which slot of a schedule."""
 
-from __future__ import annotations
-
-import difflib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
-from daqloom.topology.fabric import Fabric
+from daqloom.topology.fabric import Fabric, natural_order
 from daqloom.topology.levels import switch_links, tree
-from daqloom.topology.natural_order import natural_order
 from daqloom.topology.wiring import NONE, Wiring
+from daqloom.words import did_you_mean
 
 Slots = NDArray[np.int32]
 """(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
@@ -56,9 +53,7 @@ def by_port(fabric: Fabric, wiring: Wiring, slots: Slots, *, dummies: bool) -> S
 
 def alike(wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
     """The leaves in the order in which the slots name them, and on every leaf the same ports order.
-
-    That order is the one of the (first) leaf with most slots, then the ports that it lacks.
-    """
+    That order is the one of the (first) leaf with most slots, then the ports that it lacks."""
     hosts = slots[slots != DUMMY]
     leaf, port = wiring.leaf[hosts], wiring.leaf_port[hosts]
     fullest = max(Counter(leaf.tolist()).items(), key=itemgetter(1), default=(NONE, 0))[0]
@@ -98,11 +93,9 @@ def unfolded(slots: Slots) -> tuple[Slots, Slots]:
 
 
 def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tuple[Slots, Slots]:
-    """The slots of readout units and those of builder units, where each host has its role.
-
-    A host with both units has one slot; the k-th of the others with a readout unit shares its slot
-    with the k-th of those with a builder unit, in the place of the earlier one.
-    """
+    """The slots of readout units and those of builder units, where each host has its role. A host
+    with both units has one slot; the k-th of the others with a readout unit shares its slot with
+    the k-th of those with a builder unit, in the place of the earlier one."""
     units: list[list[int]] = []
     alone: tuple[list[int], list[int]] = [], []
     for host, roles in zip(slots.tolist(), zip(reads, builds, strict=True), strict=True):
@@ -138,11 +131,9 @@ def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> 
 
 
 def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
-    """A file with one host a line, `dummy` for a dummy node; `#` begins a comment line.
-
-    A LID before the name, as OpenSM's `opensm-ftree-ca-order.dump` has it, is passed over.
-    Raises TopologyError that names the line.
-    """
+    """A file with one host a line, `dummy` for a dummy node; `#` begins a comment line. A LID
+    before the name, as OpenSM's `opensm-ftree-ca-order.dump` has it, is passed over. Raises
+    TopologyError that names the line."""
     known = {host.name: place for place, host in enumerate(fabric.hosts)}
     slots: list[int] = []
     seen: dict[int, int] = {}
@@ -153,8 +144,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
         where = f"order {path}, line {number}"
         host = DUMMY if name.lower() == "dummy" else known.get(name)
         if host is None:
-            close = difflib.get_close_matches(name[:80], known, n=1)
-            hint = f'did you mean "{close[0]}"?' if close else "give one host's name a line"
+            hint = did_you_mean(name, known, "give one host's name a line")
             raise TopologyError(f'{where}: there is no host "{name[:80]}" in {fabric.name}; {hint}')
         if host != DUMMY and wiring.leaf[host] == NONE:
             raise TopologyError(f"{where}: {name} is cabled to no switch; leave it out")

@@ -9,8 +9,6 @@ How long a phase takes depends on the rates of cables as well: its transfers are
 the unit of time is one transfer over the slowest cable of a host in the schedule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -72,11 +70,9 @@ class ShiftCheck:
 
     @property
     def round_time(self) -> float:
-        """Time of a round with a barrier after each phase, in units of `transfers`.
-
-        A lower bound: a phase takes at least as long as its slowest link, and a phase without
-        flows, such as 0, as long as one transfer.
-        """
+        """Time of a round with a barrier after each phase, in units of `transfers`. A lower bound:
+        a phase takes at least as long as its slowest link, and a phase without flows, such as 0, as
+        long as one transfer."""
         return float(np.maximum(self.transfers, 1).sum())
 
     @property

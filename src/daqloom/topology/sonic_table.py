@@ -12,16 +12,14 @@ Columns begin where their dashes do; a line that has nothing in the first contin
 `eth0` is the switch's port for management.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path
 
-from daqloom.topology.counted import counted
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
+from daqloom.words import counted
 
 MANAGEMENT = "eth0"
 

@@ -11,14 +11,12 @@ runs. LOG other than ACT is a link that carries no data. SPD is the signalling r
 Gb/s; `??` stands for what OpenSM 3.3 has no name for: anything faster than EDR.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from daqloom.scenario.link_rates import data_rate
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.survey import Device, Kind, Plug, PortNames, Survey, Told
 

@@ -1,7 +1,5 @@
 """Node orders that mend a conflicting schedule, each checked before it is proposed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -52,10 +50,7 @@ def check_order(
 
 
 def suggest(
-    fabric: Fabric,
-    paths: Paths,
-    given: Schedule,
-    progress: Callable[[float], None] | None = None,
+    fabric: Fabric, paths: Paths, given: Schedule, progress: Callable[[float], None] | None = None
 ) -> list[Schedule]:
     """Other schedules of the same hosts with a higher `rate_share`, best first.
 

@@ -1,7 +1,5 @@
 """What `daqloom topology show` says: levels, rates, capacity, irregularities, as one record."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any

@@ -6,17 +6,14 @@ Switches are put in the order of their names (digits by value), hosts in the ord
 and ports that they are on: `leaf00` port 1, port 2, …
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
 from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN
-from daqloom.topology.counted import counted
+from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import printable
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import (
     MOST_CABLES,
     MOST_NODES,
@@ -27,7 +24,7 @@ from daqloom.topology.fabric import (
     Node,
     checked,
 )
-from daqloom.topology.natural_order import natural_key
+from daqloom.words import counted, natural_key
 
 LONGEST_DESCRIPTION = 128
 """InfiniBand's are 64 bytes; a site's map of names may give longer ones."""
@@ -151,10 +148,8 @@ class Survey:
         return f'{device.kind} "{device.name}" port {plug.port}'
 
     def fabric(self) -> Fabric:
-        """What was told, as a fabric by the name of the file's folder.
-
-        Raises TopologyError where the ends contradict each other.
-        """
+        """What was told, as a fabric by the name of the file's folder. Raises TopologyError where
+        the ends contradict each other."""
         self._check_both_ends()
         self._check_lids()
         self._leave_out()

@@ -1,22 +1,21 @@
 """What a scenario says, as every method takes it: cabled, routed and scheduled."""
 
-from __future__ import annotations
-
-import difflib
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.network import Network
+from daqloom.scenario.placement import UnitPlace
 from daqloom.topology.cabled import cabled
-from daqloom.topology.equal_cost import EqualCost
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.link_names import LinkName, link_names, switch_levels
+from daqloom.topology.links import LinkName, link_names, switch_levels
+from daqloom.topology.minimal import EqualCost
 from daqloom.topology.routes import Paths, Routes
 from daqloom.topology.schedule import (
     DUMMY,
@@ -29,11 +28,7 @@ from daqloom.topology.schedule import (
     unfolded,
 )
 from daqloom.topology.wiring import NONE, Wiring, wire
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.network import Network
-    from daqloom.scenario.placement import UnitPlace
+from daqloom.words import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -171,8 +166,7 @@ def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], everyone:
         own = ", ".join(sorted(name.removeprefix(f"{unit.host} ") for name in adapters)[:4])
         raise ScenarioError(f"{where}, whose adapters are {own}; give one of them as adapter")
     if not adapters:
-        close = difflib.get_close_matches(str(unit.host)[:80], known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "give the name of a host of the network"
+        hint = did_you_mean(str(unit.host), known, "give the name of a host of the network")
         raise ScenarioError(f"{where}, which is not in the network; {hint}")
     return known[adapters[0]]
 
@@ -214,9 +208,7 @@ def _spread(everyone: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Sl
 
 def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
     """Mean size (B) of each source's MFP; over all, the mean is that of `event.fragment_size`.
-
-    Raises ScenarioError where the groups have other sources than so many nodes.
-    """
+    Raises ScenarioError where the groups have other sources than so many nodes."""
     try:
         check_groups(scenario, nodes)
     except ValueError as error:

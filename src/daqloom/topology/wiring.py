@@ -3,8 +3,6 @@
 A directed link is a number: 2·c runs along cable c from its end `a` to `b`, 2·c + 1 back.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the searches of a study found, in words: one line for each point."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,10 +16,8 @@ MOST = 40
 
 
 def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
-    """A heading, then the points in the order of the study, all seeds of a point on one line.
-
-    Empty where there was no search, or none that ended.
-    """
+    """A heading, then the points in the order of the study, all seeds of a point on one line. Empty
+    where there was no search, or none that ended."""
     search = study.search
     if search is None or not boundaries:
         return []

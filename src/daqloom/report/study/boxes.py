@@ -26,13 +26,8 @@ from daqloom.report.study.view import (
     hold,
     variable_quantity,
 )
-from daqloom.study.errors import StudyError
-from daqloom.study.points import (
-    is_numeric,
-    methods_of,
-    operating_point,
-    shown_variable,
-)
+from daqloom.study import StudyError
+from daqloom.study.points import is_numeric, methods_of, operating_point, shown_variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +38,9 @@ MOST_BOXES = 12
 
 
 def box_plots(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
-    """The seeds of every step of the first axis: median, quartiles, and each seed as a dot.
-
-    Methods without random numbers are a line. Further axes as in `lines`. Raises StudyError where
-    the study has a single seed.
-    """
+    """The seeds of every step of the first axis: median, quartiles, and each seed as a dot. Methods
+    without random numbers are a line. Further axes as in `lines`. Raises StudyError where the study
+    has a single seed."""
     variable = shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
         raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")

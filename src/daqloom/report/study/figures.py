@@ -6,9 +6,8 @@ In a notebook:
     study_figures.lines(dataset)
 """
 
-from daqloom.report.study.beside import lines_beside
 from daqloom.report.study.boxes import box_plots, box_plots_caption
-from daqloom.report.study.lines import lines, lines_caption, search_caption
+from daqloom.report.study.lines import lines, lines_beside, lines_caption, search_caption
 from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.report.study.names import names, names_caption
 

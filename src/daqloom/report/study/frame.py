@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.view import (
-    METHOD_MARKERS,
-    Quantity,
-    hold,
-    is_log_spaced,
-    wants_log,
-)
-from daqloom.study.errors import StudyError
-from daqloom.study.points import (
-    axes_of,
-    is_numeric,
-)
+from daqloom.report.study.view import METHOD_MARKERS, Quantity, hold, is_log_spaced, wants_log
+from daqloom.study import StudyError
+from daqloom.study.points import axes_of, is_numeric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,10 +103,8 @@ def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
 
 
 def height_from(axes: Axes, values: Any, reach: Any = None) -> None:
-    """From zero, or logarithmic where the values span orders of magnitude.
-
-    `reach` are ends of error bars, where there are any.
-    """
+    """From zero, or logarithmic where the values span orders of magnitude. `reach` are ends of
+    error bars, where there are any."""
     known = values[np.isfinite(values)]
     if not known.size:
         return

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.frame import (
-    NAMED_COLOURS,
-    roles,
-)
+from daqloom.report.study.frame import NAMED_COLOURS, roles
 from daqloom.report.study.view import (
     METHOD_COLOURS,
     METHOD_LABELS,
@@ -26,7 +23,7 @@ from daqloom.report.study.view import (
     variable_quantity,
     wants_log,
 )
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.points import (
     axes_of,
     is_numeric,
@@ -95,11 +92,7 @@ def _third(
 
 class _Surface:
     def __init__(
-        self,
-        dataset: Dataset,
-        variable: str,
-        plane: tuple[str, str],
-        point: Mapping[str, float],
+        self, dataset: Dataset, variable: str, plane: tuple[str, str], point: Mapping[str, float]
     ) -> None:
         self.dataset, self.plane, self.point = dataset, plane, point
         self.values = spread(dataset[variable])
@@ -237,9 +230,7 @@ def curves(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Figure:
     """Means with standard deviations along the first axis: a curve per method and step of a second.
-
-    Further axes are held. Raises StudyError where there is no axis.
-    """
+    Further axes are held. Raises StudyError where there is no axis."""
     from plotly.graph_objects import Figure, Scatter
 
     variable = shown_variable(dataset, variable)

@@ -23,7 +23,7 @@ from daqloom.report.study.view import (
     step_text,
     variable_quantity,
 )
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.gev import quantile
 from daqloom.study.levels import USUAL, LeftOut, Levels, PointLevels, levels
 from daqloom.study.points import NEEDED, axes_of, is_numeric, operating_point

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from daqloom.report.study.view import (
     step_text,
     variable_quantity,
 )
-from daqloom.study import unbounded
+from daqloom.study import StudyError, unbounded
 from daqloom.study.points import (
     BOUND,
     RATE,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
+
 MOST_COLOURS = 5
 MOST_PANELS = 6
 WIDTH, MARK = 1.3, 4.5
@@ -61,10 +62,8 @@ BOUND_LOOK: dict[str, Any] = {"color": style.GREY, "lw": 1.1, "ls": (0, (1, 1))}
 
 def lines(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
     """Means over seeds with standard deviations: a line for each method and step of a second axis.
-
     A third axis becomes small multiples. Saturated points are hollow and not joined. `mark` is the
-    operating point, `{"event.rate": 12e3, "event.size": 5e6}`. Raises StudyError.
-    """
+    operating point, `{"event.rate": 12e3, "event.size": 5e6}`. Raises StudyError."""
     variable = shown_variable(dataset, variable)
     point = operating_point(dataset, mark)
     return Lines(dataset, variable, point).draw()
@@ -297,3 +296,21 @@ def search_caption(dataset: Dataset) -> str:
     counts = Counter(status for status in dataset["boundary_status"].values.ravel() if status)
     told = unbounded.sentence(counts, about["find"], *bounds_text(dataset))
     return f"{searched} {told}".rstrip()
+
+
+def lines_beside(dataset: Dataset, variables: Sequence[str], mark: Mark = None) -> Figure:
+    """`lines` of each variable, a panel each, with one legend. Raises StudyError where the study's
+    axes need the panels for themselves."""
+    import matplotlib as mpl
+
+    drawn = [Lines(dataset, name, operating_point(dataset, mark)) for name in variables]
+    if drawn[0].roles.panel is not None:
+        raise StudyError("variables stand side by side where the study has one or two axes")
+    with mpl.rc_context(style.RC):
+        figure, places = panels_for(len(drawn), wide=3.9, high=3.9, same_heights=False)
+        for axes, one in zip(places, drawn, strict=True):
+            one.panel(axes, {})
+            one.heights(axes)
+            axes.set(xlabel=one.x.label, ylabel=one.y.label)
+        drawn[0].legend(figure, places[0])
+    return figure

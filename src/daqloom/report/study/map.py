@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.study.frame import (
-    Mark,
-    panels_for,
-    point_text,
-    step_ticks,
-)
+from daqloom.report.study.frame import Mark, panels_for, point_text, step_ticks
 from daqloom.report.study.view import (
     METHOD_LABELS,
     axis_quantity,
@@ -27,7 +22,7 @@ from daqloom.report.study.view import (
     variable_quantity,
     wants_log,
 )
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.points import (
     axes_of,
     is_numeric,
@@ -62,11 +57,8 @@ class _Panel:
 
 def heat_map(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
     """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
-    step of an axis of names; of two panels also the second divided by the first.
-
-    Saturated points are hatched. Raises StudyError where there are no two numeric axes of two
-    steps or more.
-    """
+    step of an axis of names; of two panels also the second divided by the first. Saturated points
+    are hatched. Raises StudyError where there are no two numeric axes of two steps or more."""
     import matplotlib as mpl
 
     variable = shown_variable(dataset, variable)

@@ -17,8 +17,8 @@ from daqloom.report.study.view import (
     variable_quantity,
     wants_log,
 )
+from daqloom.study import StudyError
 from daqloom.study.agreement import Agreement, agreements
-from daqloom.study.errors import StudyError
 from daqloom.study.points import axes_of, is_numeric, shown_variable
 from daqloom.study.scale import LOW_LOAD, SATURATION, Load
 
@@ -126,10 +126,8 @@ def rows(dataset: Dataset, found: Agreement, variable: str | None = None) -> lis
 
 
 def figure(dataset: Dataset, found: Agreement) -> Figure:
-    """The ratio of the two methods against the load, with the factor and the bands of load.
-
-    Against the first axis where the load is not known.
-    """
+    """The ratio of the two methods against the load, with the factor and the bands of load. Against
+    the first axis where the load is not known."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -152,10 +150,7 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
         if wants_log(found.ratio, 10):
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set(
-            ylabel=f"{other} ÷ {one}",
-            xlabel=label,
-        )
+        axes.set(ylabel=f"{other} ÷ {one}", xlabel=label)
         drawn.legend(loc="outside right upper", frameon=False)
         style.quiet_grid(axes)
     return drawn

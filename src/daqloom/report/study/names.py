@@ -42,10 +42,8 @@ ROW = 0.24
 
 
 def axis_of_names(dataset: Dataset) -> str | None:
-    """The axis that is drawn downwards: the one of names that all others have no room for.
-
-    It has more steps than there are colours, or is the only axis with several steps.
-    """
+    """The axis that is drawn downwards: the one of names that all others have no room for. It has
+    more steps than there are colours, or is the only axis with several steps."""
     several = [axis for axis in axes_of(dataset) if dataset.sizes[axis] > 1]
     named = [axis for axis in several if not is_numeric(dataset, axis)]
     longest = max(named, key=lambda axis: dataset.sizes[axis], default=None)
@@ -56,10 +54,8 @@ def axis_of_names(dataset: Dataset) -> str | None:
 
 def names(dataset: Dataset, variable: str | None = None, mark: Mark = None) -> Figure:
     """Means over seeds with standard deviations along x, small dots for the seeds; a name a row.
-
     Further axes become panels. Saturated points are hollow; a search that found no boundary says so
-    in words. Raises StudyError.
-    """
+    in words. Raises StudyError."""
     variable = shown_variable(dataset, variable)
     return _Names(dataset, variable, operating_point(dataset, mark)).draw()
 

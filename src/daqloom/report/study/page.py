@@ -12,13 +12,7 @@ from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
 from daqloom.report.study.figures import search_caption
 from daqloom.report.study.finding import Finding
-from daqloom.report.study.view import (
-    METHOD_LABELS,
-    has_error,
-    held_text,
-    key_name,
-    variable_name,
-)
+from daqloom.report.study.view import METHOD_LABELS, has_error, held_text, key_name, variable_name
 from daqloom.study.points import (
     axes_of,
     drifting,

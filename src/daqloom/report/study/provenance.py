@@ -1,7 +1,5 @@
 """Where a study's numbers come from: commands, machines, versions, times."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

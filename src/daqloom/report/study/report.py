@@ -19,13 +19,7 @@ from daqloom.report.study.frame import roles
 from daqloom.report.study.names import axis_of_names
 from daqloom.report.study.view import key_name, variable_name
 from daqloom.study.dataset import to_parquet
-from daqloom.study.points import (
-    PEAK,
-    axes_of,
-    methods_of,
-    plane_of,
-    shown_variables,
-)
+from daqloom.study.points import PEAK, axes_of, methods_of, plane_of, shown_variables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,10 +123,8 @@ def figures(
 def findings(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> list[Finding]:
-    """What can be concluded from the study: return levels, a surface, one method by another.
-
-    Return levels are those of the peak of the top-of-rack switch, where that is what is shown.
-    """
+    """What can be concluded from the study: return levels, a surface, one method by another. Return
+    levels are those of the peak of the top-of-rack switch, where that is what is shown."""
     of_peak = shown_variables(dataset, variable)[0] == PEAK
     found = (
         study_levels.finding(dataset, mark) if of_peak else None,

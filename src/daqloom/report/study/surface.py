@@ -21,7 +21,7 @@ from daqloom.report.study.view import (
     step_text,
     variable_quantity,
 )
-from daqloom.study.errors import StudyError
+from daqloom.study import StudyError
 from daqloom.study.fits import Fit, Predicted, fits, fitted_axes
 from daqloom.study.points import ABOVE, EVENT_KEYS, axes_of, operating_point
 
@@ -205,11 +205,9 @@ def _row(
 
 
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
-    """A panel for each method: its points and the surface along the first axis, step by step.
-
-    Lines are dashed where the surface is extrapolated. The diamond is the surface at `point`, with
-    the interval of a new point.
-    """
+    """A panel for each method: its points and the surface along the first axis, step by step. Lines
+    are dashed where the surface is extrapolated. The diamond is the surface at `point`, with the
+    interval of a new point."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

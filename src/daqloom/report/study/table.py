@@ -93,11 +93,9 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
 def rows(
     dataset: Dataset, variable: str | None = None, mark: Mapping[str, float] | None = None
 ) -> Iterator[list[str]]:
-    """One for each point that has a result; means over seeds ± their standard deviation.
-
-    An asterisk follows the values of points that ask for more events than the links carry, a dagger
-    what was drifting when its runs ended. A search that found no boundary says so in words.
-    """
+    """One for each point that has a result; means over seeds ± their standard deviation. An
+    asterisk follows the values of points that ask for more events than the links carry, a dagger
+    what was drifting when its runs ended. A search that found no boundary says so in words."""
     axes = axes_of(dataset)
     columns = _columns(dataset, variable)
     full = saturated(dataset).values
@@ -120,10 +118,8 @@ def rows(
 
 
 def relative_cost(model: str) -> float | None:
-    """Price of a product beside that of the shallow switch; None for what is no product.
-
-    ATLAS HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much.
-    """
+    """Price of a product beside that of the shallow switch; None for what is no product. ATLAS
+    HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much."""
     cost: float | None = DEFAULTS.get(model, {}).get("cost")
     return cost
 

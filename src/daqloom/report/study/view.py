@@ -11,7 +11,7 @@ import numpy as np
 from daqloom.metrics import described, label
 from daqloom.report import style
 from daqloom.study.points import is_numeric, spread
-from daqloom.study.words import key_in_words
+from daqloom.words import key_in_words
 
 if TYPE_CHECKING:
     from xarray import Dataset

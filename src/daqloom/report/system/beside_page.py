@@ -1,18 +1,13 @@
 """The methods beside each other on one page that opens in any browser, offline."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daqloom.output import written_whole
 from daqloom.report.page import page, picture, table
 from daqloom.report.system import beside_figure, beside_table
-
-if TYPE_CHECKING:
-    from daqloom.study.beside import Beside
+from daqloom.study.beside import Beside
 
 
 def write(path: Path, found: Beside) -> None:

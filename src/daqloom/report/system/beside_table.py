@@ -1,19 +1,14 @@
 """The methods side by side: a table, and why they disagree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from daqloom.measure.told import checked, fates
 from daqloom.metrics import for_people, label
 from daqloom.report import style
+from daqloom.result import Result
 from daqloom.scenario.quantities import RATE
+from daqloom.study.beside import Beside
 from daqloom.topology.system import fabric_system
-
-if TYPE_CHECKING:
-    from daqloom.result import Result
-    from daqloom.study.beside import Beside
 
 NOTHING = "–"
 ROWS = (

@@ -1,7 +1,5 @@
 """The figure of the buffer question, to zoom and hover."""
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 

@@ -1,9 +1,6 @@
 """How much buffer does a top-of-rack switch need: the results that answer it, side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.exact import exact
@@ -11,17 +8,13 @@ from daqloom.analyse.system import System
 from daqloom.analyse.triangles import Triangle
 from daqloom.report.style import BLUE, GREEN, ORANGE, PURPLE
 from daqloom.result import Result
-
-if TYPE_CHECKING:
-    from daqloom.scenario import Scenario
+from daqloom.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
     """A top-of-rack switch under test. `buffer_bytes` and `cost` are None where unlimited.
-
-    `transport` changes keys of the scenario: the same switch under another TCP.
-    """
+    `transport` changes keys of the scenario: the same switch under another TCP."""
 
     model: str
     label: str
@@ -57,11 +50,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """Periodic events: their triangles and, if simulated, the result.
-
-    `event` is the triangle of one event, `arrivals_s` the instants at which the first bytes of
-    each reach the switch, `peak_bytes` the closed form, `until_s` where the picture ends.
-    """
+    """Periodic events: their triangles and, if simulated, the result. `event` is the triangle of
+    one event, `arrivals_s` the instants at which the first bytes of each reach the switch,
+    `peak_bytes` the closed form, `until_s` where the picture ends."""
 
     event: Triangle
     arrivals_s: tuple[float, ...]
@@ -72,11 +63,9 @@ class Regular:
 
 @dataclass(frozen=True, slots=True)
 class BufferQuestion:
-    """Everything that the table and the figures show.
-
-    `regular` is a short run with periodic events, for which the formula is exact. `runs` are
-    simulations with the scenario's own arrivals, the unlimited buffer first.
-    """
+    """Everything that the table and the figures show. `regular` is a short run with periodic
+    events, for which the formula is exact. `runs` are simulations with the scenario's own arrivals,
+    the unlimited buffer first."""
 
     scenario: str
     rate_hz: float
@@ -96,9 +85,7 @@ class BufferQuestion:
 
 def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:
     """The scenario's events as if they were periodic, at 1/f, 2/f, … as the simulator sends them.
-
-    `result` is a simulation of that, if there is one.
-    """
+    `result` is a simulation of that, if there is one."""
     system = System(scenario)
     first = first_byte_s(system)
     count = int(until_s * system.rate_hz)

@@ -1,7 +1,5 @@
 """The two occupancies of a comparison on one time axis."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from daqloom.output import written_whole

@@ -110,11 +110,7 @@ def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
     for name, path in (("latency, 99 %", "p99"), ("latency, slowest", "max")):
         yield name, NOTHING, _each(runs, f"collection_latency_s.{path}", style.seconds)
     yield "relative cost", NOTHING, [f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs]
-    yield (
-        "hops per CPU s",
-        NOTHING,
-        [_hop_rate(run.result) for run in runs],
-    )
+    yield ("hops per CPU s", NOTHING, [_hop_rate(run.result) for run in runs])
 
 
 def _each(runs: tuple[Run, ...], path: str, form: Callable[[float], str]) -> list[str]:

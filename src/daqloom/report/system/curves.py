@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 
 def share_slower(result: Result) -> Curve:
-    """(latency in s, share of events that took longer), from the latency histogram.
-
-    Both have shape (n,), the share falls from 1 to 0. Empty where no event was built.
-    """
+    """(latency in s, share of events that took longer), from the latency histogram. Both have shape
+    (n,), the share falls from 1 to 0. Empty where no event was built."""
     import numpy as np
 
     histogram = result.series.get("collection_latency", {})
@@ -55,10 +53,8 @@ def thinned(times: NDArray[np.float64], most: NDArray[np.float64]) -> Curve:
 
 
 def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> Curve:
-    """(time in s, bytes of the first, the first two, … all events), up to `until_s`.
-
-    Shapes (n,) and (arrivals, n). The last row is the occupancy of the switch.
-    """
+    """(time in s, bytes of the first, the first two, … all events), up to `until_s`. Shapes (n,)
+    and (arrivals, n). The last row is the occupancy of the switch."""
     import numpy as np
 
     from daqloom.analyse.occupancy import occupancy

@@ -61,10 +61,8 @@ def run(
     output: Path, console: Console, overrides: Mapping[str, str] | None = None
 ) -> BufferQuestion:
     """Analyses, simulates, prints one table and writes figures and results into `output`.
-
-    `overrides` change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker
-    answer. Raises `OutputError` where `output` cannot be written.
-    """
+    `overrides` change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker answer.
+    Raises `OutputError` where `output` cannot be written."""
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = methods.analyse(scenario)
     with _progress(console) as progress:

@@ -46,10 +46,8 @@ def write(path: Path, fabric: Fabric, *, each_host: bool = False) -> None:
 
 
 def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
-    """The picture; hosts are a number below their leaf unless `each_host`.
-
-    A grey line is all regular cables between two nodes, the thicker the more.
-    """
+    """The picture; hosts are a number below their leaf unless `each_host`. A grey line is all
+    regular cables between two nodes, the thicker the more."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -3,15 +3,13 @@
 All lengths are points (1/72 inch), y goes up. Levels lie above each other, each a row of boxes.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from daqloom.topology import TopologyError
 from daqloom.topology.anomalies import Anomaly
-from daqloom.topology.errors import TopologyError
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.levels import tree
 
@@ -70,10 +68,8 @@ class Layout:
 
 
 def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
-    """Places all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`.
-
-    Raises TopologyError for a fabric with so many levels or switches that nobody could see them.
-    """
+    """Places all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`. Raises
+    TopologyError for a fabric with so many levels or switches that nobody could see them."""
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
         raise TopologyError(

@@ -44,10 +44,8 @@ NUMBERS = (
 
 
 def draw(scenario: Scenario, result: Result) -> Figure:
-    """The panels for which `result` has the series, from the top down; see `simulate`.
-
-    Raises OutputError where the result is not one of `scenario`.
-    """
+    """The panels for which `result` has the series, from the top down; see `simulate`. Raises
+    OutputError where the result is not one of `scenario`."""
     import matplotlib as mpl
 
     system = fabric_system(scenario)

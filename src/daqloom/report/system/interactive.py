@@ -119,10 +119,7 @@ def latency(runs: Sequence[Run]) -> Figure:
                 hovertemplate="%{y:.3g} % longer than %{x:.4g} ms",
             )
         )
-    figure.add_vline(
-        RTO_S * 1e3,
-        line={"dash": "dash", "width": 1, "color": style.GREY},
-    )
+    figure.add_vline(RTO_S * 1e3, line={"dash": "dash", "width": 1, "color": style.GREY})
     figure.add_annotation(
         text="smallest TCP RTO, 200 ms",
         x=math.log10(RTO_S * 1e3),  # plotly places annotations on the axis' logarithm

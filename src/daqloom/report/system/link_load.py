@@ -1,24 +1,18 @@
 """What every cable of a simulated fabric carried, and its place in a table of cables."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.output import OutputError
+from daqloom.result import Result
+from daqloom.topology.fabric import Cable, End, Fabric, natural_order
 from daqloom.topology.levels import UNREACHED, tree
-from daqloom.topology.natural_order import natural_order
 from daqloom.topology.summary import level_name
 from daqloom.topology.wiring import NONE
-
-if TYPE_CHECKING:
-    from daqloom.result import Result
-    from daqloom.topology.fabric import Cable, End, Fabric
 
 UNREACHABLE = -1
 """The level here of switches without a way to any host; that of hosts is 0."""

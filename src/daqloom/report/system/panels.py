@@ -76,10 +76,7 @@ def whole_run(axes: Axes, runs: Sequence[Run], limit: Switch | None) -> None:
         _limit(axes, limit)
     x, y = windows.whole_run(runs)
     axes.set(
-        xlabel="time (s)",
-        ylabel="held by the switch (MB)",
-        xlim=x,
-        ylim=[end / 1e6 for end in y],
+        xlabel="time (s)", ylabel="held by the switch (MB)", xlim=x, ylim=[end / 1e6 for end in y]
     )
     style.quiet_grid(axes)
 

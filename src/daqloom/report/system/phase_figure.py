@@ -11,7 +11,7 @@ import numpy as np
 from daqloom.report import style
 from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
 from daqloom.report.system.sheet import Sheet
-from daqloom.topology.natural_order import natural_key
+from daqloom.words import natural_key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """Which part of the plane a panel shows, on paper as on the screen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-#include "protocol/machines/unit_message.hpp"
+#include "protocol/units/unit_message.hpp"
 
 #include <gtest/gtest.h>
 

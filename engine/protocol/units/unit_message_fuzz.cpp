@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "protocol/machines/unit_message.hpp"
+#include "protocol/units/unit_message.hpp"
 
 using namespace daqloom::protocol;
 

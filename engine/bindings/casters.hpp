@@ -1,0 +1,96 @@
+// What types are in Python: those of the standard library, and small ones of the engine. A time is
+// a float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, and an
+// entry of a table a tuple.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "infiniband/fabric_config.hpp"
+#include "protocol/data/event_size.hpp"
+#include "protocol/schedule/lhc_trigger.hpp"
+
+namespace daqloom::bindings {
+
+template <class Value>
+inline constexpr bool is_index = false;
+template <class Tag, class Number>
+inline constexpr bool is_index<base::Index<Tag, Number>> = true;
+
+/// What Python sees of a value.
+inline double seen(base::Time time) { return time.seconds(); }
+inline std::int64_t seen(base::BitRate rate) { return rate.bps; }
+template <class Tag, class Number>
+std::int64_t seen(base::Index<Tag, Number> index) {
+    return index == index.none() ? -1 : std::int64_t{index.value()};
+}
+inline auto seen(const infiniband::LaneWeight& entry) {
+    return std::tuple(entry.lane, entry.weight);
+}
+inline auto seen(const protocol::LeakyBucket& bucket) {
+    return std::tuple(bucket.triggers, bucket.window_bx);
+}
+inline auto seen(const protocol::EventSizeConfig::Bin& bin) {
+    return std::tuple(bin.lower, bin.upper, bin.weight);
+}
+template <class Value>
+using Seen = decltype(seen(std::declval<const Value&>()));
+
+/// Takes what Python means; false: that is no such value.
+template <class Value>
+bool take(const Seen<Value>& given, Value& value) {
+    if constexpr (is_index<Value>) {
+        if (given != -1 && !std::in_range<typename Value::number_type>(given)) {
+            return false;
+        }
+        value = given == -1 ? Value::none() : Value(given);
+    } else if constexpr (std::is_same_v<Value, base::Time>) {
+        value = base::Time::from_seconds(given);
+    } else if constexpr (std::is_same_v<Value, base::BitRate>) {
+        value = {given};
+    } else {
+        value = std::make_from_tuple<Value>(given);
+    }
+    return true;
+}
+
+}  // namespace daqloom::bindings
+
+namespace nanobind::detail {
+
+template <class Of>
+    requires requires(const Of& value) { daqloom::bindings::seen(value); }
+struct type_caster<Of> {
+    using Seen = daqloom::bindings::Seen<Of>;
+    using Caster = make_caster<Seen>;
+    NB_TYPE_CASTER(Of, Caster::Name)
+
+    bool from_python(handle object, uint8_t flags, cleanup_list* cleanup) noexcept {
+        Caster given;
+        return given.from_python(object, flags, cleanup) &&
+               daqloom::bindings::take(given.operator cast_t<Seen>(), value);
+    }
+    static handle from_cpp(const Of& value, rv_policy policy, cleanup_list* cleanup) noexcept {
+        return Caster::from_cpp(daqloom::bindings::seen(value), policy, cleanup);
+    }
+};
+
+}  // namespace nanobind::detail

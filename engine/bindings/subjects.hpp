@@ -1,0 +1,26 @@
+// What the files of this folder add to the Python module: each names its own.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+namespace daqloom::bindings {
+
+/// Adds classes and functions to the module.
+using Bind = void (*)(nanobind::module_& module);
+
+inline std::vector<Bind>& subjects() {
+    static std::vector<Bind> all;
+    return all;
+}
+
+/// What a file adds, in any order: `const Subject flows(bind_flows);`.
+struct Subject {
+    explicit Subject(Bind bind) { subjects().push_back(bind); }
+};
+
+/// The classes from which those of systems derive, before all others.
+void bind_simulated(nanobind::module_& module);
+
+}  // namespace daqloom::bindings

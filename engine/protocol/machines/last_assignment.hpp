@@ -1,0 +1,47 @@
+// The last event of an epoch that a builder unit is assigned, and when it may tell its readout
+// units.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace daqloom::protocol {
+
+/// Counts are those of events assigned to the builder unit.
+class LastAssignment {
+  public:
+    /// Whether no event is to be taken beyond the `assigned` ones.
+    [[nodiscard]] bool is_reached(std::uint64_t assigned) const { return assigned >= last_; }
+
+    /// The epoch is being closed.
+    void close() { is_closing_ = true; }
+    /// So many are assigned in all. False: this was known, or more have come.
+    [[nodiscard]] bool set(std::uint64_t events, std::uint64_t assigned) {
+        if (last_ != unknown || events < assigned) {
+            return false;
+        }
+        last_ = events;
+        return true;
+    }
+    /// No more are assigned than have been.
+    void end_at(std::uint64_t assigned) { last_ = assigned; }
+
+    /// True once: the epoch is being closed, and all of them are assigned.
+    [[nodiscard]] bool is_to_be_said(std::uint64_t assigned) {
+        if (!is_closing_ || has_been_said_ || !is_reached(assigned)) {
+            return false;
+        }
+        has_been_said_ = true;
+        return true;
+    }
+    [[nodiscard]] bool has_been_said() const { return has_been_said_; }
+
+  private:
+    static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
+
+    std::uint64_t last_ = unknown;
+    bool is_closing_ = false;
+    bool has_been_said_ = false;
+};
+
+}  // namespace daqloom::protocol

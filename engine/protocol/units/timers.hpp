@@ -1,0 +1,71 @@
+// What a unit has to do later, and when: it asks its world for timers, and its world calls it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/units.hpp"
+#include "protocol/data/identifiers.hpp"
+
+namespace daqloom::protocol {
+
+struct UnitTimer {
+    enum class What : std::uint8_t {
+        arrival,   ///< event manager: the next event
+        response,  ///< readout unit: to the request for `event`
+        patience,  ///< readout unit: do not wait for the source any longer
+        phase,     ///< shift: the next phase begins
+        window,    ///< shift: a time window begins, by the node's clock
+        idle,      ///< shift: a phase without a partner is over
+        slot,      ///< DAQPIPE: a time slot begins, by the node's clock
+    };
+    What what = What::arrival;
+    EventId event{};
+};
+
+/// For worlds that look for what is due: the earliest timer comes first, of two at the same time
+/// the one that was asked for first.
+class Timers {
+  public:
+    /// No call of `set` allocates while fewer than `most` are pending.
+    explicit Timers(std::size_t most = 0) { pending_.reserve(most); }
+
+    void set(base::Time at, UnitTimer timer) {
+        pending_.push_back({at, next_++, timer});
+        std::ranges::push_heap(pending_, std::greater{});
+    }
+    /// `never`: none is pending.
+    [[nodiscard]] base::Time next() const {
+        return pending_.empty() ? base::Time::never() : pending_.front().at;
+    }
+    /// Takes one that is due; none: none is.
+    std::optional<UnitTimer> take(base::Time now) {
+        if (now < next() || pending_.empty()) {
+            return std::nullopt;
+        }
+        std::ranges::pop_heap(pending_, std::greater{});
+        const UnitTimer timer = pending_.back().timer;
+        pending_.pop_back();
+        return timer;
+    }
+
+  private:
+    struct Pending {
+        base::Time at;
+        std::uint64_t number;
+        UnitTimer timer;
+        friend bool operator>(const Pending& a, const Pending& b) {
+            return std::tie(a.at, a.number) > std::tie(b.at, b.number);
+        }
+    };
+
+    std::vector<Pending> pending_;  ///< a heap: the earliest one is in front
+    std::uint64_t next_ = 0;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,39 @@
+// What a letter between units carries: a message, or a write of data.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/units.hpp"
+#include "protocol/units/unit_message.hpp"
+
+namespace daqloom::systems {
+
+/// A message with its values, of which it has at most so many. A letter with data is a write, which
+/// `number` and `round` identify.
+template <std::size_t kMostValues>
+struct UnitLetter {
+    std::uint64_t number = 0;
+    std::uint32_t round = 0;
+    protocol::UnitMessage::Kind kind{};
+    std::uint8_t count = 0;
+    std::array<base::Bytes, kMostValues> values{};
+
+    static UnitLetter of(const protocol::UnitMessage& message) {
+        UnitLetter letter{.number = message.number,
+                          .round = message.round,
+                          .kind = message.kind,
+                          .count = static_cast<std::uint8_t>(message.values.size())};
+        std::ranges::copy(message.values, letter.values.begin());
+        return letter;
+    }
+    /// Valid as long as the letter.
+    [[nodiscard]] protocol::UnitMessage message() const {
+        return {kind, round, number, std::span(values).first(count)};
+    }
+};
+
+}  // namespace daqloom::systems

@@ -1,0 +1,34 @@
+"""Names and numbers in sentences for people."""
+
+import re
+from collections.abc import Iterable
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 cable`, `2,000 cables`, `3 switches`; `many` where it is none of these."""
+    many = many or f"{one}{'es' if one.endswith('ch') else 's'}"
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown name: the most similar known one, or what else."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:200], list(known), n=1)
+    return f'did you mean "{close[0]}"?' if close else otherwise
+
+
+def reason_of(error: OSError) -> str:
+    """The system's reason as the end of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
+def key_in_words(key: str) -> str:
+    """`event.rate` → "event rate"."""
+    return key.replace(".", " ").replace("_", " ")
+
+
+def natural_key(name: str) -> tuple[str | int, ...]:
+    """A key that sorts `leaf2` before `leaf10`: digits by value, as a person expects."""
+    parts = re.split("([0-9]{1,18})", name)
+    return tuple(int(part) if odd % 2 else part for odd, part in enumerate(parts))
