@@ -122,5 +122,6 @@ def test_a_named_switch_is_shown_with_the_keys_of_its_model() -> None:
         "port_limit": "0 B",
         "queue_packets": 4,
         "ecn_threshold": "0 B",
+        "scheduling": "fifo",
         "cost": 1.0,
     }
