@@ -105,7 +105,8 @@ Time Network::empty_latency(NodeIndex from, NodeIndex to, Bytes bytes) const {
 }
 
 SwitchIndex Network::add_switch(const SwitchConfig& config, std::uint32_t ports) {
-    return switches_.push_back(SwitchNode(config, ports));
+    const SwitchNode added(config, ports);
+    return switches_.push_back(added);
 }
 
 LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std::string name) {
