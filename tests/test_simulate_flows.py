@@ -230,6 +230,40 @@ def test_hosts_of_flows_beside_racks_are_readout_units_then_builder_units() -> N
     assert by_place["flow_messages.a"] > 0
 
 
+def test_a_flow_over_udp_loses_what_finds_no_room() -> None:
+    """Two torrents of half a link each beside pull building, into the link of one builder unit with
+    a switch that drops; the building sends again what it loses, and the flows do not."""
+    rack = load("small-rack", {"run.duration": "50 ms", "run.warmup": "10 ms"})
+    system = fabric_system(rack)
+    to = len(system.readouts)
+    link_bps = rack.network.links.access.rate
+    changes: dict[str, object] = {
+        "network.switch.tor.model": "drop-tail",
+        "network.switch.tor.queue_packets": 100,
+    }
+    for place, name in enumerate(("a", "b")):
+        changes |= {
+            f"flows.{name}.source": place,
+            f"flows.{name}.destination": to,
+            f"flows.{name}.size": "1472 B",
+            f"flows.{name}.interval": f"{1538 * 8 / (0.6 * link_bps)} s",
+            f"flows.{name}.transport": "udp",
+        }
+    both = found(override(rack, changes))
+    sent = 40e-3 * 0.6 * link_bps / (1538 * 8)
+    for name in "ab":
+        arrived, lost = both[f"flow_messages.{name}"], both[f"flow_messages_lost.{name}"]
+        assert arrived + lost == pytest.approx(sent, abs=110)  # those in the queue
+        assert lost >= 0.1 * sent  # 1.2 times what the link carries
+    assert both["packets_dropped"] >= both["flow_messages_lost.a"] + both["flow_messages_lost.b"]
+    assert both["events_built"] > 0
+
+
+def test_udp_is_for_ethernet() -> None:
+    with pytest.raises(ScenarioError, match=r'flows.a.transport = "udp" means nothing with'):
+        flows(flows__a__transport="udp")
+
+
 def test_a_flow_may_be_between_hosts_without_units() -> None:
     """Here to a readout unit, whose link carries nothing else but requests."""
     pull = small(**BUILDING["pull"], run__duration="2 ms", run__warmup="200 us")

@@ -43,6 +43,7 @@ void bind_flow(nb::module_& module) {
         .def_rw("messages", &Flow::messages)
         .def_rw("load", &Flow::load)
         .def_rw("is_poissonian", &Flow::is_poissonian)
+        .def_rw("is_datagram", &Flow::is_datagram)
         .def_rw("outstanding", &Flow::outstanding)
         .def_rw("start_s", &Flow::start)
         .def_rw("interval_s", &Flow::interval);

@@ -299,14 +299,12 @@ void Network::mark(SwitchNode& node, std::uint32_t port, Frame& frame, Time now)
     }
 }
 
-LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame& frame) {
+LinkIndex Network::pick(const SwitchNode& node, std::uint32_t group, const Frame& frame, Time now) {
     const std::vector<LinkIndex>& links = node.groups[group];
     if (links.empty()) [[unlikely]] {
         ++unrouted_frames_;
         unrouted_bytes_ += frame.bytes;
-        if (frame.sack != kNoSack) {
-            sacks_.release(frame.sack);
-        }
+        forget(frame, now);
         return LinkIndex::none();
     }
     const std::uint32_t number = hash(connection(frame.to) ^ node.buffer.config().hash_seed);
@@ -322,9 +320,7 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
     if (observer_ != nullptr) {
         observer_->on_drop(out, frame, now);
     }
-    if (frame.sack != kNoSack) {
-        sacks_.release(frame.sack);
-    }
+    forget(frame, now);
 }
 
 Frame& Network::append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, Bytes bytes,
@@ -416,11 +412,18 @@ void Network::drop_waiting(LinkIndex link, Time now) {
 void Network::lose(LinkIndex link, const Frame& frame, Time now) {
     lost_bytes_ += frame.bytes;
     lost_at_hosts_ += ports_[link].wiring().to_host() ? frame.bytes : 0;
+    forget(frame, now);
+    if (observer_ != nullptr) {
+        observer_->on_drop(link, frame, now);
+    }
+}
+
+void Network::forget(const Frame& frame, Time now) {
     if (frame.sack != kNoSack) {
         sacks_.release(frame.sack);
     }
-    if (observer_ != nullptr) {
-        observer_->on_drop(link, frame, now);
+    if (loss_observer_ != nullptr) {
+        loss_observer_->on_frame_lost(frame, now);
     }
 }
 

@@ -46,6 +46,13 @@ class Observer {
     virtual void on_drop(LinkIndex link, const Frame& frame, base::Time now) = 0;
 };
 
+/// Told of each frame that will not arrive.
+class LossObserver {
+  public:
+    virtual ~LossObserver() = default;
+    virtual void on_frame_lost(const Frame& frame, base::Time now) = 0;
+};
+
 class Network {
   public:
     explicit Network(sim::EventQueue& events) : events_(events) {}
@@ -67,6 +74,7 @@ class Network {
         observer_ = observer;
         watched_ = true;
     }
+    void observe_losses(LossObserver* observer) { loss_observer_ = observer; }
     /// From here on, what is counted is reported; occupancies are recorded in [now, end), in that
     /// many bins.
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
@@ -205,7 +213,7 @@ class Network {
         SwitchNode& node = switches_[at];
         const std::uint32_t route = node.routes[frame.destination()];
         const LinkIndex out =
-            route < kGroups ? LinkIndex(route) : pick(node, route - kGroups, frame);
+            route < kGroups ? LinkIndex(route) : pick(node, route - kGroups, frame, now);
         if (out == LinkIndex::none()) [[unlikely]] {
             return nullptr;
         }
@@ -231,7 +239,7 @@ class Network {
 
     /// One link of a group of several; of no route none, and the frame is lost. Out of line, so
     /// that the way of most frames is short enough to be inlined.
-    LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame);
+    LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame, base::Time now);
     void add_routes(const network::Graph& graph);
     [[nodiscard]] Report totals() const;
     static std::uint32_t route_by(SwitchNode& node, std::span<const LinkIndex> links);
@@ -327,6 +335,7 @@ class Network {
               base::Time now);
     void drop_waiting(LinkIndex link, base::Time now);
     void lose(LinkIndex link, const Frame& frame, base::Time now);
+    void forget(const Frame& frame, base::Time now);
     bool watch(LinkIndex index, const Frame& frame, base::Time now);
 
     struct InjectedLoss {
@@ -342,6 +351,7 @@ class Network {
     base::Table<SwitchIndex, SwitchNode> switches_;
     bool watched_ = false;  ///< an observer, or a loss of frames, wants to see every one
     Observer* observer_ = nullptr;
+    LossObserver* loss_observer_ = nullptr;
     SackPool sacks_;
     std::vector<InjectedLoss> losses_;
     std::vector<LinkChange> changes_;

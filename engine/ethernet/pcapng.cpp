@@ -14,7 +14,9 @@ constexpr std::uint32_t kTcpHeader = 20;
 constexpr std::uint32_t kLongestHeader = 96;
 constexpr std::uint32_t kShortestFrame = 60;
 constexpr std::uint32_t kLongestPayload = 65'535 - kIpHeader - 60;
+constexpr std::uint32_t kUdpHeader = 8;
 constexpr std::uint8_t kTcpProtocol = 6;
+constexpr std::uint8_t kUdpProtocol = 17;
 
 /// Bytes in the making, in either byte order.
 class Buffer {
@@ -84,6 +86,33 @@ Buffer tcp_options(const CapturedFrame& frame) {
     return out;
 }
 
+/// Without its checksum.
+Buffer tcp_header(const CapturedFrame& frame) {
+    const auto options = tcp_options(frame);
+    Buffer out;
+    out.big16(frame.source_port);
+    out.big16(frame.destination_port);
+    out.big32(frame.seq);
+    out.big32(frame.ack);
+    out.u8((kTcpHeader + static_cast<std::uint32_t>(options.size())) / 4 << 4);
+    out.u8(frame.flags);
+    out.big16(frame.window);
+    out.big16(0);
+    out.big16(0);  // urgent pointer
+    out.text(options.view());
+    return out;
+}
+
+/// Without its checksum.
+Buffer udp_header(const CapturedFrame& frame, std::uint32_t payload) {
+    Buffer out;
+    out.big16(frame.source_port);
+    out.big16(frame.destination_port);
+    out.big16(kUdpHeader + payload);
+    out.big16(0);
+    return out;
+}
+
 struct Headers {
     Buffer bytes;
     std::uint32_t frame_bytes;  ///< with the payload and the padding of a short frame
@@ -92,9 +121,9 @@ struct Headers {
 Headers headers(const CapturedFrame& frame) {
     assert(frame.payload_bytes <= kLongestPayload);
     const auto payload = std::min(frame.payload_bytes, kLongestPayload);
-    const auto options = tcp_options(frame);
-    const auto tcp_header = kTcpHeader + static_cast<std::uint32_t>(options.size());
-    const auto tcp_length = tcp_header + payload;
+    const auto protocol = frame.is_datagram ? kUdpProtocol : kTcpProtocol;
+    Buffer transport = frame.is_datagram ? udp_header(frame, payload) : tcp_header(frame);
+    const auto length = static_cast<std::uint32_t>(transport.size()) + payload;
     const auto source = ip_address(frame.source_host);
     const auto destination = ip_address(frame.destination_host);
 
@@ -105,34 +134,26 @@ Headers headers(const CapturedFrame& frame) {
 
     out.u8(0x45);  // version 4, five words
     out.u8(std::uint32_t{frame.traffic_class.value()} << 5 | static_cast<std::uint32_t>(frame.ecn));
-    out.big16(kIpHeader + tcp_length);
+    out.big16(kIpHeader + length);
     out.big16(0);       // identification
     out.big16(0x4000);  // do not fragment
     out.u8(64);         // time to live
-    out.u8(kTcpProtocol);
+    out.u8(protocol);
     out.big16(0);  // checksum, below
     out.big32(source);
     out.big32(destination);
     out.put_big16(kEthernetHeader + 10,
                   internet_checksum(out.view().substr(kEthernetHeader, kIpHeader), 0));
 
-    const auto tcp = out.size();
-    out.big16(frame.source_port);
-    out.big16(frame.destination_port);
-    out.big32(frame.seq);
-    out.big32(frame.ack);
-    out.u8(tcp_header / 4 << 4);
-    out.u8(frame.flags);
-    out.big16(frame.window);
-    out.big16(0);  // checksum, below
-    out.big16(0);  // urgent pointer
-    out.text(options.view());
-    // The pseudo-header of RFC 9293, section 3.1; the payload's zeros add nothing.
+    // The pseudo-header of RFC 9293, section 3.1, and RFC 768; the payload's zeros add nothing.
     const auto pseudo_header = (source >> 16) + (source & 0xffff) + (destination >> 16) +
-                               (destination & 0xffff) + kTcpProtocol + tcp_length;
-    out.put_big16(tcp + 16, internet_checksum(out.view().substr(tcp), pseudo_header));
+                               (destination & 0xffff) + protocol + length;
+    const std::uint32_t sum = internet_checksum(transport.view(), pseudo_header);
+    const bool is_none = frame.is_datagram && sum == 0;  // which would mean: not computed
+    transport.put_big16(frame.is_datagram ? 6 : 16, is_none ? 0xffff : sum);
+    out.text(transport.view());
 
-    const auto frame_bytes = kEthernetHeader + kIpHeader + tcp_length;
+    const auto frame_bytes = kEthernetHeader + kIpHeader + length;
     return {std::move(out), std::max(frame_bytes, kShortestFrame)};
 }
 

@@ -27,7 +27,7 @@ enum TcpFlag : std::uint8_t {
 /// The two ECN bits of the IP header, RFC 3168, section 5.
 enum class Ecn : std::uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kCongested = 3 };
 
-/// A TCP segment as a capture shows it. The payload is all zeros.
+/// A TCP segment, or a UDP datagram, as a capture shows it. The payload is all zeros.
 struct CapturedFrame {
     struct SackBlock {
         std::uint32_t begin = 0;
@@ -39,6 +39,7 @@ struct CapturedFrame {
     network::NodeIndex destination_host = {};
     std::uint16_t source_port = 0;
     std::uint16_t destination_port = 0;
+    bool is_datagram = false;  ///< which has nothing of what only TCP has
     std::uint32_t seq = 0;
     std::uint32_t ack = 0;
     std::uint8_t flags = kTcpAck;

@@ -161,6 +161,24 @@ TEST_F(PcapngTest, EveryFieldComesBack) {
         Lines{"1 2 4294967295 3 8948 4 0x0091"});
 }
 
+TEST_F(PcapngTest, ADatagramComesBack) {
+    std::vector<CapturedFrame> datagrams;
+    for (std::uint32_t payload = 1; payload <= 3; ++payload) {
+        datagrams.push_back({.source_host = network::NodeIndex(4),
+                             .destination_host = network::NodeIndex(6),
+                             .source_port = 50'006,
+                             .destination_port = 9000,
+                             .is_datagram = true,
+                             .payload_bytes = 1469 + payload});
+    }
+    write(datagrams, {.snap_length = 65'535});
+    const std::string checked = "-o udp.check_checksum:TRUE -Y 'udp.checksum.status == Good'";
+    EXPECT_EQ(tshark(checked).size(), datagrams.size());
+    EXPECT_EQ(tshark("-Y '_ws.malformed || ip.checksum.status == Bad'"), Lines{});
+    EXPECT_EQ(fields("ip.src ip.dst udp.srcport udp.dstport udp.length frame.len").front(),
+              "10.0.0.5 10.0.0.7 50006 9000 1478 1512");
+}
+
 TEST_F(PcapngTest, OptionsComeBack) {
     const std::vector<SackBlock> blocks{{10, 20}, {30, 40}};
     CapturedFrame ack{.timestamps = true, .ts_value = 11, .ts_echo = 12, .sack = blocks};

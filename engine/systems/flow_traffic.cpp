@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "transport/udp/endpoints.hpp"
+
 namespace daqloom::systems {
 
 using base::Time;
@@ -24,7 +26,7 @@ base::expected<FlowTraffic> FlowTraffic::make(const FlowsConfig& config, std::ui
     traffic.config_ = config;
     std::uint64_t outstanding = 0;
     for (const Flow& flow : config.flows) {
-        if (auto checked = traffic.check(flow); !checked) {
+        if (auto checked = traffic.check(flow, transport); !checked) {
             return tl::unexpected(checked.error());
         }
         outstanding += std::uint64_t{flow.outstanding} * flow.sources.size();
@@ -56,7 +58,8 @@ void FlowTraffic::begin_counting() {
     warm_ = true;
 }
 
-base::expected<void> FlowTraffic::check(const Flow& flow) const {
+base::expected<void> FlowTraffic::check(const Flow& flow,
+                                        const transport::Transport& transport) const {
     const std::size_t nodes = config_.flow_hosts.size();
     const auto fails = [&](const std::string& why) {
         return base::failure(fmt::format("flow {}: {}", flow.name, why));
@@ -74,6 +77,9 @@ base::expected<void> FlowTraffic::check(const Flow& flow) const {
     }
     if (flow.outstanding < 1) {
         return fails("no message may be outstanding; expected 1 at least");
+    }
+    if (flow.is_datagram && transport.udp() == nullptr) {
+        return fails("UDP over InfiniBand is not simulated; expected the transport of the system");
     }
     if (!(flow.load >= 0 && flow.load <= 1)) {
         return fails(fmt::format("a load of {}; expected 0 to 1", flow.load));
@@ -104,7 +110,8 @@ std::vector<double> FlowTraffic::intervals_ps(const Flow& flow, const network::G
                                    static_cast<double>(flow.interval.ps));
     }
     base::Table<network::NodeIndex, double> of_host(graph.hosts, latest_ps);
-    const base::Bytes bytes = transport.bytes_on_wire(flow.bytes);
+    const base::Bytes bytes = flow.is_datagram ? transport.udp()->bytes_on_wire(flow.bytes)
+                                               : transport.bytes_on_wire(flow.bytes);
     for (const network::Cable& cable : graph.cables) {
         for (const network::End end : {cable.a, cable.b}) {
             if (of_host.contains(end.node)) {
@@ -151,6 +158,7 @@ void FlowTraffic::post(std::uint32_t index, Time now, Carrier& carrier) {
                    .to = to,
                    .bytes = flow.bytes,
                    .service_level = flow.service_level,
+                   .is_datagram = flow.is_datagram,
                    .number = under_way_.put({.sender = index, .posted = now})},
                   now);
     ++posted_;
@@ -191,6 +199,11 @@ void FlowTraffic::on_written(std::uint32_t message, Time now, Carrier& carrier) 
     supply(sender, now, carrier);
 }
 
+void FlowTraffic::on_lost(std::uint32_t message) {
+    ++counted_[senders_[under_way_[message].sender].flow].lost;
+    end(message);
+}
+
 void FlowTraffic::end(std::uint32_t message) {
     if (--under_way_[message].ends == 0) {
         under_way_.release(message);
@@ -208,6 +221,7 @@ std::vector<FlowCount> FlowTraffic::counted() const {
     for (std::size_t flow = 0; flow < after.size(); ++flow) {
         after[flow].messages -= counted_before_[flow].messages;
         after[flow].bytes -= counted_before_[flow].bytes;
+        after[flow].lost -= counted_before_[flow].lost;
     }
     return after;
 }
@@ -223,16 +237,16 @@ base::expected<void> FlowTraffic::check_conservation() const {
     }
     std::uint64_t arrived = 0;
     for (const FlowCount& count : counted_) {
-        arrived += count.messages;
+        arrived += count.messages + count.lost;
     }
     // A sender may know of a message before its receiver's processor does, or after.
     const std::uint64_t here = under_way_.in_use();
     const bool balanced = arrived <= posted_ && here >= posted_ - std::min(arrived, completed_) &&
                           here <= 2 * posted_ - arrived - completed_;
     if (!balanced) {
-        return base::defect(
-            fmt::format("{} messages were posted, {} have arrived, {} completed, {} are under way",
-                        posted_, arrived, completed_, here));
+        return base::defect(fmt::format(
+            "{} messages were posted, {} have arrived or are lost, {} completed, {} are under way",
+            posted_, arrived, completed_, here));
     }
     return {};
 }

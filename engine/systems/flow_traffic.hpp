@@ -38,6 +38,7 @@ struct Flow {
     double load = 0;
     bool is_poissonian = false;  ///< intervals are exponential, else all alike
     std::uint32_t outstanding = 128;
+    bool is_datagram = false;  ///< over UDP: `outstanding` messages wait for their adapter
 };
 
 struct FlowsConfig {
@@ -49,12 +50,14 @@ struct FlowsConfig {
 struct FlowCount {
     std::uint64_t messages = 0;  ///< that have arrived
     base::Bytes bytes = 0;       ///< of their payload
+    std::uint64_t lost = 0;      ///< messages over UDP that will never arrive
 
     /// Calls see(name, member, meaning) for each field.
     template <class See>
     static void each(See see) {
         see("messages", &FlowCount::messages, "Messages that have arrived.");
         see("bytes", &FlowCount::bytes, "Bytes of their payload.");
+        see("lost", &FlowCount::lost, "Messages over UDP that lost a datagram.");
     }
 };
 
@@ -82,6 +85,7 @@ class FlowTraffic {
         std::uint32_t to = 0;    ///< the same
         base::Bytes bytes = 0;
         transport::ServiceLevel service_level = 0;
+        bool is_datagram = false;
         std::uint32_t number = 0;  ///< of those under way
     };
     /// The system whose nodes these are.
@@ -105,6 +109,7 @@ class FlowTraffic {
     void on_due(std::uint32_t sender, base::Time now, Carrier& carrier);
     void on_received(std::uint32_t message, base::Time now);
     void on_written(std::uint32_t message, base::Time now, Carrier& carrier);
+    void on_lost(std::uint32_t message);
 
     /// After the warm-up, by flow.
     [[nodiscard]] std::vector<FlowCount> counted() const;
@@ -141,7 +146,7 @@ class FlowTraffic {
         base::Time posted;
     };
 
-    base::expected<void> check(const Flow& flow) const;
+    base::expected<void> check(const Flow& flow, const transport::Transport& transport) const;
     void add_senders(std::uint32_t flow, std::uint64_t seed, const network::Graph& graph,
                      const transport::Transport& transport);
     [[nodiscard]] std::vector<double> intervals_ps(const Flow& flow, const network::Graph& graph,

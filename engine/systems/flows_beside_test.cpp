@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -92,9 +93,11 @@ void expect_half_a_link(const FlowTraffic& flows, Time duration) {
 }
 
 /// Longer by this share of the time that a fragment takes on the link.
-void expect_longer(const PullSystemConfig& config, double share) {
+void expect_longer(const PullSystemConfig& config, double share, bool is_datagram = false) {
     const auto alone = play<PullSystem>(config);
-    const auto beside = play<PullSystem>(with_flow(config, 1, 2));
+    PullSystemConfig both = with_flow(config, 1, 2);
+    both.flows[0].is_datagram = is_datagram;
+    const auto beside = play<PullSystem>(both);
     EXPECT_EQ(alone->report().events_built, 19U);
     EXPECT_EQ(beside->report().events_built, 19U);
     expect_half_a_link(beside->flows(), config.duration);
@@ -108,6 +111,7 @@ TEST(FlowsBeside, OnTheLinkOfABuilderUnitTakeItsHalf) {
     // The switch takes a fragment in as fast as it comes; by its end, half as much of the flow has
     // come, and leaves before it.
     expect_longer(pull(on_ethernet<PullSystemConfig>()), 0.5);
+    expect_longer(pull(on_ethernet<PullSystemConfig>()), 0.5, true);
     // Credits let a fragment in as fast as it leaves, at the half rate that is left to it.
     expect_longer(pull(on_infiniband<PullSystemConfig>()), 1);
 }
@@ -172,6 +176,37 @@ TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
     const auto beside = play<PullSystem>(busy);
     EXPECT_GT(beside->latency().mean_ps(), alone->latency().mean_ps());
     EXPECT_GE(beside->flows().latency(0).min(), config.builder_cost_per_message);
+}
+
+/// At twice what the link carries half of the datagrams find no room.
+TEST(FlowsBeside, LoseOverUdpWhatFindsNoRoom) {
+    PullSystemConfig config = pull(on_ethernet<PullSystemConfig>());
+    config.flow_hosts = {NodeIndex(1), NodeIndex(3), NodeIndex(4)};
+    Flow flow;
+    flow.name = "torrent";
+    flow.sources = {0, 1};
+    flow.destination = 2;
+    flow.bytes = 4096;
+    flow.load = 1;
+    flow.is_datagram = true;
+    config.flows = {flow};
+    auto& network = std::get<ethernet::NetworkConfig>(config.network);
+    network.switches[0].model = ethernet::BufferModel::drop_tail;
+    network.switches[0].queue_packets = 16;
+    const auto played = play<PullSystem>(config);
+    const FlowCount counted = played->flows().counted()[0];
+    EXPECT_EQ(played->report().events_built, 19U);
+    const auto sent = static_cast<double>(counted.messages + counted.lost);
+    EXPECT_NEAR(static_cast<double>(counted.lost), 0.5 * sent, 0.01 * sent);
+    EXPECT_EQ(counted.bytes, 4096 * static_cast<base::Bytes>(counted.messages));
+}
+
+TEST(FlowsBeside, GoOverUdpOnEthernetOnly) {
+    PullSystemConfig config = with_flow(pull(on_infiniband<PullSystemConfig>()), 3, 4);
+    config.flows[0].is_datagram = true;
+    const auto made = PullSystem::make(config);
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().message.find("UDP over InfiniBand is not simulated"), std::string::npos);
 }
 
 TEST(FlowsBeside, AreBetweenTwoHostsOfTheNetwork) {

@@ -70,6 +70,7 @@ class Nodes final : public transport::Listener {
         bool completes = false;  ///< its sender is told when the data are where they belong
         Content content{};
         std::optional<ServiceLevel> service_level{};  ///< else that of data, or of control messages
+        bool is_datagram = false;                     ///< over UDP
     };
 
     /// Whose units live on the nodes.
@@ -83,6 +84,7 @@ class Nodes final : public transport::Listener {
         /// The same of a flow's message, which has this number.
         virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
+        virtual void on_flow_lost(std::uint32_t message) = 0;
         /// One that it has put into `events()` itself.
         virtual void on_event(const sim::Event& event) = 0;
     };
@@ -246,7 +248,7 @@ class Nodes final : public transport::Listener {
     void complete(std::uint32_t place, base::Time now) {
         const Letter letter = letters_[place].letter;
         const std::uint32_t of_flow = letters_[place].of_flow;
-        if (letter.from != letter.to && now >= config_.warmup) {
+        if (letter.from != letter.to && now >= config_.warmup && !letter.is_datagram) {
             (of_flow == 0 ? write_latency_ : flow_write_latency_)
                 .record(now - letters_[place].posted);
         }
@@ -271,7 +273,8 @@ class Nodes final : public transport::Listener {
                           .bytes = letter.bytes,
                           .tag = place,
                           .service_level = level_of(letter),
-                          .completes = letter.completes},
+                          .completes = letter.completes,
+                          .is_datagram = letter.is_datagram},
                          config_.latency.draw(latency_), now);
     }
 
@@ -312,6 +315,13 @@ class Nodes final : public transport::Listener {
     }
     /// Its letter never completes.
     void on_failed(std::uint64_t /*tag*/, base::Time /*now*/) override {}
+    /// Only flows write datagrams.
+    void on_lost(std::uint64_t tag, base::Time /*now*/) override {
+        const auto place = static_cast<std::uint32_t>(tag);
+        const std::uint32_t of_flow = letters_[place].of_flow;
+        end_part(place);
+        driver_.on_flow_lost(of_flow - 1);
+    }
     void on_event(const sim::Event& event) override {
         if (event.kind == kTask) {
             do_task(event.index, event.at);

@@ -28,6 +28,7 @@ using ethernet::PcapngWriter;
 using ethernet::SackBlocks;
 using ethernet::StreamRange;
 using transport::TcpOverEthernet;
+using transport::UdpEndpoints;
 
 namespace {
 
@@ -154,6 +155,9 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
     if (captures_[link]) {
         capture(*captures_[link], frame, now);
     }
+    if (UdpEndpoints::is_datagram(frame)) {
+        return;
+    }
     if (stack_.network().port(link).wiring().to_host()) {
         heard_.resize(stack_.endpoints().size());
         heard_[frame.to] = milliseconds(now);
@@ -180,6 +184,10 @@ void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder,
 }
 
 void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const {
+    if (UdpEndpoints::is_datagram(frame)) {
+        capture_datagram(writer, frame, now);
+        return;
+    }
     const EndpointIndex from = peer(frame.to);
     const EndpointIndex opened_by = opener(frame.to);
     const std::uint32_t listener = stack_.endpoints().peer_host(opened_by).value();
@@ -213,6 +221,21 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
                   .ts_value = milliseconds(now),
                   .ts_echo = heard_.contains(from) ? heard_[from] : 0,
                   .sack = std::span(blocks).first(count),
+                  .payload_bytes = frame.payload});
+}
+
+/// From port 50 000 + i to port 9000 + c of host i, c being its class.
+void Recorder::capture_datagram(PcapngWriter& writer, const Frame& frame, Time now) const {
+    const std::uint32_t to = frame.destination().value();
+    writer.frame({.at = now,
+                  .source_host = stack_.udp()->source(frame),
+                  .destination_host = frame.destination(),
+                  .source_port = static_cast<std::uint16_t>(kOpenersPorts + to % 10'000),
+                  .destination_port =
+                      static_cast<std::uint16_t>(kListenersPorts + frame.traffic_class().value()),
+                  .is_datagram = true,
+                  .traffic_class = frame.traffic_class(),
+                  .ecn = ecn(frame),
                   .payload_bytes = frame.payload});
 }
 

@@ -54,6 +54,8 @@ class Recorder final : public ethernet::Observer,
     void let_go();
     void capture(ethernet::PcapngWriter& writer, const ethernet::Frame& frame,
                  base::Time now) const;
+    void capture_datagram(ethernet::PcapngWriter& writer, const ethernet::Frame& frame,
+                          base::Time now) const;
 
     PullSystem& system_;
     transport::TcpOverEthernet& stack_;

@@ -185,7 +185,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
                       .bytes = message.bytes,
                       .is_data = true,
                       .completes = true,
-                      .service_level = message.service_level},
+                      .service_level = message.service_level,
+                      .is_datagram = message.is_datagram},
                      now, message.number + 1);
     }
     void wake(std::uint32_t sender, base::Time at) final {
@@ -197,6 +198,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     void on_flow_written(std::uint32_t message, base::Time now) final {
         flows_.on_written(message, now, *this);
     }
+
+    void on_flow_lost(std::uint32_t message) final { flows_.on_lost(message); }
 
     std::unique_ptr<Letters> nodes_;
     FlowTraffic flows_;

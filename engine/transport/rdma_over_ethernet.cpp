@@ -19,9 +19,11 @@ base::expected<std::unique_ptr<RdmaOverEthernet>> RdmaOverEthernet::make(
 }
 
 Report RdmaOverEthernet::report() {
+    Memory all = memory();
+    all.messages += network().udp().memory();
     return {.packet_hops = packet_hops(),
             .ack_hops = network().ethernet().ack_hops(),
-            .memory = memory(),
+            .memory = all,
             .ethernet = network().ethernet().report(now()),
             .tcp = {},
             .infiniband = {},

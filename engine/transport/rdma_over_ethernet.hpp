@@ -20,6 +20,17 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
         const ethernet::NetworkConfig& network, const RdmaConfig& config,
         const hosts::PathConfig& path);
 
+    void post(const Posting& message, base::Time latency, base::Time now) override {
+        if (message.is_datagram) {
+            network().udp().post(message, latency, now);
+        } else {
+            RdmaTransport::post(message, latency, now);
+        }
+    }
+    void run(base::Time until, Listener& listener) override {
+        network().udp().listen(listener);
+        RdmaTransport::run(until, listener);
+    }
     void begin_counting(base::Time now, base::Time end, std::size_t bins) override {
         network().begin_counting(now, end, bins);
     }
@@ -27,6 +38,7 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
     [[nodiscard]] std::size_t idle_events() const override {
         return network().ethernet().is_sampling() ? 1 : 0;
     }
+    [[nodiscard]] const UdpEndpoints* udp() const override { return &network().udp(); }
     [[nodiscard]] const ethernet::Network* ethernet() const override {
         return &network().ethernet();
     }

@@ -9,14 +9,22 @@ using ethernet::Frame;
 
 /// Where frames go that have reached their host.
 struct TcpOverEthernet::Sink {
-    TcpEndpoints& endpoints;
+    TcpOverEthernet& transport;
     Listener& listener;
     Time now;
 
     [[gnu::always_inline]] void receive(const Frame& frame) const {
-        endpoints.receive(frame, now, listener);
+        if (UdpEndpoints::is_datagram(frame)) [[unlikely]] {
+            transport.udp_.receive(frame, now);
+            return;
+        }
+        transport.endpoints_.receive(frame, now, listener);
     }
-    void expect(const Frame& frame) const { endpoints.expect(frame, listener); }
+    void expect(const Frame& frame) const {
+        if (!UdpEndpoints::is_datagram(frame)) {
+            transport.endpoints_.expect(frame, listener);
+        }
+    }
 };
 
 base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
@@ -25,8 +33,7 @@ base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
         return tl::unexpected(valid.error());
     }
     std::unique_ptr<TcpOverEthernet> made(new TcpOverEthernet(tcp, network));
-    const base::Bytes frame = tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
-    if (auto built = made->network_.build(network, frame); !built) {
+    if (auto built = made->network_.build(network, largest_frame(tcp)); !built) {
         return tl::unexpected(built.error());
     }
     made->network_.plan_changes(kChange);
@@ -34,7 +41,9 @@ base::expected<std::unique_ptr<TcpOverEthernet>> TcpOverEthernet::make(
 }
 
 void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
-    if (latency > Time::zero()) {
+    if (message.is_datagram) [[unlikely]] {
+        udp_.post(message, latency, now);
+    } else if (latency > Time::zero()) {
         events_.push({now + latency, kBegin, delayed_.put(message)});
     } else {
         write(message, now);
@@ -64,6 +73,7 @@ void TcpOverEthernet::end_at(Time end) {
 }
 
 void TcpOverEthernet::run(Time until, Listener& listener) {
+    udp_.listen(listener);
     if (until < end_) {
         events_.push({until, kPause, 0});
     }
@@ -79,8 +89,7 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
         }
         begin(event);
         if (event.kind == ethernet::kDelivery) [[likely]] {
-            network_.on_delivery(LinkIndex(event.index), event.at,
-                                 Sink{endpoints_, listener, event.at});
+            network_.on_delivery(LinkIndex(event.index), event.at, Sink{*this, listener, event.at});
         } else {
             handle(event, listener);
         }
@@ -90,7 +99,11 @@ void TcpOverEthernet::run(Time until, Listener& listener) {
 void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
     switch (event.kind) {
         case ethernet::kPortFree:
-            network_.on_port_free(LinkIndex(event.index), event.at);
+            if (const Frame* begun = network_.on_port_free(LinkIndex(event.index), event.at);
+                begun != nullptr && network_.port(LinkIndex(event.index)).wiring().from_host() &&
+                UdpEndpoints::is_datagram(*begun)) {
+                udp_.on_begun(*begun, event.at);
+            }
             break;
         case kSenderTimer:
             endpoints_.on_sender_timer(EndpointIndex(event.index), event.at);
@@ -112,6 +125,10 @@ void TcpOverEthernet::handle(const sim::Event& event, Listener& listener) {
             break;
         case kEnd:
             ended_ = true;
+            break;
+        case kUdp:
+        case kUdp + 1:
+            udp_.on_event(event);
             break;
         default:
             listener.on_event(event);
@@ -136,7 +153,7 @@ Report TcpOverEthernet::report() {
             .ack_hops = network_.ack_hops(),
             .memory = {.connections = endpoints_.memory(),
                        .packets = network_.memory(),
-                       .messages = endpoints_.message_memory() + delayed_.memory(),
+                       .messages = endpoints_.message_memory() + delayed_.memory() + udp_.memory(),
                        .events = events_.memory()},
             .ethernet = network_.report(now_),
             .tcp = endpoints_.counted(),
@@ -153,6 +170,9 @@ std::uint64_t TcpOverEthernet::packet_hops() const { return network_.packet_hops
 
 base::expected<void> TcpOverEthernet::check_conservation() const {
     if (auto books = network_.check_conservation(); !books) {
+        return books;
+    }
+    if (auto books = udp_.check_conservation(); !books) {
         return books;
     }
     return endpoints_.check_conservation();

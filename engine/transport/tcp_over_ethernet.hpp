@@ -12,6 +12,7 @@
 #include "transport/tcp/config.hpp"
 #include "transport/tcp/endpoints.hpp"
 #include "transport/transport.hpp"
+#include "transport/udp/endpoints.hpp"
 
 namespace daqloom::transport {
 
@@ -33,6 +34,7 @@ class TcpOverEthernet final : public Transport {
     [[nodiscard]] std::uint64_t packet_hops() const override;
     [[nodiscard]] base::expected<void> check_conservation() const override;
 
+    [[nodiscard]] const UdpEndpoints* udp() const override { return &udp_; }
     [[nodiscard]] const ethernet::Network* ethernet() const override { return &network_; }
     /// Observers of frames and of timers that expire; null: none.
     void observe(ethernet::Observer* frames, TimeoutObserver* timeouts) {
@@ -50,21 +52,28 @@ class TcpOverEthernet final : public Transport {
         kPause,
         kEnd,
         kChange,  ///< of a link
+        kUdp,     ///< and the next one
     };
-    static_assert(kChange < kFirstOtherEvent);
+    static_assert(kUdp + 1 < kFirstOtherEvent);
 
     struct Sink;
 
     TcpOverEthernet(const TcpConfig& tcp, const ethernet::NetworkConfig& network)
         : network_(events_),
           endpoints_(tcp, network.hosts, network.classes(), network_, events_),
+          udp_(network_, events_, network, largest_frame(tcp), kUdp),
           service_classes_(network.service_classes) {}
 
+    /// As buffered.
+    static base::Bytes largest_frame(const TcpConfig& tcp) {
+        return tcp.mss + tcp.header_bytes() + ethernet::kFrameOverhead;
+    }
     void write(const Posting& message, base::Time now);
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
 
     ethernet::Network network_;
     TcpEndpoints endpoints_;
+    UdpEndpoints udp_;
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
     base::Pool<Posting> delayed_;
     base::Time end_ = base::Time::never();

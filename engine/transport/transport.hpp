@@ -36,7 +36,8 @@ struct Posting {
     base::Bytes bytes = 0;
     std::uint64_t tag = 0;  ///< the poster's own identifier
     ServiceLevel service_level = 0;
-    bool completes = false;  ///< the poster wants to know when it is there
+    bool completes = false;    ///< the poster wants to know when it is there
+    bool is_datagram = false;  ///< over UDP: it may be lost, and is complete when it has left
 };
 
 /// Who posts messages.
@@ -51,9 +52,13 @@ class Listener {
     virtual void on_completed(std::uint64_t tag, base::Time now) = 0;
     /// Its sender has given up.
     virtual void on_failed(std::uint64_t tag, base::Time now) = 0;
+    /// A message over UDP will never be at its destination.
+    virtual void on_lost(std::uint64_t /*tag*/, base::Time /*now*/) {}
     /// An event whose kind is not the transport's is due.
     virtual void on_event(const sim::Event& event) = 0;
 };
+
+class UdpEndpoints;
 
 class Transport {
   public:
@@ -89,6 +94,8 @@ class Transport {
     /// names the difference.
     [[nodiscard]] virtual base::expected<void> check_conservation() const = 0;
 
+    /// What carries messages over UDP; null: nothing does.
+    [[nodiscard]] virtual const UdpEndpoints* udp() const { return nullptr; }
     /// The network, if it is one of these.
     [[nodiscard]] virtual const ethernet::Network* ethernet() const { return nullptr; }
     [[nodiscard]] virtual const infiniband::Network* infiniband() const { return nullptr; }

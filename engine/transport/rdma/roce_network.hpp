@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/index.hpp"
@@ -14,6 +15,7 @@
 #include "network/graph.hpp"
 #include "sim/event_queue.hpp"
 #include "transport/rdma/packet_tag.hpp"
+#include "transport/udp/endpoints.hpp"
 
 namespace daqloom::transport {
 
@@ -26,6 +28,7 @@ class RoceNetwork {
         kTakenIn,    ///< index: packet that its host had still to take in
         kSample,     ///< of the occupancy of the switches
         kChange,     ///< of a link
+        kUdp,        ///< and the next one
         kFirstOtherEvent = 8,
     };
     static constexpr std::uint32_t kKindMask = 0xff;
@@ -56,6 +59,7 @@ class RoceNetwork {
             }
         }
         network_.plan_changes(kChange);
+        udp_.emplace(network_, events_, config, largest_frame, kUdp);
         return {};
     }
 
@@ -112,7 +116,7 @@ class RoceNetwork {
                 network_.on_change(event.index);
                 break;
             default:
-                break;
+                udp_->on_event(event);
         }
     }
 
@@ -128,10 +132,13 @@ class RoceNetwork {
 
     [[nodiscard]] ethernet::Network& ethernet() { return network_; }
     [[nodiscard]] const ethernet::Network& ethernet() const { return network_; }
+    /// Beside RDMA, on the same adapters.
+    [[nodiscard]] UdpEndpoints& udp() { return *udp_; }
+    [[nodiscard]] const UdpEndpoints& udp() const { return *udp_; }
     [[nodiscard]] std::uint64_t packet_hops() const { return network_.packet_hops(); }
     [[nodiscard]] std::size_t memory() const { return network_.memory() + arriving_.memory(); }
     [[nodiscard]] base::expected<void> check_conservation(base::Time /*now*/) const {
-        return network_.check_conservation();
+        return network_.check_conservation().and_then([&] { return udp_->check_conservation(); });
     }
     [[nodiscard]] std::uint64_t unrouted() const { return network_.unrouted(); }
 
@@ -148,7 +155,12 @@ class RoceNetwork {
     void on_port_free(ethernet::LinkIndex link, base::Time now, Hosts& hosts) {
         const ethernet::Frame* const begun = network_.on_port_free(link, now);
         const network::NodeIndex host = hosts_[link];
-        if (begun != nullptr && host != network::NodeIndex::none() && begun->payload != 0) {
+        if (begun == nullptr || host == network::NodeIndex::none()) {
+            return;
+        }
+        if (UdpEndpoints::is_datagram(*begun)) {
+            udp_->on_begun(*begun, now);
+        } else if (begun->payload != 0) {
             const Packet packet = packet_in(*begun);
             hosts.on_departure(host, packet, now);
         }
@@ -161,6 +173,10 @@ class RoceNetwork {
         base::Time now;
 
         void receive(const ethernet::Frame& frame) const {
+            if (UdpEndpoints::is_datagram(frame)) {
+                network.udp_->receive(frame, now);
+                return;
+            }
             const Packet packet = packet_in(frame);
             if (network.hosts_hold_) {
                 const base::Time taken_in = hosts.take_in(packet, now);
@@ -176,6 +192,7 @@ class RoceNetwork {
 
     sim::EventQueue& events_;
     ethernet::Network network_;
+    std::optional<UdpEndpoints> udp_;
     std::uint32_t lanes_ = 1;
     std::vector<Packet> departing_;                               ///< by host and lane
     base::Table<ethernet::LinkIndex, network::NodeIndex> hosts_;  ///< that send by a link

@@ -39,6 +39,8 @@ class Parts(Flag):
     """Messages of several service levels."""
     CLASSES = auto()
     """The same over Ethernet where ports tell them apart."""
+    DATAGRAMS = auto()
+    """Flows over UDP."""
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
     BUILT = PULL | BUILDERS
@@ -67,6 +69,7 @@ _NAMES = {
     Parts.WAITING_FLOWS: "flows alone over InfiniBand",
     Parts.LEVELS: "several service levels",
     Parts.CLASSES: "several classes on Ethernet",
+    Parts.DATAGRAMS: "flows over UDP",
 }
 TAKES = {"analyse": Parts.ANALYSED, "simulate": Parts.EVERY, "measure": Parts.BUILT}
 """Of which parts a system needs one for each method to take it."""

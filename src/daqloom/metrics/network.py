@@ -89,6 +89,9 @@ flow_throughput_bps.* | bit/s | throughput of the flow | simulate (FLOWS) |
     summed over its sources.
 flow_messages.* | messages | messages of the flow | simulate (FLOWS) |
     Messages of the flow received after the warm-up, summed over its sources.
+flow_messages_lost.* | messages | messages of the flow lost | simulate (DATAGRAMS) |
+    Messages of a flow over UDP that lost a datagram and whose last one is dropped, or has arrived,
+    after the warm-up.
 flow_latency_s.* | s | message latency of the flow | simulate (FLOWS) |
     Latency of messages received after the warm-up, from the post until the receiver has them:
     `NAME.min`, `NAME.mean`, `NAME.p50`, `NAME.p99`, `NAME.max` of the flow NAME.

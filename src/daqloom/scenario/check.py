@@ -274,6 +274,11 @@ def _check_flows(scenario: Tables) -> None:
             "destination = 1"
         )
     for name, flow in scenario.flows.items():
+        if flow.transport == "udp" and scenario.network.technology != "ethernet":
+            raise ValueError(
+                f'flows.{name}.transport = "udp" means nothing with network.technology = '
+                '"infiniband"; leave it out, or set network.technology to "ethernet"'
+            )
         if flow.start >= scenario.run.duration and "duration" in scenario.run.model_fields_set:
             raise ValueError(
                 f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "

@@ -45,6 +45,9 @@ class Flow(Part):
     outstanding: Annotated[int, ASSUMED] = Field(default=128, ge=1, le=65_536)
     """Messages of a source that may await completion; further ones are posted as earlier ones
     complete."""
+    transport: Literal["system", "udp"] = "system"
+    """How the messages travel: by the transport of the system, or as UDP datagrams over Ethernet.
+    These are sent once; a message that loses one is lost, and is complete when it has left."""
     service_level: int = Field(default=0, ge=0, le=15)
     """Service level of the messages: on Ethernet, the class of their frames, up to 7 (802.1p
     priority); on InfiniBand, network.lanes maps it to a lane."""

@@ -22,6 +22,8 @@ def parts_of(scenario: Tables) -> Parts:
         parts |= Parts.RACKS
     elif network.technology == "ethernet":
         parts |= Parts.TREES
+    if any(flow.transport == "udp" for flow in scenario.flows.values()):
+        parts |= Parts.DATAGRAMS
     if scenario.has_levels:
         parts |= Parts.LEVELS
     if scenario.has_classes:

@@ -83,6 +83,7 @@ def set_flows(config: _engine.SystemConfig, scenario: Scenario, system: FabricSy
         flow.load = given.load
         flow.is_poissonian = given.arrivals == "poisson"
         flow.outstanding = given.outstanding
+        flow.is_datagram = given.transport == "udp"
         config.add_flow(flow)
 
 
@@ -111,9 +112,11 @@ def flow_metrics(
         return {}
     flows = dict(zip(sorted(scenario.flows), counted.flows, strict=True))
     latencies = dict(zip(flows, counted.flow_latencies, strict=True))
+    over_udp = [name for name in flows if scenario.flows[name].transport == "udp"]
     return {
         "flow_throughput_bps": {name: 8 * flow.bytes / window_s for name, flow in flows.items()},
         "flow_messages": {name: flow.messages for name, flow in flows.items()},
+        "flow_messages_lost": {name: flows[name].lost for name in over_udp},
         "flow_latency_s": latency.summaries(latencies),
     }
 
