@@ -252,7 +252,8 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None
     if not counted.stalled:
         return
     retries = counted.retries
-    lost = discarded(counted) or counted.drops or (retries and retries.writes_failed)
+    frames = discarded(counted) + counted.drops + counted.cut
+    lost = frames or (retries and retries.writes_failed)
     if (circle := engine.deadlock()) or not lost:
         raise SimulationError(_stall(system, circle))
 
