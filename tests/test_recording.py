@@ -143,6 +143,16 @@ def test_recording_does_not_change_what_happens(tmp_path: Path) -> None:
     assert result.metrics == methods.simulate(system).metrics
 
 
+def test_a_capture_shows_the_datagrams_of_a_flow_over_udp(tmp_path: Path) -> None:
+    flow = {"source": 1, "destination": 0, "size": "2000 B", "messages": 5, "transport": "udp"}
+    scenario = small_rack(**LOSSLESS, **{f"flows.a.{key}": value for key, value in flow.items()})
+    methods.simulate(scenario, pcap={"source.0.down": tmp_path / "a"}, trace=tmp_path / "b")
+    frames = fields(tmp_path / "a", "ip.src", "ip.dst", "udp.srcport", "udp.length", only="udp")
+    lengths = [str(8 + 1472), str(8 + 2000 - 1472)] * 5
+    assert frames == [["10.0.0.2", "10.0.0.1", "50000", length] for length in lengths]
+    assert fields(tmp_path / "a", "tcp.len", only="tcp")
+
+
 def test_a_link_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r'no link "access.9.down".*source.0.up to access.3.up'):
         methods.simulate(small_rack(), pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from small_fabrics import metrics, small, way_s
 
 from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError, to_toml
+from daqloom.simulate.errors import SimulationError
+from daqloom.simulate.run import _check_stall
 from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system
 
@@ -252,11 +256,22 @@ def test_a_flow_over_udp_loses_what_finds_no_room() -> None:
     both = found(override(rack, changes))
     sent = 40e-3 * 0.6 * link_bps / (1538 * 8)
     for name in "ab":
-        arrived, lost = both[f"flow_messages.{name}"], both[f"flow_messages_lost.{name}"]
-        assert arrived + lost == pytest.approx(sent, abs=110)  # those in the queue
-        assert lost >= 0.1 * sent  # 1.2 times what the link carries
-    assert both["packets_dropped"] >= both["flow_messages_lost.a"] + both["flow_messages_lost.b"]
+        ended = both[f"flow_messages.{name}"] + both[f"flow_messages_lost.{name}"]
+        assert ended == pytest.approx(sent, abs=110)  # but for those in the queue
+    lost = both["flow_messages_lost.a"] + both["flow_messages_lost.b"]
+    assert lost >= 2 * sent * 0.2 / 1.2 - 110  # 1.2 times what the link carries
+    assert both["packets_dropped"] >= lost
     assert both["events_built"] > 0
+
+
+def test_a_stall_where_frames_were_cut_is_no_deadlock() -> None:
+    engine = SimpleNamespace(deadlock=list)
+    ports = SimpleNamespace(discards=np.zeros(1))
+    counted = SimpleNamespace(stalled=True, drops=0, cut=1, retries=None, ports=ports)
+    _check_stall(engine, small_system := fabric_system(flows()), counted)
+    counted.cut = 0
+    with pytest.raises(SimulationError):
+        _check_stall(engine, small_system, counted)
 
 
 def test_udp_is_for_ethernet() -> None:
