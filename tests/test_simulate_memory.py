@@ -76,6 +76,38 @@ def test_the_estimate_is_what_the_engine_takes(
     assert (0.7 * grown if name == "atlas-lab" else 0) < in_parts < 1.1 * grown
 
 
+FLOW = ["flows.a.source=every", "flows.a.destination=0", "flows.a.size=1 kB"]
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("atlas-lab", ["readout.units=200", "builders.units=200", "event.rate=1 kHz"]),
+        ("atlas-lab", ["readout.units=200", "builders.units=200", "flows.a.transport=udp"]),
+        ("lhcb-500", [*FABRIC, "readout.units=400", "event.rate=0 Hz"]),
+    ],
+)
+def test_outstanding_messages_of_flows_are_counted(name: str, overrides: list[str]) -> None:
+    """Beside event building, which is the same with few of them and with many."""
+    keys, many = "flows.a.outstanding={0}", 2000
+    short = ["run.duration=60 us", "run.warmup=1 us", *FLOW, *overrides]
+    few, all_of_them = (load_scenario(name, [*short, keys.format(n)]) for n in (24, many))
+    command = [sys.executable, "-c", GROWTH, name, keys, str(many), *short]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    grown = int(done.stdout.split()[0])
+    more = needed_bytes(all_of_them, few.nodes) - needed_bytes(few, few.nodes)
+    assert LEAST_SHARE * grown < more < MOST_SHARE * grown
+
+
+def test_connections_of_flows_are_counted() -> None:
+    rack = load_scenario("small-rack")
+    hosts = rack.nodes
+    one = override(rack, FLOW)
+    to_any = override(one, ["flows.a.destination=random"])
+    more = needed_bytes(to_any, hosts) - needed_bytes(one, hosts)
+    assert more == memory.CONNECTION_BYTES * hosts * (hosts - 1)
+
+
 def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
     ballast = b"x" * 400_000_000
     code = "from daqloom.simulate.memory import peak_bytes; print(peak_bytes())"

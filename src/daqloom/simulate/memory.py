@@ -1,7 +1,8 @@
 """Memory that a simulation takes, estimated before it begins.
 
-What grows without bound is the state of each pair of a readout and a builder unit, and the events
-that wait at an overloaded rack. Bytes are those of the engine's structures, measured; see the test.
+What grows without bound is the state of each pair of hosts that write to each other, the events
+that wait at an overloaded rack, and the outstanding messages of flows. Bytes are those of the
+engine's structures, measured; see the test.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.quantities import SIZE
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ SHIFT_PAIR_BYTES, SHIFT_MFP_BYTES = 300, 230
 """A queue pair of linear shifting, and each of its MFPs in a phase."""
 PAIR_BYTES = 60
 """A queue pair of DAQPIPE or of flows."""
+FLOW_MESSAGE_BYTES = 180
+"""A message of a flow that awaits completion."""
 WAITING_EVENT_BYTES = 64
 """An event that no builder unit has begun."""
 LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
@@ -37,7 +41,7 @@ def check_memory(scenario: Scenario, nodes: int) -> None:
     """
     needed, has = needed_bytes(scenario, nodes), machine_bytes()
     if needed > has:
-        pairs = _pairs(scenario, nodes)
+        pairs = _pairs(scenario, nodes) + sum(_flow_pairs(scenario, nodes).values())
         raise ScenarioError(
             f"{scenario.name}: the simulation needs about {SIZE.format(float(f'{needed:.2g}'))} of "
             f"memory for {pairs:,} connections, and this machine has "
@@ -46,21 +50,44 @@ def check_memory(scenario: Scenario, nodes: int) -> None:
 
 
 def needed_bytes(scenario: Scenario, nodes: int) -> int:
-    """Return the estimate: of all pairs of units, and of the events that wait."""
+    """Return the estimate: of all pairs of units, and of the events that wait; and of flows."""
     pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
     if protocol == "pull":
-        return round(CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes))
-    if protocol == "shift":
+        building = CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes)
+    elif protocol == "shift":
         mfps = scenario.readout.streams * scenario.building.meps_per_phase
-        return pairs * (SHIFT_PAIR_BYTES + mfps * SHIFT_MFP_BYTES)
-    return pairs * PAIR_BYTES
+        building = pairs * (SHIFT_PAIR_BYTES + mfps * SHIFT_MFP_BYTES)
+    else:
+        building = pairs * PAIR_BYTES
+    return round(building) + _flow_bytes(scenario, nodes)
 
 
 def _pairs(scenario: Scenario, nodes: int) -> int:
+    if scenario.building.protocol == "none":
+        return 0
     if scenario.building.protocol == "pull":  # connections come into being with the first request
         events = math.ceil(scenario.event.rate * scenario.run.duration)
         return scenario.readouts(nodes) * min(scenario.builder_units(nodes), events)
     return scenario.readouts(nodes) * scenario.builder_units(nodes)
+
+
+def _flow_pairs(scenario: Scenario, nodes: int) -> dict[str, int]:
+    """Return the pairs of hosts of each flow."""
+    return {
+        name: (nodes if flow.source == EVERY else 1) * (nodes if flow.destination == RANDOM else 1)
+        for name, flow in scenario.flows.items()
+    }
+
+
+def _flow_bytes(scenario: Scenario, nodes: int) -> int:
+    of_pair = CONNECTION_BYTES if scenario.transport.kind == "tcp" else PAIR_BYTES
+    needed = 0
+    for name, pairs in _flow_pairs(scenario, nodes).items():
+        flow = scenario.flows[name]
+        messages = min(flow.outstanding, flow.messages or flow.outstanding)
+        needed += (nodes if flow.source == EVERY else 1) * messages * FLOW_MESSAGE_BYTES
+        needed += 0 if flow.transport == "udp" else pairs * of_pair
+    return needed
 
 
 def _waiting(scenario: Scenario, nodes: int) -> float:
