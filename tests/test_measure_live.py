@@ -176,10 +176,21 @@ def test_a_killed_unit_is_left_out_and_comes_back(
 
 
 @pytest.mark.parametrize("transport", ["shm", "libfabric:tcp"])
-@pytest.mark.parametrize("kind", ["event manager", "readout unit", "builder unit"])
-def test_pull_building_goes_on_without_a_killed_unit(kind: str, transport: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "assignment"),
+    [
+        ("event manager", "least-busy"),
+        ("readout unit", "least-busy"),
+        ("builder unit", "least-busy"),
+        ("builder unit", "round-robin"),
+    ],
+)
+def test_pull_building_goes_on_without_a_killed_unit(
+    kind: str, assignment: str, transport: str
+) -> None:
     few = ("--set", "readout.units=3", "--set", "builders.units=2", "--transport", transport)
-    with Live("5 s", *few, scenario="laptop-pull", count=5) as run:
+    rules = ("--set", f"building.assignment={assignment}")
+    with Live("5 s", *few, *rules, scenario="laptop-pull", count=5) as run:
         victim = run.building()[{"event manager": 0, "readout unit": 1, "builder unit": 3}[kind]]
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.units() and len(run.units()) == 5)

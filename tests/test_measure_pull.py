@@ -1,5 +1,7 @@
 """Pull building for real: processes of this machine, and how a scenario becomes theirs."""
 
+from pathlib import Path
+
 import pytest
 from tiny_runs import MEASURED, changed
 
@@ -54,6 +56,7 @@ def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
     [
         {},
         {"readout__units": 3, "builders__units": 1, "building__outstanding_fragments": 2},
+        {"event__arrivals": "lhc"},
         {
             "event__size_distribution": "gamma",
             "event__share": [3, 2, 1],
@@ -63,7 +66,7 @@ def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
             "builders__processing": [{"kind": "fixed", "mean": "50 us"}],
         },
     ],
-    ids=["3:2", "3:1", "shares"],
+    ids=["3:2", "3:1", "LHC", "shares"],
 )
 def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     result = measure(tiny(**changes))
@@ -78,6 +81,17 @@ def test_every_event_is_built_right(changes: dict[str, object]) -> None:
     assert result.metrics["collection_latency_s"]["p50"] > 0
     assert "phases" not in result.metrics
     assert "events_discarded" not in result.metrics
+
+
+def test_events_arrive_at_the_times_of_a_file(tmp_path: Path) -> None:
+    """A thousand in bursts of ten, 50 us apart, with a millisecond of silence between bursts."""
+    times = tmp_path / "times.txt"
+    times.write_text("".join(f"{50e-6 * i + 1e-3 * (i // 10):.6f}\n" for i in range(1000)))
+    event = {"size": "2 kB", "arrivals": "trace", "trace": str(times)}
+    result = measure(changed(TINY | {"event": event, "name": "traced"}, {}))
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"] == 1000  # and then none arrives any more
+    assert result.metric("events_wrong") == 0
 
 
 def test_what_does_not_fit_is_told_in_a_sentence() -> None:
