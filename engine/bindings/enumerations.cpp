@@ -9,9 +9,9 @@
 #include "infiniband/fabric_config.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/event_size.hpp"
-#include "protocol/machines/shift_unit.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/shift_unit.hpp"
 #include "transport/tcp/config.hpp"
 
 namespace daqloom::bindings {

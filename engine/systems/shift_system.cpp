@@ -12,19 +12,17 @@
 namespace daqloom::systems {
 
 using base::Time;
-using protocol::BarrierMessage;
 using protocol::BuilderIndex;
 using protocol::FragmentSizes;
 using protocol::LinearShift;
 using protocol::MepId;
-using protocol::Participant;
 using protocol::PushWrite;
 using protocol::ReadoutIndex;
 using protocol::ShiftStage;
 using protocol::SlotIndex;
 using protocol::StreamIndex;
 using protocol::UnitMessage;
-using Kind = UnitMessage::Kind;
+using protocol::UnitTimer;
 
 namespace {
 
@@ -53,40 +51,52 @@ struct ShiftSystem::CardsOut {
     }
 };
 
-struct ShiftSystem::UnitOut {
+/// The world of the unit on a node; see ShiftWorld.
+struct ShiftSystem::World {
     ShiftSystem& system;
+    std::uint32_t node;
     Time now;
 
-    [[nodiscard]] std::uint32_t node_of(ReadoutIndex readout) const {
-        return system.readout_places_.node_of[readout];
+    [[nodiscard]] ReadoutIndex self() const { return system.readout_places_.unit_on[node]; }
+
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        send(system.readout_places_.node_of[to], message);
     }
-    [[nodiscard]] std::uint32_t node_of(BuilderIndex builder) const {
-        return system.builder_places_.node_of[builder];
+    void send(BuilderIndex to, const UnitMessage& message) {
+        send(system.builder_places_.node_of[to], message);
     }
-    void send(std::uint32_t from, std::uint32_t to, const UnitMessage& message) {
+    void send(std::uint32_t to, const UnitMessage& message) {
         system.nodes().send(
-            {.from = from,
+            {.from = node,
              .to = to,
              .bytes = system.config_.control_bytes +
                       kOffsetBytes * static_cast<base::Bytes>(message.values.size()),
              .content = ShiftNote::of(message)},
             now);
     }
-};
+    /// Units are late for phases and windows, by some jitter.
+    void set_timer(Time at, UnitTimer timer) {
+        using What = UnitTimer::What;
+        if (timer.what == What::window) {
+            at = std::max(now, system.nodes().clock(node).global(at));
+        }
+        if (timer.what != What::idle) {
+            at += system.config_.phase_jitter.draw(system.jitter_);
+        }
+        const auto kind = static_cast<std::uint32_t>(timer.what) -
+                          static_cast<std::uint32_t>(What::phase) + kPhase;
+        system.nodes().events().push({at, kind, self().value()});
+    }
 
-struct ShiftSystem::ReadoutOut : UnitOut {
-    ReadoutIndex self;
+    // ---- of a readout unit
 
     void admitted(StreamIndex stream, MepId, base::Bytes) {
-        system.taken_from_card(self, stream, now);
-    }
-    void announce(BuilderIndex builder, MepId mep, std::span<const base::Bytes> sizes) {
-        send(node_of(self), node_of(builder), {Kind::announce, 0, number_of(mep), sizes});
+        system.taken_from_card(self(), stream, now);
     }
     void write(const PushWrite& write) {
         system.nodes().send(
-            {.from = node_of(self),
-             .to = node_of(write.builder),
+            {.from = node,
+             .to = system.builder_places_.node_of[write.builder],
              .bytes = write.bytes,
              .is_data = true,
              .completes = true,
@@ -95,51 +105,43 @@ struct ShiftSystem::ReadoutOut : UnitOut {
     }
     void acknowledge(StreamIndex stream, MepId) {
         const Time after = system.config_.source_acknowledge.draw(system.acknowledge_);
-        system.nodes().events().push({now + after, kFreed, system.stream_number(self, stream)});
-    }
-
-    // ---- under linear shifting
-
-    void send_barrier(Participant participant, BarrierMessage message) {
-        send(node_of(self), node_of(ReadoutIndex(participant)),
-             {Kind::barrier, message.round, message.generation, {}});
+        system.nodes().events().push({now + after, kFreed, system.stream_number(self(), stream)});
     }
     void enter_barrier(std::uint64_t generation) {
-        if (++system.gathering(generation).waiting == system.units_.size()) {
+        if (++system.gathering(generation).waiting == system.doing_.size()) {
             system.nodes().events().push({now, kReleased, static_cast<std::uint32_t>(generation)});
         }
     }
-    void phase_ready(std::uint64_t) {
-        const Time after = system.config_.phase_jitter.draw(system.jitter_);
-        system.nodes().events().push({now + after, kPhase, self.value()});
+    void stage(std::uint64_t step, ShiftStage stage) {
+        system.enter_stage(self(), step, stage, now);
     }
-    void idle_for(Time length) {
-        system.nodes().events().push({now + length, kIdleOver, self.value()});
-    }
-    void set_timer(Time at) {
-        const Time after = system.config_.phase_jitter.draw(system.jitter_);
-        system.nodes().events().push(
-            {std::max(now, system.nodes().clock(node_of(self)).global(at)) + after, kTimer,
-             self.value()});
-    }
-    void stage(std::uint64_t step, ShiftStage stage) { system.enter_stage(self, step, stage, now); }
-};
 
-struct ShiftSystem::BuilderOut : UnitOut {
-    BuilderIndex self;
+    // ---- of a builder unit
 
-    void grant(ReadoutIndex readout, MepId mep, std::span<const base::Bytes> offsets) {
-        send(node_of(self), node_of(readout), {Kind::grant, 0, number_of(mep), offsets});
-    }
-    void discard(ReadoutIndex readout, MepId mep) {
-        send(node_of(self), node_of(readout), {Kind::discard, 0, number_of(mep), {}});
-    }
-    void built(MepId mep, base::Bytes, base::Bytes) {
-        const std::uint32_t place = system.built_.put({self, mep});
+    void answered(MepId, bool) {}
+    void deliver(MepId mep, base::Bytes, base::Bytes) {
+        const std::uint32_t place = system.built_.put({node, mep});
         const Time after = system.config_.processing.draw(system.processing_);
         system.nodes().events().push({now + after, kProcessed, place});
     }
 };
+
+protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config, const LinearShift& shift,
+                                      base::BitRate slowest) {
+    auto unit = protocol::ShiftUnitConfig::sized(config, shift, config.streams);
+    const auto sizes = config.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
+    protocol::PushReadoutConfig& readout = unit.readout;
+    if (config.buffered_mfps > 0) {
+        readout.buffered_mfps = config.buffered_mfps;
+    }
+    readout.stream_buffer = config.stream_buffer;
+    readout.largest_mfp = protocol::largest_mfp(sizes, *std::ranges::max_element(config.mfp_bytes));
+    readout.write_rate = slowest;
+    unit.builder.output_buffer = config.output_buffer;
+    unit.builder.usual_mep =
+        std::accumulate(config.mfp_bytes.begin(), config.mfp_bytes.end(), base::Bytes{0});
+    return unit;
+}
 
 ShiftSystem::ShiftSystem(const ShiftSystemConfig& config)
     : config_(config),
@@ -167,9 +169,9 @@ base::expected<void> ShiftSystem::build() {
         return placed;
     }
     nodes().events().push({config_.warmup, kWarm, 0});
-    for (const ReadoutIndex unit : units_.indices()) {
-        ReadoutOut out{{*this, Time::zero()}, unit};
-        units_[unit].on_start(Time::zero(), out);
+    for (const std::uint32_t node : readout_places_.node_of) {
+        World world{*this, node, Time::zero()};
+        units_[node].on_start(Time::zero(), Time::zero(), world);
     }
     start_flows();
     return {};
@@ -203,6 +205,8 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             builder_in.back() = builder_places_.add(static_cast<std::uint32_t>(hosts.size() - 1));
         }
     }
+    readout_places_.unit_on.resize(hosts.size(), ReadoutIndex::none());
+    builder_places_.unit_on.resize(hosts.size(), BuilderIndex::none());
     if (auto placed = place(config_, hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
@@ -228,43 +232,19 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
             config_.meps_per_phase, mfps, kMostMeps, kMostMfps));
     }
     const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
-    const base::Bytes largest = *std::ranges::max_element(config_.mfp_bytes);
-    const std::uint32_t round = config_.meps_per_phase * shift.builders();
-    protocol::ShiftUnitConfig unit{{config_}};
-    unit.readout.streams = config_.streams;
-    unit.readout.builders = shift.builders();
-    unit.readout.buffered_mfps = config_.buffered_mfps == 0 ? 2 * round : config_.buffered_mfps;
-    unit.readout.stream_buffer = config_.stream_buffer;
-    unit.readout.largest_mfp = protocol::largest_mfp(sizes, largest);
-    unit.readout.announced_meps = config_.meps_per_phase;
-    unit.readout.write_rate = slowest_rate_;
-    protocol::PushBuilderConfig builder;
-    builder.builders = shift.builders();
-    builder.streams.assign(units, config_.streams);
-    builder.concurrent_meps = 2 * config_.meps_per_phase;  // of this round and of the next
-    builder.announced_meps = config_.meps_per_phase;
-    builder.output_buffer = config_.output_buffer;
-    builder.usual_mep =
-        std::accumulate(config_.mfp_bytes.begin(), config_.mfp_bytes.end(), base::Bytes{0});
-    for (; unit.self.value() < units; ++unit.self) {
+    for (const base::Bytes bytes : config_.mfp_bytes) {
+        base::RandomStream random(config_.seed, fmt::format("mfp {}", streams_.size()));
+        streams_.push_back({{sizes, bytes, std::move(random)}, Time::zero()});
+    }
+    auto unit = unit_config(config_, shift, slowest_rate_);
+    for (std::size_t node = 0; node < readout_places_.unit_on.size(); ++node) {
+        unit.self = readout_places_.unit_on[node];
+        unit.builder.self = builder_places_.unit_on[node];
         auto made = protocol::ShiftUnit::make(unit, shift);
         if (!made) {
             return tl::unexpected(made.error());
         }
         units_.push_back(std::move(*made));
-        for (std::uint32_t s = 0; s < config_.streams; ++s) {
-            const auto index = static_cast<std::uint32_t>(streams_.size());
-            base::RandomStream random(config_.seed, fmt::format("mfp {}", index));
-            streams_.push_back(
-                {{sizes, config_.mfp_bytes[index], std::move(random)}, Time::zero()});
-        }
-    }
-    for (; builder.self.value() < builder.builders; ++builder.self) {
-        auto made = protocol::PushBuilder::make(builder);
-        if (!made) {
-            return tl::unexpected(made.error());
-        }
-        builders_.push_back(std::move(*made));
     }
     return {};
 }
@@ -281,7 +261,7 @@ base::expected<void> ShiftSystem::place_cards() {
                            ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
                            : Time::never());
     }
-    for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    for (std::size_t unit = 0; unit < doing_.size(); ++unit) {
         card_delays_.push_back({config_.seed, fmt::format("card acknowledge {}", unit)});
     }
     cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
@@ -304,36 +284,40 @@ void ShiftSystem::taken_from_card(ReadoutIndex unit, StreamIndex stream, Time no
 void ShiftSystem::on_event(const sim::Event& event) {
     const Time now = event.at;
     CardsOut cards{*this};
-    ReadoutOut out{{*this, now}, ReadoutIndex(event.index)};
+    const auto world_of = [&](ReadoutIndex unit) {
+        return World{*this, readout_places_.node_of[unit], now};
+    };
     switch (event.kind) {
         case kPhase:
-            units_[out.self].on_phase(now, out);
+        case kWindow:
+        case kIdleOver: {
+            World world = world_of(ReadoutIndex(event.index));
+            const auto what = static_cast<UnitTimer::What>(
+                event.kind - kPhase + static_cast<std::uint32_t>(UnitTimer::What::phase));
+            units_[world.node].on_timer(
+                what, event.kind == kWindow ? nodes().clock(world.node).local(now) : now, world);
             break;
-        case kIdleOver:
-            units_[out.self].on_idle_over(now, out);
-            break;
-        case kTimer:
-            units_[out.self].on_timer(nodes().clock(out.node_of(out.self)).local(now), out);
-            break;
+        }
         case kCard:
             if (cards_.on_timer(event.index, now, cards)) {
-                out.self = unit_of(event.index);
-                units_[out.self].on_generated(stream_of(event.index),
-                                              streams_[event.index].sizes.next(), out);
+                World world = world_of(unit_of(event.index));
+                units_[world.node].on_data(stream_of(event.index),
+                                           streams_[event.index].sizes.next(), world);
             }
             break;
         case kCardKnows:
             cards_.on_acknowledged(event.index, now, cards);
             break;
-        case kFreed:
-            out.self = unit_of(event.index);
-            units_[out.self].on_acknowledged(stream_of(event.index), out);
+        case kFreed: {
+            World world = world_of(unit_of(event.index));
+            units_[world.node].on_acknowledged(stream_of(event.index), world);
             break;
+        }
         case kProcessed: {
             const Built built = built_[event.index];
             built_.release(event.index);
-            BuilderOut builder{{*this, now}, built.builder};
-            builders_[built.builder].on_processed(built.mep, builder);
+            World world{*this, built.node, now};
+            units_[built.node].on_consumed(built.mep, world);
             break;
         }
         case kReleased:
@@ -355,34 +339,22 @@ void ShiftSystem::on_event(const sim::Event& event) {
 
 void ShiftSystem::on_letter(const Letter& letter, Time now) {
     const UnitMessage said = letter.content.message();
-    const MepId mep{said.number};
-    if (letter.is_data || said.kind == Kind::announce) {  // to a builder unit
-        BuilderOut out{{*this, now}, builder_places_.unit_on[letter.to]};
-        const ReadoutIndex from = readout_places_.unit_on[letter.from];
-        if (letter.is_data) {
-            builders_[out.self].on_written(from, StreamIndex(said.round), mep, out);
-        } else {
-            builders_[out.self].on_sizes(from, mep, said.values, out);
-        }
-        return;
-    }
-    ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.to]};
-    if (said.kind == Kind::grant) {
-        units_[out.self].on_grant(mep, said.values, now, out);
-    } else if (said.kind == Kind::discard) {
-        units_[out.self].on_discard(mep, now, out);
-    } else {
-        const Participant from = readout_places_.unit_on[letter.from].value();
-        units_[out.self].on_barrier_message(from, {said.number, said.round}, out);
+    const ReadoutIndex from = readout_places_.unit_on[letter.from];
+    World world{*this, letter.to, now};
+    if (letter.is_data) {
+        units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, world);
+    } else if (!units_[letter.to].on_message(from, builder_places_.unit_on[letter.from], said, now,
+                                             world)) {
+        ++counted_.unexpected;
     }
 }
 
 void ShiftSystem::on_written(const Letter& letter, Time now) {
     ++counted_.mfps_written;
     counted_.bytes_written += letter.bytes;
-    ReadoutOut out{{*this, now}, readout_places_.unit_on[letter.from]};
-    units_[out.self].on_write_done(MepId{letter.content.number}, StreamIndex(letter.content.round),
-                                   now, out);
+    World world{*this, letter.from, now};
+    units_[letter.from].on_write_done(MepId{letter.content.number},
+                                      StreamIndex(letter.content.round), now, world);
 }
 
 void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {
@@ -416,8 +388,8 @@ void ShiftSystem::leave_stage(ReadoutIndex unit, std::uint64_t step, Time now) {
             counted_.in_barrier += spent;
             Gathering& here = gathering(step / config_.phases_per_barrier - 1);
             here.releases += now;
-            if (++here.released == units_.size()) {
-                const Time all = here.last * static_cast<std::int64_t>(units_.size());
+            if (++here.released == doing_.size()) {
+                const Time all = here.last * static_cast<std::int64_t>(doing_.size());
                 counted_.waiting_for_slowest += all - here.entries;
                 counted_.releasing += here.releases - all;
                 ++counted_.barriers;
@@ -435,9 +407,9 @@ ShiftSystem::Gathering& ShiftSystem::gathering(std::uint64_t generation) {
 
 void ShiftSystem::release_all(std::uint64_t generation, Time now) {
     gathering(generation).waiting = 0;
-    for (const ReadoutIndex unit : units_.indices()) {
-        ReadoutOut out{{*this, now}, unit};
-        units_[unit].on_released(generation, out);
+    for (const std::uint32_t node : readout_places_.node_of) {
+        World world{*this, node, now};
+        units_[node].on_released(generation, now, world);
     }
 }
 
@@ -449,23 +421,20 @@ ShiftReport ShiftSystem::sums() const {
     all.processor = nodes().processor_used();
     all.control_messages = nodes().control_messages();
     for (const protocol::ShiftUnit& each : units_) {
-        const auto& unit = each.counters();
-        const auto& readout = each.readout().counters();
-        all.mfps_blocked += readout.blocked;
-        all.steps += unit.steps;
-        all.idle_steps += unit.idle_steps;
-        all.skipped_steps += unit.skipped_steps;
-        all.writes_overran += readout.overran;
-        all.unexpected += unit.unexpected + readout.unexpected_mfps + readout.unexpected_answers +
-                          readout.unexpected_completions + readout.unexpected_acknowledgements;
-    }
-    for (const protocol::PushBuilder& each : builders_) {
-        const auto& builder = each.counters();
-        all.meps_built += builder.built;
-        all.bytes_built += builder.built_bytes;
-        all.meps_discarded += builder.discarded;
-        all.unexpected +=
-            builder.unexpected_sizes + builder.unexpected_mfps + builder.unexpected_processed;
+        all.steps += each.counters().steps;
+        all.idle_steps += each.counters().idle_steps;
+        all.skipped_steps += each.counters().skipped_steps;
+        if (const auto* readout = each.readout()) {
+            all.mfps_blocked += readout->counters().blocked;
+            all.writes_overran += readout->counters().overran;
+        }
+        if (const auto* builder = each.builder()) {
+            all.meps_built += builder->counters().built;
+            all.bytes_built += builder->counters().built_bytes;
+            all.meps_discarded += builder->counters().discarded;
+        }
+        const auto ignored = each.ignored();
+        all.unexpected += ignored.messages + ignored.writes + ignored.others;
     }
     return all;
 }

@@ -1,5 +1,5 @@
-// An event builder under linear shifting on a simulated fabric: drives the readout and builder
-// units of protocol/ in virtual time.
+// An event builder under linear shifting on a simulated fabric: the world of the units of protocol/
+// in virtual time.
 //
 // A node has a readout unit, a builder unit, or one of each (folded). Their messages are letters
 // (nodes.hpp).
@@ -16,10 +16,9 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/mfp_sizes.hpp"
-#include "protocol/machines/push_builder.hpp"
-#include "protocol/machines/shift_unit.hpp"
 #include "protocol/schedule/readout_cards.hpp"
 #include "protocol/schedule/spiky_delay.hpp"
+#include "protocol/units/shift_unit.hpp"
 
 #include "systems/system.hpp"
 #include "systems/unit_letter.hpp"
@@ -127,6 +126,10 @@ struct ShiftReport {
     }
 };
 
+/// Of the unit on a node; which units these are is not said. `slowest`: of the nodes' cables.
+protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
+                                      const protocol::LinearShift& shift, base::BitRate slowest);
+
 inline constexpr std::uint32_t kMostStreams = 8;  ///< of a readout unit
 
 /// A message, or the write of MEP `number` and stream `round`.
@@ -173,19 +176,20 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
 
     enum EventKind : std::uint32_t {
-        kPhase = Letters::kFirstOtherEvent,  ///< index: readout unit
-        kTimer,                              ///< the same
-        kIdleOver,                           ///< the same
-        kCard,                               ///< index: readout unit · streams + stream
-        kCardKnows,                          ///< the same
-        kFreed,                              ///< the same
-        kProcessed,                          ///< index: what was built
-        kReleased,  ///< index: generation, its lower bits; the ideal barrier
+        /// Timers of units, in the order of UnitTimer::What; index: readout unit
+        kPhase = Letters::kFirstOtherEvent,
+        kWindow,
+        kIdleOver,
+        kCard,       ///< index: readout unit · streams + stream
+        kCardKnows,  ///< the same
+        kFreed,      ///< the same
+        kProcessed,  ///< index: what was built
+        kReleased,   ///< index: generation, its lower bits; the ideal barrier
         kWarm,
         kFlowDue,  ///< index: sender of a flow
     };
     struct Built {
-        protocol::BuilderIndex builder{};
+        std::uint32_t node = 0;
         protocol::MepId mep{};
     };
     /// What a unit is at.
@@ -222,9 +226,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
 
     /// What units and cards ask for.
     struct CardsOut;
-    struct UnitOut;
-    struct ReadoutOut;
-    struct BuilderOut;
+    struct World;
 
     explicit ShiftSystem(const ShiftSystemConfig& config);
     base::expected<void> build();
@@ -258,8 +260,7 @@ class ShiftSystem final : public SystemOf<ShiftNote> {
     Places<protocol::ReadoutIndex> readout_places_;
     Places<protocol::BuilderIndex> builder_places_;
     base::BitRate slowest_rate_;
-    base::Table<protocol::ReadoutIndex, protocol::ShiftUnit> units_;
-    base::Table<protocol::BuilderIndex, protocol::PushBuilder> builders_;
+    std::vector<protocol::ShiftUnit> units_;  ///< by node
     base::Table<protocol::ReadoutIndex, Doing> doing_;
     std::vector<Stream> streams_;  ///< of all readout units
     protocol::ReadoutCards cards_;

@@ -1,13 +1,14 @@
-// An epoch under linear shifting: the readout unit, the builder unit or both of a node.
+// An epoch under linear shifting: the unit of this node between transport, sources and consumer.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "live/memory/clock.hpp"
 #include "live/node/stream_intake.hpp"
+#include "live/node/unit_config.hpp"
 #include "live/node/unit_epoch.hpp"
-#include "protocol/machines/push_builder.hpp"
-#include "protocol/machines/shift_unit.hpp"
+#include "protocol/units/shift_unit.hpp"
+#include "protocol/units/timers.hpp"
 
 namespace daqloom::live {
 
@@ -15,19 +16,16 @@ namespace {
 
 using base::Bytes;
 using base::Time;
-using protocol::BarrierMessage;
 using protocol::BuilderIndex;
 using protocol::Immediate;
 using protocol::MepId;
-using protocol::Participant;
-using protocol::PushBuilder;
 using protocol::PushWrite;
 using protocol::ReadoutIndex;
 using protocol::ShiftStage;
 using protocol::ShiftUnit;
 using protocol::StreamIndex;
 using protocol::UnitMessage;
-using Kind = UnitMessage::Kind;
+using protocol::UnitTimer;
 
 std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
 
@@ -36,56 +34,46 @@ class ShiftEpoch final : public UnitEpoch {
     ShiftEpoch(const EpochParts& parts, Members members)
         : UnitEpoch(parts, std::move(members), parts.config->streams) {}
 
-    base::expected<void> make_units();
+    base::expected<void> make_unit();
 
     void begin() override;
     bool step(Time now) override;
-    [[nodiscard]] Time next_timer() const override { return std::min(timer_, idle_until_); }
+    [[nodiscard]] Time next_timer() const override { return timers_.next(); }
     void on_lease(std::uint64_t mep_end) override;
     void on_close(std::span<const UnitIndex> lost) override;
-    [[nodiscard]] bool is_drained() const override;
+    [[nodiscard]] bool is_drained() const override {
+        return unit_->is_drained() && post_.is_empty();
+    }
     void end() override;
-    [[nodiscard]] std::uint64_t next_mep() const override;
+    [[nodiscard]] std::uint64_t next_mep() const override { return in_run(unit_->next_mep()); }
 
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex from, std::uint32_t immediate) override;
     void on_write_done(std::uint64_t context) override;
 
   private:
-    struct ReadoutOut;
-    struct BuilderOut;
+    struct World;
 
     bool feed_streams();
     bool give_back_acknowledged();
-    bool fire_timers(Time now);
-    bool take_back_consumed();
     void count();
-    void for_readout_unit(UnitIndex from, const UnitMessage& message);
-    void for_builder_unit(UnitIndex from, const UnitMessage& message);
     void enter(std::uint64_t step, ShiftStage stage, Time at);
     /// The unit to whose builder unit it sends in this step.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
     void deliver(MepId mep, Bytes place, Bytes bytes);
-    [[nodiscard]] protocol::MepLayout layout() const {
-        return {.header = header_bytes(), .alignment = kMfpAlignment};
-    }
     /// Of a MEP of this builder unit's.
     [[nodiscard]] std::uint32_t slot_of(MepId mep) const {
         return static_cast<std::uint32_t>(protocol::turn_of(mep, builders()) % Immediate::slots);
     }
 
-    std::optional<ShiftUnit> readout_;
-    std::optional<PushBuilder> builder_;
+    std::optional<ShiftUnit> unit_;
+    protocol::Timers timers_{4};
     base::Table<StreamIndex, StreamIntake> streams_;
+    base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs to be given back, per stream
+    protocol::MepLayout layout_;
     std::vector<Bytes> offsets_;  ///< of the epoch's streams, in a MEP
-
-    // ---- requests of the readout unit that must not be answered from within its call
-    bool is_phase_ready_ = false;
-    base::Table<StreamIndex, std::uint32_t> acknowledged_;  ///< MFPs, per stream
-    Time timer_ = Time::never();
-    Time idle_until_ = Time::never();
 
     ShiftStage stage_ = ShiftStage::finished;
     Time stage_since_ = Time::zero();
@@ -94,14 +82,18 @@ class ShiftEpoch final : public UnitEpoch {
     std::uint64_t discarded_before_ = 0;  ///< MEPs, in earlier epochs
 };
 
-/// See ShiftUnitOut.
-struct ShiftEpoch::ReadoutOut {
+/// See ShiftWorld.
+struct ShiftEpoch::World {
     ShiftEpoch& epoch;
 
-    void admitted(StreamIndex, MepId, Bytes) {}
-    void announce(BuilderIndex builder, MepId mep, std::span<const Bytes> sizes) {
-        epoch.send(epoch.members_.builders[builder], {Kind::announce, 0, number(mep), sizes});
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.readouts[to], message);
     }
+    void send(BuilderIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.builders[to], message);
+    }
+    void set_timer(Time at, UnitTimer timer) { epoch.timers_.set(at, timer); }
+    void admitted(StreamIndex, MepId, Bytes) {}
     void write(const PushWrite& write) {
         const auto& config = epoch.config();
         const Immediate immediate{
@@ -115,206 +107,118 @@ struct ShiftEpoch::ReadoutOut {
                            .context = number(write.mep) * config.streams + write.stream.value()});
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
-    void send_barrier(Participant to, BarrierMessage message) {
-        epoch.send(epoch.members_.readouts[ReadoutIndex(to)],
-                   {Kind::barrier, message.round, message.generation, {}});
-    }
-    void last_announcement(BuilderIndex builder, std::uint64_t turn_end) {
-        epoch.send(epoch.members_.builders[builder], {Kind::last_announcement, 0, turn_end, {}});
-    }
     void enter_barrier(std::uint64_t) {}
-    void phase_ready(std::uint64_t) { epoch.is_phase_ready_ = true; }
-    void idle_for(Time length) { epoch.idle_until_ = now() + length; }
-    void set_timer(Time at) { epoch.timer_ = at; }
     void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
-};
-
-/// See PushBuilderOut.
-struct ShiftEpoch::BuilderOut {
-    ShiftEpoch& epoch;
-
-    void grant(ReadoutIndex readout, MepId mep, std::span<const Bytes> offsets) {
+    void answered(MepId mep, bool is_granted) {
         epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
-        epoch.begin_building(epoch.slot_of(mep));
-        send(readout, {Kind::grant, 0, number(mep), offsets});
-    }
-    void discard(ReadoutIndex readout, MepId mep) {
-        epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
-        send(readout, {Kind::discard, 0, number(mep), {}});
-    }
-    void built(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
-    void incomplete(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
-    void closing(ReadoutIndex readout, std::uint64_t answered) {
-        send(readout, {Kind::closing, 0, answered, {}});
-    }
-    void last_answer(ReadoutIndex readout, std::uint64_t turn_end) {
-        send(readout, {Kind::last_answer, 0, turn_end, {}});
-    }
-
-    void send(ReadoutIndex readout, const UnitMessage& message) {
-        epoch.send(epoch.members_.readouts[readout], message);
-    }
-};
-
-base::expected<void> ShiftEpoch::make_units() {
-    const NodeConfig& config = this->config();
-    // MEPs of this round and of the next, as in the simulated event builder.
-    const std::uint32_t buffered = 2 * config.meps_per_phase * builders();
-    if (self_readout() != ReadoutIndex::none()) {
-        protocol::ShiftUnitConfig unit{{config}, self_readout()};
-        unit.readout.streams = config.streams;
-        unit.readout.builders = builders();
-        unit.readout.buffered_mfps = buffered;
-        unit.readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
-        // The stream's buffer limits the MFPs; this is only an upper bound.
-        unit.readout.stream_buffer = unit.readout.largest_mfp * (Bytes{buffered} + 2);
-        unit.readout.announced_meps = config.meps_per_phase;
-        unit.readout.write_rate = config.write_rate;
-        auto made = ShiftUnit::make(unit, members_.shift);
-        if (!made) {
-            return tl::unexpected(made.error());
+        if (is_granted) {
+            epoch.begin_building(epoch.slot_of(mep));
         }
-        readout_.emplace(std::move(*made));
+    }
+    void deliver(MepId mep, Bytes place, Bytes bytes) { epoch.deliver(mep, place, bytes); }
+};
+
+base::expected<void> ShiftEpoch::make_unit() {
+    const bool builds = self_builder() != BuilderIndex::none();
+    const auto made = shift_unit_config(config(), members_, builds ? parts_.output->pieces() : 0);
+    if (made.builder.concurrent_meps + made.builder.announced_meps > Immediate::slots ||
+        readouts() * config().streams > Immediate::streams) {
+        return base::failure(
+            "more MEPs per phase, or more streams, than the 32 bits that come "
+            "with a write can tell apart; give at most 341 and 65 536");
+    }
+    auto unit = ShiftUnit::make(made, members_.shift);
+    if (!unit) {
+        return tl::unexpected(unit.error());
+    }
+    unit_.emplace(std::move(*unit));
+    if (unit_->readout() != nullptr) {
         for (Buffer& buffer : parts_.streams) {
-            streams_.push_back(StreamIntake(buffer, parts_.first_mep, buffered + 1, counters_));
+            streams_.push_back(
+                StreamIntake(buffer, parts_.first_mep, made.readout.buffered_mfps + 1, counters_));
         }
-        acknowledged_.resize(config.streams);
+        acknowledged_.resize(config().streams);
     }
-    if (self_builder() != BuilderIndex::none()) {
-        protocol::PushBuilderConfig builder;
-        builder.self = self_builder();
-        builder.builders = builders();
-        builder.streams.assign(readouts(), config.streams);
-        builder.concurrent_meps = 2 * config.meps_per_phase;  // of this round and of the next
-        builder.announced_meps = config.meps_per_phase;
-        builder.output_buffer = config.output_buffer;
-        builder.output_meps = parts_.output->pieces();
-        builder.when_full = config.when_full;
-        builder.when_incomplete = config.delivers_incomplete ? protocol::WhenIncomplete::deliver
-                                                             : protocol::WhenIncomplete::drop;
-        builder.layout = layout();
-        if (builder.concurrent_meps + builder.announced_meps > Immediate::slots ||
-            readouts() * config.streams > Immediate::streams) {
-            return base::failure(
-                "more MEPs per phase, or more streams, than the 32 bits that come "
-                "with a write can tell apart; give at most 341 and 65 536");
-        }
-        auto made = PushBuilder::make(std::move(builder));
-        if (!made) {
-            return tl::unexpected(made.error());
-        }
-        builder_.emplace(std::move(*made));
+    if (builds) {
         make_outlet();
+        layout_ = made.builder.layout;
         discarded_before_ = counters_.meps_discarded;
-        offsets_.resize(std::size_t{readouts()} * config.streams);
+        offsets_.resize(std::size_t{readouts()} * config().streams);
     }
     return {};
 }
 
 void ShiftEpoch::begin() {
     stage_since_ = step_since_ = now();
-    if (readout_) {
-        ReadoutOut out{*this};
-        readout_->on_start(parts_.start, out);
+    if (unit_->readout() != nullptr) {
+        World world{*this};
+        unit_->on_start(parts_.start, now(), world);
     }
 }
 
 bool ShiftEpoch::step(Time now) {
+    World world{*this};
     bool did = post_.retry();
-    if (readout_) {
-        did |= fire_timers(now);
-        did |= give_back_acknowledged();
-        did |= feed_streams();
+    if (const auto timer = timers_.take(now)) {
+        unit_->on_timer(timer->what, now, world);
+        did = true;
     }
-    if (builder_) {
-        did |= take_back_consumed();
+    did |= give_back_acknowledged();
+    did |= feed_streams();
+    if (unit_->builder() != nullptr) {
+        did |= take_back([&](std::uint64_t mep) { unit_->on_consumed(MepId{mep}, world); });
     }
     count();
     return did;
 }
 
 void ShiftEpoch::count() {
-    std::uint64_t messages = 0;
-    std::uint64_t writes = 0;
-    if (readout_) {
-        const auto& readout = readout_->readout().counters();
-        messages +=
-            readout.unexpected_answers + readout.from_lost + readout_->counters().unexpected;
-        messages += readout_->barrier() ? readout_->barrier()->counters().unexpected : 0;
+    const auto ignored = unit_->ignored();
+    count_refused(ignored.messages, ignored.writes);
+    if (const auto* builder = unit_->builder()) {
+        counters_.meps_discarded.set(discarded_before_ + builder->counters().discarded);
     }
-    if (builder_) {
-        const auto& builder = builder_->counters();
-        messages += builder.unexpected_sizes;
-        writes += builder.unexpected_mfps + builder.from_lost;
-        counters_.meps_discarded.set(discarded_before_ + builder.discarded);
-    }
-    count_refused(messages, writes);
-}
-
-bool ShiftEpoch::fire_timers(Time now) {
-    ReadoutOut out{*this};
-    bool did = false;
-    if (std::exchange(is_phase_ready_, false)) {
-        readout_->on_phase(now, out);
-        did = true;
-    }
-    if (now >= timer_) {
-        timer_ = Time::never();
-        readout_->on_timer(now, out);
-        did = true;
-    }
-    if (now >= idle_until_) {
-        idle_until_ = Time::never();
-        readout_->on_idle_over(now, out);
-        did = true;
-    }
-    return did;
 }
 
 bool ShiftEpoch::give_back_acknowledged() {
-    ReadoutOut out{*this};
+    World world{*this};
     bool did = false;
     for (const StreamIndex stream : acknowledged_.indices()) {
         for (; acknowledged_[stream] > 0; --acknowledged_[stream], did = true) {
             streams_[stream].give_back();
-            readout_->on_acknowledged(stream, out);
+            unit_->on_acknowledged(stream, world);
         }
     }
     return did;
 }
 
 bool ShiftEpoch::feed_streams() {
-    ReadoutOut out{*this};
+    World world{*this};
     bool did = false;
     for (const StreamIndex stream : streams_.indices()) {
         StreamIntake& intake = streams_[stream];
-        while (readout_->readout().takes_more(stream) && intake.has_next()) {
-            readout_->on_generated(stream, intake.take(), out);
+        while (unit_->readout()->takes_more(stream) && intake.has_next()) {
+            unit_->on_data(stream, intake.take(), world);
             did = true;
         }
     }
     return did;
 }
 
-bool ShiftEpoch::take_back_consumed() {
-    BuilderOut out{*this};
-    return take_back([&](std::uint64_t turn) {
-        builder_->on_processed(protocol::mep_of(self_builder(), turn, builders()), out);
-    });
-}
-
 bool ShiftEpoch::waits_for_its_own() const {
-    const bool waits_for_consumer = builder_ && config().when_full == protocol::WhenFull::wait &&
-                                    builder_->under_construction() == 0 && !is_consumed();
+    const auto* builder = unit_->builder();
+    const bool waits_for_consumer = builder != nullptr &&
+                                    config().when_full == protocol::WhenFull::wait &&
+                                    builder->under_construction() == 0 && !is_consumed();
     return cause_of_waiting() == &counters_.waiting_for_source || waits_for_consumer;
 }
 
 /// None unless the readout unit is in its sending stage.
 Counter* ShiftEpoch::cause_of_waiting() const {
-    if (!readout_ || stage_ != ShiftStage::sending) {
+    if (stage_ != ShiftStage::sending) {
         return nullptr;
     }
-    const auto& readout = readout_->readout();
+    const auto& readout = *unit_->readout();
     const auto& counted = readout.counters();
     if (readout.writes_under_way() > 0 || !post_.is_empty()) {
         return &counters_.waiting_for_network;
@@ -372,46 +276,9 @@ void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     if (!message) {
         return;
     }
-    const bool is_for_builder =
-        message->kind == Kind::announce || message->kind == Kind::last_announcement;
-    if (is_for_builder && builder_ && members_.readout_of[from] != ReadoutIndex::none()) {
-        for_builder_unit(from, *message);
-    } else if (!is_for_builder && readout_) {
-        for_readout_unit(from, *message);
-    } else {
-        refuse_message();
-    }
-}
-
-void ShiftEpoch::for_builder_unit(UnitIndex from, const UnitMessage& message) {
-    BuilderOut out{*this};
-    const ReadoutIndex readout = members_.readout_of[from];
-    if (message.kind == Kind::announce) {
-        builder_->on_sizes(readout, MepId{message.number}, message.values, out);
-    } else {
-        builder_->on_last_announcement(readout, message.number, out);
-    }
-}
-
-/// A builder unit may send messages about its own MEPs only, a readout unit barrier messages.
-void ShiftEpoch::for_readout_unit(UnitIndex from, const UnitMessage& message) {
-    ReadoutOut out{*this};
-    const BuilderIndex builder = members_.builder_of[from];
-    const ReadoutIndex readout = members_.readout_of[from];
-    const MepId mep{message.number};
-    const bool is_its_own =
-        builder != BuilderIndex::none() && protocol::builder_of(mep, builders()) == builder;
-    if (message.kind == Kind::grant && is_its_own) {
-        readout_->on_grant(mep, message.values, now(), out);
-    } else if (message.kind == Kind::discard && is_its_own) {
-        readout_->on_discard(mep, now(), out);
-    } else if (message.kind == Kind::closing && builder != BuilderIndex::none()) {
-        readout_->on_closing(builder, message.number, out);
-    } else if (message.kind == Kind::last_answer && builder != BuilderIndex::none()) {
-        readout_->on_last_answer(builder, message.number);
-    } else if (message.kind == Kind::barrier && readout != ReadoutIndex::none()) {
-        readout_->on_barrier_message(readout.value(), {message.number, message.round}, out);
-    } else {
+    World world{*this};
+    if (!unit_->on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
+                           world)) {
         refuse_message();
     }
 }
@@ -422,12 +289,13 @@ void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {
         return;
     }
     const std::uint32_t streams = config().streams;
-    const std::uint64_t turn = protocol::turn_in_slot(immediate->slot, builder_->oldest_turn());
-    BuilderOut out{*this};
+    const std::uint64_t turn =
+        protocol::turn_in_slot(immediate->slot, unit_->builder()->oldest_turn());
+    World world{*this};
     counters_.mfps_received.add(1);
-    builder_->on_written(ReadoutIndex(immediate->stream / streams),
-                         StreamIndex(immediate->stream % streams),
-                         protocol::mep_of(self_builder(), turn, builders()), out);
+    unit_->on_written(ReadoutIndex(immediate->stream / streams),
+                      StreamIndex(immediate->stream % streams),
+                      protocol::mep_of(self_builder(), turn, builders()), world);
 }
 
 void ShiftEpoch::on_write_done(std::uint64_t context) {
@@ -436,76 +304,55 @@ void ShiftEpoch::on_write_done(std::uint64_t context) {
     const StreamIndex stream(context % streams);
     counters_.mfps_written.add(1);
     counters_.mfp_bytes_written.add(streams_[stream].bytes(mep).size());
-    ReadoutOut out{*this};
-    readout_->on_write_done(MepId{mep}, stream, now(), out);
+    World world{*this};
+    unit_->on_write_done(MepId{mep}, stream, now(), world);
 }
 
 // ---- MEPs ---------------------------------------------------------------------------------------
 
 void ShiftEpoch::deliver(MepId mep, Bytes place, Bytes bytes) {
-    const auto sizes = builder_->sizes_of(mep);
-    protocol::lay_out(layout(), sizes, offsets_);
+    const protocol::PushBuilder& builder = *unit_->builder();
+    const auto sizes = builder.sizes_of(mep);
+    protocol::lay_out(layout_, sizes, offsets_);
     clear_table();
     for (std::uint32_t number = 0; number < sizes.size(); ++number) {
-        if (builder_->is_written(mep, number)) {
-            const auto [readout, stream] = builder_->stream_of(number);
+        if (builder.is_written(mep, number)) {
+            const auto [readout, stream] = builder.stream_of(number);
             put_in_table(readout, stream.value(), offsets_[number], sizes[number]);
         }
     }
     hand_over({.slot = slot_of(mep),
-               .key = protocol::turn_of(mep, builders()),
+               .key = number(mep),
                .mep = number(mep),
                .place = place,
                .bytes = bytes});
 }
 
 void ShiftEpoch::on_lease(std::uint64_t mep_end) {
-    if (builder_) {
-        BuilderOut out{*this};
-        builder_->on_lease(protocol::turns_before(self_builder(), in_epoch(mep_end), builders()),
-                           out);
-    }
+    World world{*this};
+    unit_->on_lease(in_epoch(mep_end), world);
 }
-
-// ---- the end ------------------------------------------------------------------------------------
 
 void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
     const Lost gone = lose(lost);
-    timer_ = idle_until_ = Time::never();
-    is_phase_ready_ = false;
-    if (readout_) {
-        ReadoutOut out{*this};
-        readout_->on_close(gone.builders, now(), out);
-    }
-    if (builder_) {
-        BuilderOut out{*this};
-        builder_->on_close(gone.readouts, out);
-    }
+    World world{*this};
+    unit_->on_close(gone.readouts, gone.builders, now(), world);
 }
 
-bool ShiftEpoch::is_drained() const {
-    return (!readout_ || readout_->readout().is_drained()) &&
-           (!builder_ || builder_->is_drained()) && post_.is_empty();
-}
-
+/// It gives back no MFP: where the streams go on is known when the next epoch begins.
 void ShiftEpoch::end() {
-    if (builder_) {
-        BuilderOut out{*this};
-        builder_->on_end(out);
-        counters_.meps_dropped.add(builder_->counters().dropped);
+    World world{*this};
+    unit_->on_end(0, world);
+    if (const auto* builder = unit_->builder()) {
+        counters_.meps_dropped.add(builder->counters().dropped);
     }
-}
-
-std::uint64_t ShiftEpoch::next_mep() const {
-    return parts_.first_mep + std::max(readout_ ? readout_->readout().next_mep() : 0,
-                                       builder_ ? builder_->next_mep() : 0);
 }
 
 }  // namespace
 
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members) {
     auto epoch = std::make_unique<ShiftEpoch>(parts, std::move(members));
-    if (auto made = epoch->make_units(); !made) {
+    if (auto made = epoch->make_unit(); !made) {
         return tl::unexpected(made.error());
     }
     return epoch;

@@ -10,7 +10,7 @@
 
 #include "base/units.hpp"
 #include "live/node/node_config.hpp"
-#include "protocol/machines/shift_unit.hpp"
+#include "protocol/units/shift_unit.hpp"
 
 namespace daqloom::live {
 

@@ -21,9 +21,6 @@
 
 namespace daqloom::live {
 
-/// MFPs start on cache lines: non-temporal stores fill them whole.
-inline constexpr base::Bytes kMfpAlignment = 64;
-
 class UnitEpoch : public Epoch {
   public:
     void on_slept(base::Time duration) override;

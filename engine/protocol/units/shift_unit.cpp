@@ -1,7 +1,8 @@
-#include "protocol/machines/shift_unit.hpp"
+#include "protocol/units/shift_unit.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,24 +85,74 @@ std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
 
 }  // namespace
 
+ShiftUnitConfig ShiftUnitConfig::sized(const ShiftRules& rules, const LinearShift& shift,
+                                       std::uint32_t streams) {
+    const std::uint32_t meps = 2 * rules.meps_per_phase;  // of this round and of the next
+    ShiftUnitConfig config{rules};
+    config.readout.streams = streams;
+    config.readout.builders = config.builder.builders = shift.builders();
+    config.readout.announced_meps = config.builder.announced_meps = rules.meps_per_phase;
+    config.readout.buffered_mfps = meps * shift.builders();
+    config.builder.concurrent_meps = meps;
+    config.builder.streams.assign(shift.readouts(), streams);
+    return config;
+}
+
 base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift shift) {
-    auto readout = PushReadout::make(config.readout);
-    if (!readout) {
-        return tl::unexpected(readout.error());
-    }
-    if (const auto problem = problem_of(config, shift)) {
-        return base::failure("linear shift: " + *problem);
-    }
-    std::optional<Barrier> barrier;
-    if (const auto kind = kind_of(config)) {
-        auto made = Barrier::make(
-            {.kind = *kind, .participants = shift.readouts(), .self = config.self.value()});
-        if (!made) {
-            return tl::unexpected(made.error());
+    const BuilderIndex builds = config.builder.self;
+    PushBuilderConfig of_builder = std::exchange(config.builder, {.self = builds});
+    ShiftUnit unit(std::move(config), std::move(shift));
+    if (const ReadoutIndex self = unit.config_.self; self != ReadoutIndex::none()) {
+        auto readout = PushReadout::make(unit.config_.readout);
+        if (!readout) {
+            return tl::unexpected(readout.error());
         }
-        barrier = std::move(*made);
+        if (const auto problem = problem_of(unit.config_, unit.shift_)) {
+            return base::failure("linear shift: " + *problem);
+        }
+        unit.readout_ = std::move(*readout);
+        if (const auto kind = kind_of(unit.config_)) {
+            auto barrier = Barrier::make(
+                {.kind = *kind, .participants = unit.shift_.readouts(), .self = self.value()});
+            if (!barrier) {
+                return tl::unexpected(barrier.error());
+            }
+            unit.barrier_ = std::move(*barrier);
+        }
     }
-    return ShiftUnit(config, std::move(shift), std::move(*readout), std::move(barrier));
+    if (builds != BuilderIndex::none()) {
+        auto builder = PushBuilder::make(std::move(of_builder));
+        if (!builder) {
+            return tl::unexpected(builder.error());
+        }
+        unit.builder_ = std::move(*builder);
+    }
+    return unit;
+}
+
+bool ShiftUnit::is_drained() const {
+    return (!readout_ || readout_->is_drained()) && (!builder_ || builder_->is_drained());
+}
+
+std::uint64_t ShiftUnit::next_mep() const {
+    return std::max(readout_ ? readout_->next_mep() : 0, builder_ ? builder_->next_mep() : 0);
+}
+
+ShiftUnit::Ignored ShiftUnit::ignored() const {
+    Ignored sum{.messages = counters_.unexpected};
+    if (readout_) {
+        const auto& c = readout_->counters();
+        sum.messages +=
+            c.unexpected_answers + c.from_lost + (barrier_ ? barrier_->counters().unexpected : 0);
+        sum.others += c.unexpected_mfps + c.unexpected_completions + c.unexpected_acknowledgements;
+    }
+    if (builder_) {
+        const auto& c = builder_->counters();
+        sum.messages += c.unexpected_sizes;
+        sum.writes += c.unexpected_mfps + c.from_lost;
+        sum.others += c.unexpected_processed;
+    }
+    return sum;
 }
 
 }  // namespace daqloom::protocol

@@ -1,4 +1,4 @@
-#include "protocol/machines/shift_unit.hpp"
+#include "protocol/units/shift_unit.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,45 +21,65 @@ using Outputs = std::vector<std::string>;
 class Scene {
   public:
     Scene(ShiftUnitConfig config, const LinearShift& shift)
-        : unit(*ShiftUnit::make(config, shift)) {}
+        : unit(*ShiftUnit::make(config, shift)), builders_(shift.builders()) {}
 
     void admitted(StreamIndex, MepId, Bytes) {}
-    void announce(BuilderIndex, MepId, std::span<const Bytes>) {}
     void acknowledge(StreamIndex, MepId) {}
     void write(const PushWrite& w) {
         say("write {} to {}", static_cast<std::uint64_t>(w.mep), w.builder.value());
     }
-    void send_barrier(Participant to, BarrierMessage m) {
-        say("barrier {}.{} to {}", m.generation, m.round, to);
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        if (said.kind == UnitMessage::Kind::barrier) {
+            say("barrier {}.{} to {}", said.number, said.round, to.value());
+        } else {
+            ASSERT_EQ(said.kind, UnitMessage::Kind::closing);
+            say("closing {} to {}", said.number, to.value());
+        }
     }
-    void last_announcement(BuilderIndex builder, std::uint64_t turn) {
-        say("last announcement {} to {}", turn, builder.value());
+    void send(BuilderIndex to, const UnitMessage& said) {
+        if (said.kind != UnitMessage::Kind::announce) {
+            ASSERT_EQ(said.kind, UnitMessage::Kind::last_announcement);
+            say("last announcement {} to {}", said.number, to.value());
+        }
     }
     void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
-    void phase_ready(std::uint64_t step) { say("ready {}", step); }
-    void idle_for(Time length) { say("idle for {} ns", length.ps / 1000); }
-    void set_timer(Time at) { say("timer {}", at.ps / 1'000); }
+    void set_timer(Time at, UnitTimer timer) {
+        if (timer.what == UnitTimer::What::phase) {
+            EXPECT_EQ(at, now);
+            say("ready {}", unit.step());
+        } else if (timer.what == UnitTimer::What::idle) {
+            say("idle for {} ns", (at - now).ps / 1'000);
+        } else {
+            say("timer {}", at.ps / 1'000);
+        }
+    }
+    void answered(MepId, bool) {}
+    void deliver(MepId, Bytes, Bytes) {}
     void stage(std::uint64_t step, ShiftStage stage) {
         constexpr std::array names = {"entering", "sending", "idle", "in barrier", "finished"};
         stages.push_back(fmt::format("{} {}", step, names[static_cast<std::size_t>(stage)]));
     }
 
     Outputs start(Time at = Time::zero()) {
-        unit.on_start(at, *this);
+        unit.on_start(at, now, *this);
         return take();
     }
     /// MFPs of 10 B, and the builders have room for them.
     void granted(std::uint64_t first, std::uint64_t count) {
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
-            unit.on_generated(StreamIndex(0), 10, *this);
+            unit.on_data(StreamIndex(0), 10, *this);
         }
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
-            unit.on_grant(MepId{mep}, std::array<Bytes, 1>{0}, now, *this);
+            grant(mep, 0);
         }
         EXPECT_EQ(take(), Outputs{});
     }
+    void grant(std::uint64_t mep, Bytes offset) {
+        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), builder_of(MepId{mep}, builders_),
+                                    {UnitMessage::Kind::grant, 0, mep, {&offset, 1}}, now, *this));
+    }
     Outputs phase() {
-        unit.on_phase(now, *this);
+        unit.on_timer(UnitTimer::What::phase, now, *this);
         return take();
     }
     Outputs written(std::uint64_t mep) {
@@ -67,26 +87,34 @@ class Scene {
         return take();
     }
     Outputs message(Participant from, BarrierMessage message) {
-        unit.on_barrier_message(from, message, *this);
+        EXPECT_TRUE(unit.on_message(
+            ReadoutIndex(from), BuilderIndex::none(),
+            {UnitMessage::Kind::barrier, message.round, message.generation, {}}, now, *this));
         return take();
     }
     Outputs idle_over() {
-        unit.on_idle_over(now, *this);
+        unit.on_timer(UnitTimer::What::idle, now, *this);
         return take();
     }
     Outputs released(std::uint64_t generation) {
-        unit.on_released(generation, *this);
+        unit.on_released(generation, now, *this);
         return take();
     }
     Outputs timer(std::int64_t at_ns) {
         now = base::nanoseconds(at_ns);
-        unit.on_timer(now, *this);
+        unit.on_timer(UnitTimer::What::window, now, *this);
         return take();
     }
 
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        unit.on_close(std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
+        unit.on_close({}, std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
         return take();
+    }
+
+    /// A builder unit answers all its turns before this one.
+    void last_answer(std::uint32_t builder, std::uint64_t turn) {
+        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), BuilderIndex(builder),
+                                    {UnitMessage::Kind::last_answer, 0, turn, {}}, now, *this));
     }
 
     Time now = Time::zero();
@@ -99,6 +127,7 @@ class Scene {
     void say(fmt::format_string<Values...> text, Values&&... values) {
         outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
     }
+    std::uint32_t builders_;
     Outputs outputs_;
 };
 
@@ -137,8 +166,8 @@ TEST(ShiftUnit, UnsynchronisedGoesOnWhenItsOwnWritesAreDone) {
     Scene scene(by_count(0, 2, ShiftBarrier::none), *LinearShift::folded(2));
     scene.start();
     EXPECT_EQ(scene.phase(), Outputs{});  // no data yet
-    scene.unit.on_generated(StreamIndex(0), 10, scene);
-    scene.unit.on_grant(MepId{0}, std::array<Bytes, 1>{7}, scene.now, scene);
+    scene.unit.on_data(StreamIndex(0), 10, scene);
+    scene.grant(0, 7);
     EXPECT_EQ(scene.written(0), (Outputs{"write 0 to 0", "ready 1"}));
 }
 
@@ -274,9 +303,9 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     const Outputs first = scene.timer(1'000);
     EXPECT_EQ(first, (Outputs{"write 0 to 0", "write 2 to 0", "write 4 to 0", "write 6 to 0",
                               "write 8 to 0", "write 10 to 0", "write 12 to 0", "timer 1100"}));
-    EXPECT_EQ(scene.timer(1'050), Outputs{"timer 1100"});    // too early
-    EXPECT_EQ(scene.timer(1'145).size(), 4U);                // late: three writes until 1175
-    EXPECT_EQ(scene.unit.readout().counters().overran, 7U);  // none has been completed
+    EXPECT_EQ(scene.timer(1'050), Outputs{"timer 1100"});     // too early
+    EXPECT_EQ(scene.timer(1'145).size(), 4U);                 // late: three writes until 1175
+    EXPECT_EQ(scene.unit.readout()->counters().overran, 7U);  // none has been completed
     // A whole window late: phase 2, to builder 0, was missed.
     EXPECT_EQ(scene.timer(1'365), (Outputs{"write 7 to 1", "timer 1400"}));
     EXPECT_EQ(scene.unit.step(), 3U);
@@ -296,17 +325,17 @@ TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.phase(), Outputs{});
     EXPECT_EQ(scene.unit.counters().late, 2U);
     EXPECT_EQ(scene.unit.counters().unexpected, 0U);
-    scene.unit.on_last_answer(BuilderIndex(0), 2);
-    scene.unit.on_last_answer(BuilderIndex(1), 2);
+    scene.last_answer(0, 2);
+    scene.last_answer(1, 2);
     scene.written(0);
-    EXPECT_FALSE(scene.unit.readout().is_drained());
+    EXPECT_FALSE(scene.unit.readout()->is_drained());
     EXPECT_EQ(scene.close({0}), Outputs{});
     EXPECT_EQ(scene.stages.size(), 3U);  // finished once
     scene.written(3);
-    EXPECT_TRUE(scene.unit.readout().is_drained());
-    EXPECT_EQ(scene.unit.readout().acknowledged(StreamIndex(0)), 2U);
+    EXPECT_TRUE(scene.unit.readout()->is_drained());
+    EXPECT_EQ(scene.unit.readout()->acknowledged(StreamIndex(0)), 2U);
     scene.unit.on_end(4, scene);
-    EXPECT_EQ(scene.unit.readout().acknowledged(StreamIndex(0)), 4U);
+    EXPECT_EQ(scene.unit.readout()->acknowledged(StreamIndex(0)), 4U);
 }
 
 TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
@@ -320,6 +349,43 @@ TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.timer(0), Outputs{});
     EXPECT_EQ(scene.unit.counters().late, 1U);
     EXPECT_EQ(scene.stages, Outputs{"0 finished"});
+}
+
+TEST(ShiftUnit, RefusesMessagesFromWhoMayNotSendThem) {
+    Scene scene(by_count(0, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
+    scene.granted(0, 1);
+    scene.unit.on_data(StreamIndex(0), 10, scene);
+    const auto is_heard = [&](bool of_readout, bool of_builder, const UnitMessage& said) {
+        return scene.unit.on_message(of_readout ? ReadoutIndex(1) : ReadoutIndex::none(),
+                                     of_builder ? BuilderIndex(1) : BuilderIndex::none(), said,
+                                     scene.now, scene);
+    };
+    using Kind = UnitMessage::Kind;
+    const Bytes offset = 0;
+    EXPECT_FALSE(is_heard(true, true, {Kind::grant, 0, 0, {&offset, 1}})) << "builder unit 0's";
+    EXPECT_FALSE(is_heard(true, true, {Kind::discard, 0, 2, {}})) << "the same";
+    for (const Kind kind : {Kind::grant, Kind::discard, Kind::closing, Kind::last_answer}) {
+        EXPECT_FALSE(is_heard(true, false, {kind, 0, 1, {&offset, 1}})) << "it builds nothing";
+    }
+    EXPECT_FALSE(is_heard(false, true, {Kind::barrier, 0, 0, {}})) << "it reads nothing out";
+    EXPECT_FALSE(is_heard(true, true, {Kind::announce, 0, 0, {&offset, 1}})) << "no builder unit";
+    EXPECT_FALSE(is_heard(true, true, {Kind::last_announcement, 0, 0, {}})) << "the same";
+    EXPECT_FALSE(is_heard(true, true, {Kind::request, 0, 1, {&offset, 1}})) << "another protocol's";
+    EXPECT_EQ(scene.unit.ignored().messages, 0U) << "the world counts them";
+    EXPECT_TRUE(is_heard(false, true, {Kind::grant, 0, 1, {&offset, 1}}));
+    EXPECT_TRUE(is_heard(true, false, {Kind::barrier, 0, 0, {}}));
+}
+
+TEST(ShiftUnit, ThatOnlyBuildsHasNoPhases) {
+    ShiftUnitConfig config = ShiftUnitConfig::sized({}, *LinearShift::unfolded(1, 1), 1);
+    config.builder.self = BuilderIndex(0);
+    Scene scene(config, *LinearShift::unfolded(1, 1));
+    EXPECT_EQ(scene.start(), Outputs{});
+    EXPECT_EQ(scene.phase(), Outputs{});
+    EXPECT_FALSE(scene.unit.on_message(ReadoutIndex(0), BuilderIndex(0),
+                                       {UnitMessage::Kind::barrier, 0, 0, {}}, scene.now, scene));
+    EXPECT_EQ(scene.close(), Outputs{"closing 0 to 0"});
+    EXPECT_EQ(scene.stages, Outputs{});
 }
 
 TEST(ShiftUnit, RefusesAnImpossibleConfigurationInASentence) {

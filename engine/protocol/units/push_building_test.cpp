@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/machines/push_building_check_test.hpp"
+#include "protocol/units/push_building_check_test.hpp"
 
 namespace daqloom::protocol {
 namespace {

@@ -1,19 +1,19 @@
-// For tests and fuzzing: a whole push event builder as arbitrary bytes choose it, readout units
-// under linear shifting and builder units, and which of them are lost.
+// For tests and fuzzing: a whole push event builder as arbitrary bytes choose it, units of linear
+// shifting on nodes, and which of them are lost.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "base/byte_source_test.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/machines/push_builder.hpp"
-#include "protocol/machines/shift_unit.hpp"
 #include "protocol/machines/unit_fates_test.hpp"
 #include "protocol/schedule/linear_shift.hpp"
+#include "protocol/units/shift_unit.hpp"
 
 namespace daqloom::protocol {
 
@@ -40,26 +40,55 @@ class PushBuildingSystem {
         readout.write_rate = write_rate;
         readout.buffered_mfps = round + input_.byte() % 5;
         readout.stream_buffer = (round + 1) * largest_mfp + input_.byte();
-        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
-            unit_config_.self = r;
-            readout.streams = builder_config_.streams[r];
-            units_.push_back(*ShiftUnit::make(unit_config_, shift_));
-        }
-        for (const BuilderIndex b : base::IndexRange<BuilderIndex>(shift_.builders())) {
-            builder_config_.self = b;
-            builders_.push_back(*PushBuilder::make(builder_config_));
-        }
+        place_units();
         base::ByteSource nobody_is_lost({});
         base::ByteSource& choice = closes_ ? input_ : nobody_is_lost;
         readout_fates_ =
             choose_fates<ReadoutIndex, BuilderIndex>(shift_.readouts(), shift_.builders(), choice);
         builder_fates_ =
             choose_fates<BuilderIndex, ReadoutIndex>(shift_.builders(), shift_.readouts(), choice);
+        for (const Node& node : nodes_) {
+            if (node.readout != ReadoutIndex::none() && node.builder != BuilderIndex::none()) {
+                builder_fates_[node.builder].wave = readout_fates_[node.readout].wave;
+                builder_fates_[node.builder].dies = readout_fates_[node.readout].dies;
+            }
+        }
+    }
+
+    /// None: the node has no such unit.
+    struct Node {
+        ShiftUnit unit;
+        ReadoutIndex readout;
+        BuilderIndex builder;
+    };
+
+    [[nodiscard]] Node& node_of(ReadoutIndex r) { return nodes_[readout_nodes_[r]]; }
+    [[nodiscard]] Node& node_of(BuilderIndex b) { return nodes_[builder_nodes_[b]]; }
+    [[nodiscard]] const ShiftUnit& unit_of(ReadoutIndex r) const {
+        return nodes_[readout_nodes_[r]].unit;
+    }
+    [[nodiscard]] const PushReadout& readout(ReadoutIndex r) const { return *unit_of(r).readout(); }
+    [[nodiscard]] const PushBuilder& builder(BuilderIndex b) const {
+        return *nodes_[builder_nodes_[b]].unit.builder();
+    }
+    [[nodiscard]] base::IndexRange<ReadoutIndex> readouts() const {
+        return readout_nodes_.indices();
+    }
+    [[nodiscard]] base::IndexRange<BuilderIndex> builders() const {
+        return builder_nodes_.indices();
+    }
+    [[nodiscard]] bool is_lost(const Node& node) const {
+        return node.readout != ReadoutIndex::none() ? readout_fates_[node.readout].is_lost
+                                                    : builder_fates_[node.builder].is_lost;
+    }
+    [[nodiscard]] bool is_dead(const Node& node) const {
+        return node.readout != ReadoutIndex::none() ? readout_fates_[node.readout].is_dead()
+                                                    : builder_fates_[node.builder].is_dead();
     }
 
     [[nodiscard]] bool by_time() const { return unit_config_.change == PhaseChange::by_time; }
     [[nodiscard]] std::uint32_t phase_of(ReadoutIndex r) const {
-        return static_cast<std::uint32_t>(units_[r].step() % shift_.phases());
+        return static_cast<std::uint32_t>(unit_of(r).step() % shift_.phases());
     }
     [[nodiscard]] std::uint32_t meps_per_phase() const {
         return by_time() ? 1 : unit_config_.meps_per_phase;
@@ -76,22 +105,15 @@ class PushBuildingSystem {
         }
         return sum;
     }
-    template <class Unit>
-    auto& fates() {
-        if constexpr (std::is_same_v<Unit, ReadoutIndex>) {
-            return readout_fates_;
-        } else {
-            return builder_fates_;
-        }
-    }
-
     base::ByteSource input_;
+    bool is_folded_ = false;  ///< `shift_` says
     LinearShift shift_;
     ShiftUnitConfig unit_config_;
     PushBuilderConfig builder_config_;
     bool closes_ = false;  ///< the epoch ends before the run does
-    base::Table<ReadoutIndex, ShiftUnit> units_;
-    base::Table<BuilderIndex, PushBuilder> builders_;
+    std::vector<Node> nodes_;
+    base::Table<ReadoutIndex, std::size_t> readout_nodes_;
+    base::Table<BuilderIndex, std::size_t> builder_nodes_;
     Fates<ReadoutIndex, BuilderIndex> readout_fates_;
     Fates<BuilderIndex, ReadoutIndex> builder_fates_;
 
@@ -108,7 +130,29 @@ class PushBuildingSystem {
                 dummies.emplace_back(slot);
             }
         }
+        is_folded_ = choice < 128;
         return *LinearShift::folded(slots, dummies);
+    }
+
+    /// Builder units of folded systems are on the nodes of readout units.
+    void place_units() {
+        const auto put = [this](ReadoutIndex r, BuilderIndex b) {
+            ShiftUnitConfig config = unit_config_;
+            config.self = r;
+            config.builder = builder_config_;
+            config.builder.self = b;
+            config.readout.streams = r == ReadoutIndex::none() ? 1 : builder_config_.streams[r];
+            nodes_.push_back({*ShiftUnit::make(config, shift_), r, b});
+            return nodes_.size() - 1;
+        };
+        for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
+            readout_nodes_.push_back(
+                put(r, is_folded_ ? BuilderIndex(r.value()) : BuilderIndex::none()));
+        }
+        for (const BuilderIndex b : base::IndexRange<BuilderIndex>(shift_.builders())) {
+            builder_nodes_.push_back(is_folded_ ? readout_nodes_[ReadoutIndex(b.value())]
+                                                : put(ReadoutIndex::none(), b));
+        }
     }
 
     void choose_units() {

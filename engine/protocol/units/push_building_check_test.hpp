@@ -4,17 +4,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "protocol/machines/push_building_model_test.hpp"
 #include "protocol/machines/timers_by_hand_test.hpp"
+#include "protocol/units/push_building_model_test.hpp"
 
 namespace daqloom::protocol {
 
@@ -34,58 +34,52 @@ class PushBuildingCheck : private PushBuildingModel {
     static constexpr std::size_t most_inputs = 200'000;
     static constexpr Time last_timer = base::milliseconds(1);
 
-    struct UnitOut {
+    /// See ShiftWorld. Messages go as bytes.
+    struct World {
+        using Kind = UnitMessage::Kind;
         PushBuildingCheck& check;
-        ReadoutIndex self;
-        void admitted(StreamIndex s, MepId m, Bytes place) { check.admitted(self, s, m, place); }
-        void announce(BuilderIndex b, MepId m, std::span<const Bytes> sizes) {
-            check.announced(self, b, m, sizes);
+        Node& node;
+
+        void send(BuilderIndex to, const UnitMessage& said) {
+            if (said.kind == Kind::announce) {
+                check.announced(node.readout, to, MepId{said.number}, said.values);
+            } else {
+                check.promise(said.kind == Kind::last_announcement,
+                              "a readout unit announces to builder units");
+                check.last_announcement(node.readout, to, said.number);
+            }
+            check.post(node, check.node_of(to), said);
         }
-        void write(const PushWrite& write) { check.write(self, write); }
-        void acknowledge(StreamIndex s, MepId m) { check.acknowledged(self, s, m); }
-        void last_announcement(BuilderIndex b, std::uint64_t turn) {
-            check.last_announcement(self, b, turn);
+        void send(ReadoutIndex to, const UnitMessage& said) {
+            if (said.kind == Kind::grant) {
+                check.granted(to, MepId{said.number}, said.values);
+            } else if (said.kind == Kind::discard) {
+                check.discarded(MepId{said.number});
+            } else if (said.kind == Kind::closing) {
+                check.closing(node.builder, to, said.number);
+            } else if (said.kind == Kind::last_answer) {
+                check.last_answer(node.builder, to);
+            } else {
+                ++check.outputs_;
+            }
+            check.post(node, check.node_of(to), said);
         }
-        void send_barrier(Participant to, BarrierMessage m) {
-            ++check.outputs_;
-            check.later([&c = check, me = self, to, m] {
-                const ReadoutIndex receiver(to);
-                c.input(c.units_[receiver], receiver, [&](ShiftUnit& unit, UnitOut& out) {
-                    unit.on_barrier_message(me.value(), m, out);
-                });
-            });
+        void set_timer(Time due, UnitTimer timer) { check.timer(node, due, timer.what); }
+        void admitted(StreamIndex s, MepId m, Bytes place) {
+            check.admitted(node.readout, s, m, place);
         }
+        void write(const PushWrite& write) { check.write(node.readout, write); }
+        void acknowledge(StreamIndex s, MepId m) { check.acknowledged(node.readout, s, m); }
         void enter_barrier(std::uint64_t generation) { check.entered(generation); }
-        void phase_ready(std::uint64_t) {
-            ++check.outputs_;
-            check.later([&c = check, me = self] {
-                c.input(c.units_[me], me,
-                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_phase(c.now(), out); });
-            });
+        void stage(std::uint64_t step, ShiftStage stage) { check.stage(node.readout, step, stage); }
+        void answered(MepId, bool) {}
+        void deliver(MepId m, Bytes place, Bytes bytes) {
+            if (check.next_mep_ && check.mep(m).landed < check.streams()) {
+                check.incomplete(node.builder, m, place, bytes);
+            } else {
+                check.built(node.builder, m, place, bytes);
+            }
         }
-        void idle_for(Time length) {
-            ++check.outputs_;
-            check.at(check.now() + length, [&c = check, me = self] {
-                c.input(c.units_[me], me,
-                        [&](ShiftUnit& unit, UnitOut& out) { unit.on_idle_over(c.now(), out); });
-            });
-        }
-        void set_timer(Time at) { check.timer(self, at); }
-        void stage(std::uint64_t step, ShiftStage stage) { check.stage(self, step, stage); }
-    };
-    struct BuilderOut {
-        PushBuildingCheck& check;
-        BuilderIndex self;
-        void grant(ReadoutIndex r, MepId m, std::span<const Bytes> offsets) {
-            check.granted(r, m, offsets);
-        }
-        void discard(ReadoutIndex r, MepId m) { check.discarded(r, m); }
-        void built(MepId m, Bytes place, Bytes bytes) { check.built(self, m, place, bytes); }
-        void incomplete(MepId m, Bytes place, Bytes bytes) {
-            check.incomplete(self, m, place, bytes);
-        }
-        void closing(ReadoutIndex r, std::uint64_t turn) { check.closing(self, r, turn); }
-        void last_answer(ReadoutIndex r, std::uint64_t turn) { check.last_answer(self, r, turn); }
     };
 
     explicit PushBuildingCheck(std::span<const std::uint8_t> input) : PushBuildingModel(input) {}
@@ -100,13 +94,13 @@ class PushBuildingCheck : private PushBuildingModel {
                 at(first + base::nanoseconds(4 * input_.byte()), [this] { close(2); });
             }
         }
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             for (const StreamIndex s : model_[r].generated.indices()) {
                 generate(r, s);
             }
             later([this, r] {
-                input(units_[r], r, [](ShiftUnit& unit, UnitOut& out) {
-                    unit.on_start(base::microseconds(1), out);
+                input(node_of(r), [this](ShiftUnit& unit, World& world) {
+                    unit.on_start(base::microseconds(1), now(), world);
                 });
             });
         }
@@ -129,8 +123,7 @@ class PushBuildingCheck : private PushBuildingModel {
             const std::uint64_t number = model_[r].generated[s]++;
             const Bytes size = input_.byte() % (largest_mfp + 1);
             mep(MepId{number}).sizes[r][s] = size;
-            input(units_[r], r,
-                  [=](ShiftUnit& unit, UnitOut& out) { unit.on_generated(s, size, out); });
+            input(node_of(r), [=](ShiftUnit& unit, World& world) { unit.on_data(s, size, world); });
         });
     }
 
@@ -148,39 +141,49 @@ class PushBuildingCheck : private PushBuildingModel {
         });
     }
 
-    template <class Machine, class Unit, class Action>
-    void input(Machine& machine, Unit self, Action action) {
-        using Out = std::conditional_t<std::is_same_v<Machine, ShiftUnit>, UnitOut, BuilderOut>;
-        if (!fates<Unit>()[self].is_dead()) {
-            Out out{*this, self};
-            action(machine, out);
+    template <class Action>
+    void input(Node& node, Action action) {
+        if (!is_dead(node)) {
+            World world{*this, node};
+            action(node.unit, world);
         }
     }
     /// A message that comes, and in some cases comes once more, which must have no effect. Unless
     /// it is local it needs the epoch's transport.
-    template <class Machine, class Unit, class Action>
-    void message(Machine& machine, Unit self, Action action, bool is_local = false) {
+    template <class Action>
+    void message(Node& node, Action action, bool is_local = false) {
         const bool twice = input_.byte() % 8 == 1;
-        later([this, &machine, self, action, is_local, twice] {
-            if (next_mep_ && !is_local && !fates<Unit>()[self].is_lost) {
+        later([this, &node, action, is_local, twice] {
+            if (next_mep_ && !is_local && !is_lost(node)) {
                 return;
             }
-            input(machine, self, action);
+            input(node, action);
             if (twice) {
-                later([this, &machine, self, action] {
-                    if (fates<Unit>()[self].is_dead()) {
+                later([this, &node, action] {
+                    if (is_dead(node)) {
                         return;
                     }
                     const std::uint64_t before = unexpected();
                     const std::uint64_t ignored = unexpected() + from_lost_or_late();
                     const std::size_t outputs = outputs_;
-                    input(machine, self, action);
+                    input(node, action);
                     repeated_ += unexpected() - before;
                     promise(
                         unexpected() + from_lost_or_late() == ignored + 1 && outputs_ == outputs,
                         "what comes twice is counted and has no effect");
                 });
             }
+        });
+    }
+    void post(const Node& from, Node& to, const UnitMessage& said) {
+        std::vector<std::byte> bytes(encoded_bytes(said));
+        encode_message(said, bytes);
+        message(to, [=, this, readout = from.readout, builder = from.builder](ShiftUnit& unit,
+                                                                              World& world) {
+            std::array<Bytes, 3> values{};
+            const auto message = decode_message(bytes, values);
+            promise(message && unit.on_message(readout, builder, *message, now(), world),
+                    "who gets a message takes it");
         });
     }
 
@@ -211,9 +214,6 @@ class PushBuildingCheck : private PushBuildingModel {
         promise(builder_of(id, shift_.builders()) == b, "the MEP's number says who builds it");
         promise(std::ranges::equal(sizes, mep(id).sizes[r]), "sizes are announced as they are");
         ++mep(id).announced;
-        message(builders_[b], b,
-                [=, copy = std::vector(sizes.begin(), sizes.end())](
-                    PushBuilder& builder, BuilderOut& out) { builder.on_sizes(r, id, copy, out); });
     }
 
     void write(ReadoutIndex r, const PushWrite& w) {
@@ -253,7 +253,7 @@ class PushBuildingCheck : private PushBuildingModel {
         Time end = now();
         if (by_time() && !fate.is_closed) {
             unit.busy_until = end = std::max(now(), unit.busy_until) + write_time_(w.bytes);
-            const auto windows = static_cast<std::int64_t>(units_[r].step()) + 1;
+            const auto windows = static_cast<std::int64_t>(unit_of(r).step()) + 1;
             promise(
                 end <= base::microseconds(1) + unit_config_.window * windows - unit_config_.grace,
                 "a write ends before the grace period");
@@ -266,14 +266,14 @@ class PushBuildingCheck : private PushBuildingModel {
     }
 
     void landed(ReadoutIndex r, const PushWrite& w) {
-        message(builders_[w.builder], w.builder, [=, this](PushBuilder& builder, BuilderOut& out) {
+        message(node_of(w.builder), [=, this](ShiftUnit& unit, World& world) {
             Mep& here = mep(w.mep);
-            const std::uint64_t before = builder.counters().mfps;
+            const std::uint64_t before = unit.builder()->counters().mfps;
             const bool counts = !builder_fates_[w.builder].sees_lost[r] &&
                                 landed_.emplace(w.mep, r, w.stream).second;
             here.landed += counts ? 1 : 0;
-            builder.on_written(r, w.stream, w.mep, out);
-            promise(builder.counters().mfps - before == (counts ? 1U : 0U),
+            unit.on_written(r, w.stream, w.mep, world);
+            promise(unit.builder()->counters().mfps - before == (counts ? 1U : 0U),
                     "each MFP of a live readout unit counts once");
             promise(here.is_built == (here.landed == streams()),
                     "a MEP is built when its last MFP is there");
@@ -294,8 +294,8 @@ class PushBuildingCheck : private PushBuildingModel {
         }
         model_[r].under_way.erase({w.mep, w.stream});
         model_[r].dispensable.emplace(w.mep, w.stream);
-        input(units_[r], r, [&](ShiftUnit& unit, UnitOut& out) {
-            unit.on_write_done(w.mep, w.stream, now(), out);
+        input(node_of(r), [&](ShiftUnit& unit, World& world) {
+            unit.on_write_done(w.mep, w.stream, now(), world);
         });
     }
 
@@ -310,31 +310,37 @@ class PushBuildingCheck : private PushBuildingModel {
         later([this, r, s] {
             auto& buffer = model_[r].in_buffer[s];
             buffer.erase(buffer.begin());
-            input(units_[r], r,
-                  [=](ShiftUnit& unit_now, UnitOut& out) { unit_now.on_acknowledged(s, out); });
+            input(node_of(r),
+                  [=](ShiftUnit& unit_now, World& world) { unit_now.on_acknowledged(s, world); });
         });
     }
 
     void entered(std::uint64_t generation) {
         ++outputs_;
-        if (++entered_[generation] == units_.size()) {
-            for (const ReadoutIndex r : units_.indices()) {
-                message(units_[r], r,
-                        [=](ShiftUnit& unit, UnitOut& out) { unit.on_released(generation, out); });
+        if (++entered_[generation] == shift_.readouts()) {
+            for (const ReadoutIndex r : readouts()) {
+                message(node_of(r), [=, this](ShiftUnit& unit, World& world) {
+                    unit.on_released(generation, now(), world);
+                });
             }
         }
     }
 
-    void timer(ReadoutIndex r, Time due) {
+    void timer(Node& node, Time due, UnitTimer::What what) {
         ++outputs_;
-        const bool is_over =
-            now() > last_timer || std::ranges::all_of(model_[r].acknowledged,
-                                                      [this](auto n) { return n == meps_.size(); });
-        if (!is_over) {
-            at(due + base::nanoseconds(input_.byte() % 16), [this, r] {
-                input(units_[r], r,
-                      [this](ShiftUnit& unit, UnitOut& out) { unit.on_timer(now(), out); });
-            });
+        const auto fire = [this, &node, what] {
+            input(node,
+                  [=, this](ShiftUnit& unit, World& world) { unit.on_timer(what, now(), world); });
+        };
+        if (what == UnitTimer::What::phase) {
+            promise(due == now(), "a unit goes on at once");
+            later(fire);
+        } else if (what == UnitTimer::What::idle) {
+            at(due, fire);
+        } else if (now() <= last_timer &&
+                   std::ranges::any_of(model_[node.readout].acknowledged,
+                                       [this](auto n) { return n < meps_.size(); })) {
+            at(due + base::nanoseconds(input_.byte() % 16), fire);
         }
     }
 
@@ -367,7 +373,7 @@ class PushBuildingCheck : private PushBuildingModel {
         const BuilderIndex b = builder_of(id, shift_.builders());
         promise(may_answer(b, id),
                 "nothing is answered when the epoch is closed, but what others have");
-        promise(here.announced == units_.size() && !here.is_discarded,
+        promise(here.announced == shift_.readouts() && !here.is_discarded,
                 "a MEP is granted when all have announced it");
         if (here.answered++ == 0) {
             here.place = offsets[0] - offset(id, r, StreamIndex());
@@ -384,12 +390,9 @@ class PushBuildingCheck : private PushBuildingModel {
         for (const StreamIndex s : base::IndexRange<StreamIndex>(offsets.size())) {
             promise(offsets[s.value()] == here.place + offset(id, r, s), "offsets are prefix sums");
         }
-        message(units_[r], r,
-                [=, this, copy = std::vector(offsets.begin(), offsets.end())](
-                    ShiftUnit& unit, UnitOut& out) { unit.on_grant(id, copy, now(), out); });
     }
 
-    void discarded(ReadoutIndex r, MepId id) {
+    void discarded(MepId id) {
         ++outputs_;
         Mep& here = mep(id);
         promise(here.place < 0 && (here.is_discarded || here.answered == 0),
@@ -401,8 +404,6 @@ class PushBuildingCheck : private PushBuildingModel {
                 "nothing is answered when the epoch is closed, but what others have");
         ++here.answered;
         here.is_discarded = true;
-        message(units_[r], r,
-                [=, this](ShiftUnit& unit, UnitOut& out) { unit.on_discard(id, now(), out); });
     }
 
     void built(BuilderIndex b, MepId id, Bytes place, Bytes bytes) {
@@ -418,10 +419,10 @@ class PushBuildingCheck : private PushBuildingModel {
 
     void process(BuilderIndex b, MepId id) {
         message(
-            builders_[b], b,
-            [=, this](PushBuilder& builder, BuilderOut& out) {
+            node_of(b),
+            [=, this](ShiftUnit& unit, World& world) {
                 output_[b].erase(id);
-                builder.on_processed(id, out);
+                unit.on_consumed(id, world);
             },
             true);
     }
@@ -437,27 +438,24 @@ class PushBuildingCheck : private PushBuildingModel {
         const auto lost_readouts = lose(readout_fates_, wave);
         const auto lost_builders = lose(builder_fates_, wave);
         summary_.lost_units += lost_readouts.size() + lost_builders.size();
-        tell(units_, lost_builders, [this](ShiftUnit& unit, auto& lost, UnitOut& out) {
-            unit.on_close(lost, now(), out);
-        });
-        tell(builders_, lost_readouts, [](PushBuilder& builder, auto& lost, BuilderOut& out) {
-            builder.on_close(lost, out);
-        });
-    }
-
-    template <class Unit, class Machine, class Other, class Action>
-    void tell(base::Table<Unit, Machine>& machines, const std::vector<Other>& lost, Action action) {
-        for (const Unit unit : machines.indices()) {
-            if (fates<Unit>()[unit].is_lost) {
+        for (Node& node : nodes_) {
+            if (is_lost(node)) {
                 continue;
             }
             at(now() + base::nanoseconds(8 * input_.byte()),
-               [this, &machine = machines[unit], unit, lost, action] {
+               [this, &node, lost_readouts, lost_builders] {
                    if (next_mep_) {
                        return;
                    }
-                   fates<Unit>()[unit].learns(lost);
-                   input(machine, unit, [&](auto& m, auto& out) { action(m, lost, out); });
+                   if (node.readout != ReadoutIndex::none()) {
+                       readout_fates_[node.readout].learns(lost_builders);
+                   }
+                   if (node.builder != BuilderIndex::none()) {
+                       builder_fates_[node.builder].learns(lost_readouts);
+                   }
+                   input(node, [&](ShiftUnit& unit, World& world) {
+                       unit.on_close(lost_readouts, lost_builders, now(), world);
+                   });
                });
         }
     }
@@ -466,15 +464,13 @@ class PushBuildingCheck : private PushBuildingModel {
         ++outputs_;
         promise(!builder_fates_[b].sees_lost[r], "nothing is said to a lost unit");
         answered_at_close_[b] = turn;
-        message(units_[r], r,
-                [=](ShiftUnit& unit, UnitOut& out) { unit.on_closing(b, turn, out); });
     }
 
     void last_announcement(ReadoutIndex r, BuilderIndex b, std::uint64_t turn) {
         ++outputs_;
         const Fate<BuilderIndex>& fate = readout_fates_[r];
         std::uint64_t end = 0;
-        for (const BuilderIndex other : builders_.indices()) {
+        for (const BuilderIndex other : builders()) {
             if (!fate.sees_lost[other]) {
                 const std::uint64_t turns = answered_at_close_.at(other);
                 end = std::max(end, turns * shift_.builders() -
@@ -488,39 +484,29 @@ class PushBuildingCheck : private PushBuildingModel {
         promise(!fate.sees_lost[b] && turn == before_it,
                 "a builder is to answer what precedes the last that any had answered");
         last_announced_[{r, b}] = turn;
-        message(builders_[b], b, [=](PushBuilder& builder, BuilderOut& out) {
-            builder.on_last_announcement(r, turn, out);
-        });
     }
 
-    void last_answer(BuilderIndex b, ReadoutIndex r, std::uint64_t turn) {
+    void last_answer(BuilderIndex b, ReadoutIndex r) {
         ++outputs_;
         promise(!builder_fates_[b].sees_lost[r], "nothing is said to a lost unit");
-        message(units_[r], r, [=](ShiftUnit& unit, UnitOut&) { unit.on_last_answer(b, turn); });
     }
 
     void end() {
         std::uint64_t next = 0;
-        for (const ReadoutIndex r : units_.indices()) {
-            next = std::max(next, readout_fates_[r].is_lost ? 0 : units_[r].readout().next_mep());
-        }
-        for (const BuilderIndex b : builders_.indices()) {
-            next = std::max(next, builder_fates_[b].is_lost ? 0 : builders_[b].next_mep());
+        for (const Node& node : nodes_) {
+            next = std::max(next, is_lost(node) ? 0 : node.unit.next_mep());
         }
         next_mep_ = next;
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             promise(readout_fates_[r].is_lost || has_written_everything(r),
                     "who has drained has written all that live builders have granted");
         }
-        for (const BuilderIndex b : builders_.indices()) {
-            if (!builder_fates_[b].is_lost) {
-                input(builders_[b], b, [](PushBuilder& m, BuilderOut& out) { m.on_end(out); });
-                forget_what_was_dropped(b);
-            }
-        }
-        for (const ReadoutIndex r : units_.indices()) {
-            if (!readout_fates_[r].is_lost) {
-                input(units_[r], r, [=](ShiftUnit& m, UnitOut& out) { m.on_end(next, out); });
+        for (Node& node : nodes_) {
+            if (!is_lost(node)) {
+                input(node, [=](ShiftUnit& unit, World& world) { unit.on_end(next, world); });
+                if (node.builder != BuilderIndex::none()) {
+                    forget_what_was_dropped(node.builder);
+                }
             }
         }
     }

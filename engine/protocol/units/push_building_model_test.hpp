@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "protocol/machines/push_building_system_test.hpp"
+#include "protocol/units/push_building_system_test.hpp"
 
 namespace daqloom::protocol {
 
@@ -67,11 +67,11 @@ class PushBuildingModel : protected PushBuildingSystem {
     };
 
     explicit PushBuildingModel(std::span<const std::uint8_t> input)
-        : PushBuildingSystem(input), meps_(meps()), model_(units_.size()) {
+        : PushBuildingSystem(input), meps_(meps()), model_(shift_.readouts()) {
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
         summary_.was_closed = closes_;
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             const std::uint32_t streams = builder_config_.streams[r];
             model_[r].generated.resize(streams);
             model_[r].in_buffer.resize(streams);
@@ -108,7 +108,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         return sum;
     }
     [[nodiscard]] Bytes bytes_of(MepId id) {
-        const ReadoutIndex last(units_.size() - 1);
+        const ReadoutIndex last(model_.size() - 1);
         const StreamIndex streams(mep(id).sizes[last].size());
         return std::max(offset(id, last, streams), builder_config_.layout.alignment);
     }
@@ -119,10 +119,10 @@ class PushBuildingModel : protected PushBuildingSystem {
 
     /// As the driver may ask while a MEP is given out.
     void compare_contents(BuilderIndex b, MepId id) {
-        const PushBuilder& builder = builders_[b];
+        const PushBuilder& builder = this->builder(b);
         promise(builder.streams() == streams(), "it has the streams of all readout units");
         std::uint32_t number = 0;
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             for (const StreamIndex s : mep(id).sizes[r].indices()) {
                 promise(builder.number_of({r, s}) == number &&
                             builder.stream_of(number) == PushBuilder::Stream{r, s},
@@ -144,7 +144,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         if (!fate.is_closed) {
             return true;
         }
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             const auto end = last_announced_.find({r, b});
             if (fate.sees_lost[r] || end == last_announced_.end() ||
                 turn_of(id, shift_.builders()) >= end->second) {
@@ -155,17 +155,8 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
 
     [[nodiscard]] bool is_drained() const {
-        for (const ReadoutIndex r : units_.indices()) {
-            if (!readout_fates_[r].is_lost && !units_[r].readout().is_drained()) {
-                return false;
-            }
-        }
-        for (const BuilderIndex b : builders_.indices()) {
-            if (!builder_fates_[b].is_lost && !builders_[b].is_drained()) {
-                return false;
-            }
-        }
-        return true;
+        return std::ranges::all_of(
+            nodes_, [this](const Node& node) { return is_lost(node) || node.unit.is_drained(); });
     }
 
     [[nodiscard]] bool has_written_everything(ReadoutIndex r) {
@@ -201,7 +192,7 @@ class PushBuildingModel : protected PushBuildingSystem {
                 output_[b].erase(MepId{mep_of_b});
             }
         }
-        promise(dropped == builders_[b].counters().dropped,
+        promise(dropped == builder(b).counters().dropped,
                 "every granted MEP is built, given out incomplete, or dropped");
         summary_.dropped += dropped;
     }
@@ -212,7 +203,8 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::uint64_t granted = 0;
         std::uint64_t dropped = 0;
         Bytes built_bytes = 0;
-        for (const PushBuilder& builder : builders_) {
+        for (const BuilderIndex b : builders()) {
+            const PushBuilder& builder = this->builder(b);
             granted += builder.counters().granted;
             dropped += builder.counters().discarded;
             built_bytes += builder.counters().built_bytes;
@@ -222,16 +214,15 @@ class PushBuildingModel : protected PushBuildingSystem {
         Bytes written_bytes = 0;
         Bytes generated_bytes = 0;
         Bytes dropped_bytes = 0;
-        for (const ReadoutIndex r : units_.indices()) {
-            const auto& counters = units_[r].readout().counters();
+        for (const ReadoutIndex r : readouts()) {
+            const auto& counters = readout(r).counters();
             written_bytes += counters.written_bytes;
             generated_bytes += counters.mfp_bytes;
             dropped_bytes += counters.discarded_bytes;
             summary_.blocked += counters.blocked;
-            promise(by_time() || units_[r].is_finished(), "every unit finishes its rounds");
+            promise(by_time() || unit_of(r).is_finished(), "every unit finishes its rounds");
             for (const StreamIndex s : model_[r].generated.indices()) {
-                promise(units_[r].readout().buffered(s) == 0 &&
-                            model_[r].acknowledged[s] == meps_.size(),
+                promise(readout(r).buffered(s) == 0 && model_[r].acknowledged[s] == meps_.size(),
                         "nothing is left in the readout units");
             }
         }
@@ -265,16 +256,16 @@ class PushBuildingModel : protected PushBuildingSystem {
         }
         const bool all_build =
             std::ranges::none_of(builder_fates_, [](const auto& fate) { return fate.is_lost; });
-        for (const BuilderIndex b : builders_.indices()) {
+        for (const BuilderIndex b : builders()) {
             promise(builder_fates_[b].is_lost ||
-                        (builders_[b].under_construction() == 0 && builders_[b].output_held() == 0),
+                        (builder(b).under_construction() == 0 && builder(b).output_held() == 0),
                     "nothing is left in the live builder units");
-            const auto& c = builders_[b].counters();
+            const auto& c = builder(b).counters();
             promise(!all_build || !anybody_reads_out ||
                         c.granted + c.discarded == turns_before(b, *next_mep_, shift_.builders()),
                     "every MEP before the next epoch is granted or discarded");
         }
-        for (const ReadoutIndex r : units_.indices()) {
+        for (const ReadoutIndex r : readouts()) {
             if (!readout_fates_[r].is_lost) {
                 compare_what_was_closed(r);
             }
@@ -282,7 +273,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
 
     void compare_what_was_closed(ReadoutIndex r) {
-        const PushReadout& readout = units_[r].readout();
+        const PushReadout& readout = this->readout(r);
         Bytes bytes = 0;
         for (const StreamIndex s : model_[r].generated.indices()) {
             promise(readout.acknowledged(s) == *next_mep_ &&
@@ -304,26 +295,20 @@ class PushBuildingModel : protected PushBuildingSystem {
 
     [[nodiscard]] std::uint64_t unexpected() const {
         std::uint64_t sum = 0;
-        for (const PushBuilder& builder : builders_) {
-            const auto& c = builder.counters();
-            sum += c.unexpected_sizes + c.unexpected_mfps + c.unexpected_processed;
+        for (const Node& node : nodes_) {
+            const auto ignored = node.unit.ignored();
+            sum += ignored.messages + ignored.writes + ignored.others + node.unit.counters().late;
         }
-        for (const ShiftUnit& unit : units_) {
-            const auto& c = unit.readout().counters();
-            sum += c.unexpected_mfps + c.unexpected_answers + c.unexpected_completions +
-                   c.unexpected_acknowledgements + unit.counters().unexpected +
-                   (unit.barrier() ? unit.barrier()->counters().unexpected : 0);
-        }
-        return sum;
+        return sum - from_lost_or_late();
     }
 
     [[nodiscard]] std::uint64_t from_lost_or_late() const {
         std::uint64_t sum = 0;
-        for (const PushBuilder& builder : builders_) {
-            sum += builder.counters().from_lost;
-        }
-        for (const ShiftUnit& unit : units_) {
-            sum += unit.readout().counters().from_lost + unit.counters().late;
+        for (const Node& node : nodes_) {
+            const ShiftUnit& unit = node.unit;
+            sum += unit.counters().late;
+            sum += unit.readout() != nullptr ? unit.readout()->counters().from_lost : 0;
+            sum += unit.builder() != nullptr ? unit.builder()->counters().from_lost : 0;
         }
         return sum;
     }

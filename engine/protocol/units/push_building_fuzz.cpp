@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "protocol/machines/push_building_check_test.hpp"
+#include "protocol/units/push_building_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using daqloom::protocol::PushBuildingCheck;

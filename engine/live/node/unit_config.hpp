@@ -1,0 +1,45 @@
+// What the units of protocol/ are made of on a node, by its configuration and the epoch's members.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "live/node/members.hpp"
+#include "live/node/node_config.hpp"
+#include "protocol/data/mep.hpp"
+#include "protocol/data/mep_layout.hpp"
+#include "protocol/units/shift_unit.hpp"
+
+namespace daqloom::live {
+
+/// MFPs start on cache lines: non-temporal stores fill them whole.
+inline constexpr base::Bytes kMfpAlignment = 64;
+
+inline protocol::WhenIncomplete when_incomplete(const NodeConfig& config) {
+    return config.delivers_incomplete ? protocol::WhenIncomplete::deliver
+                                      : protocol::WhenIncomplete::drop;
+}
+
+/// `output_meps`: so many fill the output buffer, however small they are.
+inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, const Members& members,
+                                                   std::uint64_t output_meps) {
+    auto unit = protocol::ShiftUnitConfig::sized(config, members.shift, config.streams);
+    unit.self = members.readout_of[config.self];
+    protocol::PushReadoutConfig& readout = unit.readout;
+    readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
+    // The stream's buffer limits the MFPs; this is only an upper bound.
+    readout.stream_buffer = readout.largest_mfp * (base::Bytes{readout.buffered_mfps} + 2);
+    readout.write_rate = config.write_rate;
+    unit.builder.self = members.builder_of[config.self];
+    unit.builder.output_buffer = config.output_buffer;
+    unit.builder.output_meps = output_meps;
+    unit.builder.when_full = config.when_full;
+    unit.builder.when_incomplete = when_incomplete(config);
+    unit.builder.layout = {
+        .header = protocol::mep_overhead(members.readouts_in_run * config.streams),
+        .alignment = kMfpAlignment};
+    return unit;
+}
+
+}  // namespace daqloom::live
