@@ -50,7 +50,8 @@ DaqpipeSystemConfig folded(const FabricConfig& fabric) {
     return config;
 }
 
-std::unique_ptr<DaqpipeSystem> play(const DaqpipeSystemConfig& config, Time until) {
+std::unique_ptr<DaqpipeSystem> play(DaqpipeSystemConfig config, Time until) {
+    config.duration = std::max(config.duration, until);
     auto made = DaqpipeSystem::make(config);
     if (!made) {
         throw std::runtime_error(made.error().message);

@@ -354,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(
         OnRecord{"ShiftOnAnImportedFabric", imported(), "9c4108a635055a5d"},
         OnRecord{"DaqpipePull", daqpipe(), "c9e96978ee84dffc"},
         OnRecord{"DaqpipePush", push(), "462c01c138e17bcf"},
-        OnRecord{"DaqpipeInTimeSlots", timed(), "92bd4e5aeb942369"},
+        OnRecord{"DaqpipeInTimeSlots", timed(), "b4e70e0a2178a473"},
         OnRecord{"Flows", flows(), "8b980c3c714ef828"},
         OnRecord{"FlowsWithRetries", retries(), "5cc0da27b7866156"},
         OnRecord{"FlowsUnreliable", unreliable(), "66ab776dc627063e"}),

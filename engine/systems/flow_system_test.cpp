@@ -46,7 +46,8 @@ Flow flow(std::uint32_t from, std::uint32_t to, Bytes bytes, std::uint32_t outst
     return made;
 }
 
-std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config, Time until) {
+std::unique_ptr<FlowSystem> play(FlowSystemConfig config, Time until) {
+    config.duration = std::max(config.duration, until);
     auto made = FlowSystem::make(config);
     if (!made) {
         throw std::runtime_error(made.error().message);

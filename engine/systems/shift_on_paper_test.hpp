@@ -50,7 +50,8 @@ inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     return config;
 }
 
-inline std::unique_ptr<ShiftSystem> play(const ShiftSystemConfig& config, Time until) {
+inline std::unique_ptr<ShiftSystem> play(ShiftSystemConfig config, Time until) {
+    config.duration = std::max(config.duration, until);
     auto made = ShiftSystem::make(config);
     if (!made) {
         throw std::runtime_error(made.error().message);

@@ -70,7 +70,8 @@ class Transport {
     Transport& operator=(const Transport&) = delete;
     virtual ~Transport() = default;
 
-    /// To be called before all else: when the last run ends.
+    /// To be called before all else: when the last run ends. What is due at that instant does not
+    /// happen any more.
     virtual void end_at(base::Time /*end*/) {}
     /// A message leaves after `latency` (of the host's software and adapter) at the earliest.
     virtual void post(const Posting& message, base::Time latency, base::Time now) = 0;

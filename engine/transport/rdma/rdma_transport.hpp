@@ -22,6 +22,8 @@ namespace daqloom::transport {
 template <class Network>
 class RdmaTransport : public Transport {
   public:
+    void end_at(base::Time end) override { last_ = end - base::Time{1}; }
+
     void post(const Posting& posting, base::Time latency, base::Time now) override {
         Message message;
         message.source = posting.from;
@@ -35,7 +37,8 @@ class RdmaTransport : public Transport {
 
     void run(base::Time until, Listener& listener) override {
         Told told{*endpoints_, listener};
-        while (!events_.empty() && events_.next_time() <= until) {
+        const base::Time last = std::min(until, last_);
+        while (!events_.empty() && events_.next_time() <= last) {
             const sim::Event event = events_.pop();
             begin(event);
             if ((event.kind & Network::kKindMask) >= kFirstOtherEvent) {
@@ -131,6 +134,7 @@ class RdmaTransport : public Transport {
     };
 
     RdmaConfig config_;
+    base::Time last_ = base::Time::never();  ///< instant of the whole run
     RdmaFraming framing_;
     std::unique_ptr<Network> network_;
     std::unique_ptr<Endpoints> endpoints_;

@@ -1,0 +1,61 @@
+// What holds for every transport.
+#include "transport/transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "infiniband/fabric_by_hand_test.hpp"
+#include "transport/rdma_over_ethernet.hpp"
+#include "transport/rdma_over_infiniband.hpp"
+#include "transport/tcp_over_ethernet.hpp"
+
+namespace daqloom::transport {
+namespace {
+
+using base::Time;
+
+std::vector<std::unique_ptr<Transport>> of_every_kind() {
+    ethernet::NetworkConfig ethernet;
+    static_cast<network::Graph&>(ethernet) = infiniband::star(2);
+    ethernet.switches.resize(1);
+    infiniband::FabricConfig fabric;
+    fabric = infiniband::star(2);
+    std::vector<std::unique_ptr<Transport>> all;
+    all.push_back(*TcpOverEthernet::make(ethernet, TcpConfig{}));
+    all.push_back(*RdmaOverEthernet::make(ethernet, RdmaConfig{}, {}));
+    all.push_back(*RdmaOverInfiniband::make(fabric, RdmaConfig{}, {}));
+    return all;
+}
+
+/// Notes when events of its own are due.
+class Diary : public Listener {
+  public:
+    void on_received(std::uint64_t /*tag*/, Time /*now*/) override {}
+    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override {}
+    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override {}
+    void on_event(const sim::Event& event) override { times.push_back(event.at); }
+
+    std::vector<Time> times;
+};
+
+TEST(Transport, WhatIsDueAtTheEndDoesNotHappen) {
+    const Time end = base::milliseconds(1);
+    const Time pause = base::microseconds(300);
+    for (const auto& transport : of_every_kind()) {
+        transport->end_at(end);
+        for (const Time at : {pause, end - Time{1}, end, end + Time{1}}) {
+            transport->events().push({at, Transport::kFirstOtherEvent, 0});
+        }
+        Diary diary;
+        transport->run(pause, diary);  // which only interrupts
+        EXPECT_EQ(transport->now(), pause);
+        transport->run(end, diary);
+        EXPECT_EQ(diary.times, (std::vector<Time>{pause, end - Time{1}}));
+        EXPECT_EQ(transport->now(), end);
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::transport
