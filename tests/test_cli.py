@@ -92,6 +92,7 @@ def test_analyse_takes_fabrics_too(tmp_path):
 
 def test_analyse_imports_nothing_heavy():
     heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
+    heavy += ["daqloom._engine"]
     code = (
         "import sys\n"
         "from daqloom.cli.main import app\n"
