@@ -126,7 +126,7 @@ struct ShiftReport {
     }
 };
 
-/// Of the unit on a node; which units these are is not said. `slowest`: of the nodes' cables.
+/// Of the unit on any node, but for which units that has. `slowest`: of the nodes' cables.
 protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
                                       const protocol::LinearShift& shift, base::BitRate slowest);
 

@@ -75,7 +75,7 @@ std::optional<std::string> problem_of_output(base::Bytes output_buffer, base::By
 /// The outputs of a builder unit, which the driver implements. None may call the builder unit back.
 template <class Out>
 concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, base::Bytes bytes,
-                                  std::span<const base::Bytes> offsets) {
+                                  std::span<const base::Bytes> offsets, std::uint64_t turn) {
     /// Tell the readout unit where in the output buffer its MFPs belong, one offset per stream. The
     /// span is valid during the call only.
     out.grant(readout, mep, offsets);
@@ -83,20 +83,15 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
     out.discard(readout, mep);
     /// The MEP lies at this offset of the output buffer: process it, then call on_processed.
     out.built(mep, bytes, bytes);
+    // ---- when an epoch ends
+    /// Tell the readout unit that the turns before this one are answered, and that the epoch is
+    /// being closed.
+    out.closing(readout, turn);
+    /// Tell the readout unit that no MEP of this or a later turn will be answered.
+    out.last_answer(readout, turn);
+    /// As `built`, but the MEP lacks the MFPs of streams for which is_written says so.
+    out.incomplete(mep, bytes, bytes);
 };
-
-/// And when an epoch ends.
-template <class Out>
-concept PushBuilderClosingOut =
-    requires(Out& out, ReadoutIndex readout, std::uint64_t turn, MepId mep, base::Bytes bytes) {
-        /// Tell the readout unit that the turns before this one are answered, and that the epoch
-        /// is being closed.
-        out.closing(readout, turn);
-        /// Tell the readout unit that no MEP of this or a later turn will be answered.
-        out.last_answer(readout, turn);
-        /// As `built`, but the MEP lacks the MFPs of streams for which is_written says so.
-        out.incomplete(mep, bytes, bytes);
-    };
 
 /// MEPs are answered in order, each when all readout units have announced its sizes. A MEP is
 /// granted if the output buffer has space for it, which it keeps until it has been processed.
@@ -203,7 +198,7 @@ class PushBuilder {
     /// The epoch is being closed: MEPs are answered only up to the furthest of the other builder
     /// units, and lost readout units send nothing more. Called again if more are lost, or if it
     /// takes too long: from then on, no MEP waits for space. Precondition: there are such units.
-    template <PushBuilderClosingOut Out>
+    template <PushBuilderOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
             lost_[readout] = true;
@@ -221,7 +216,7 @@ class PushBuilder {
     }
 
     /// The readout unit announces all MEPs before this turn, and wants no others answered.
-    template <PushBuilderClosingOut Out>
+    template <PushBuilderOut Out>
     void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
         if (!lost_.contains(readout) || !is_closing_ || lost_[readout] ||
             turn_ends_[readout] != no_end) {
@@ -237,7 +232,7 @@ class PushBuilder {
 
     /// The epoch is over: MEPs that still lack MFPs are given out, or dropped, in order. Those that
     /// have been given out keep their place until on_processed. Precondition: is_drained.
-    template <PushBuilderClosingOut Out>
+    template <PushBuilderOut Out>
     void on_end(Out& out) {
         for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
             Mep& here = meps_[slot_of(turn)];
@@ -338,10 +333,8 @@ class PushBuilder {
     template <PushBuilderOut Out>
     void go_on(Out& out) {
         answer_what_is_complete(out);
-        if constexpr (PushBuilderClosingOut<Out>) {
-            if (is_closing_ && !has_answered_last_) {
-                answer_the_last(out);
-            }
+        if (is_closing_ && !has_answered_last_) {
+            answer_the_last(out);
         }
     }
 
@@ -358,7 +351,7 @@ class PushBuilder {
 
     /// As soon as all live readout units have said up to where. With a lost one, what is not
     /// answered yet never can be.
-    template <PushBuilderClosingOut Out>
+    template <PushBuilderOut Out>
     void answer_the_last(Out& out) {
         std::uint64_t first_end = no_end;
         std::uint64_t last_end = next_to_answer_;

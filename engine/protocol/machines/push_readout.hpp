@@ -48,7 +48,7 @@ struct PushWrite {
 template <class Out>
 concept PushReadoutOut =
     requires(Out& out, StreamIndex stream, BuilderIndex builder, MepId mep, base::Bytes bytes,
-             std::span<const base::Bytes> sizes, const PushWrite& write) {
+             std::span<const base::Bytes> sizes, const PushWrite& write, std::uint64_t turn) {
         /// The stream's MFP with the number of this MEP has its place in the buffer, at this
         /// offset: the next may be generated.
         out.admitted(stream, mep, bytes);
@@ -61,14 +61,9 @@ concept PushReadoutOut =
         out.acknowledge(stream, mep);
         /// All that was to be written in this turn is, but for what may be left over.
         out.turn_done();
+        /// The epoch ends: tell the builder to answer the turns before this one, and no others.
+        out.last_announcement(builder, turn);
     };
-
-/// And when an epoch ends.
-template <class Out>
-concept PushReadoutClosingOut = requires(Out& out, BuilderIndex builder, std::uint64_t turn) {
-    /// Tell the builder to answer the turns before this one, and no others.
-    out.last_announcement(builder, turn);
-};
 
 /// MFP m of each stream belongs to MEP m, which builder unit m mod builders builds. A builder
 /// unit's MEPs are announced in order, each when all streams have their MFP, and written in order,
@@ -214,7 +209,7 @@ class PushReadout {
 
     /// This builder is being closed, and has answered its turns before this one. May come before
     /// on_close.
-    template <PushReadoutClosingOut Out>
+    template <PushReadoutOut Out>
     void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
         if (!builders_.contains(builder)) {
             ++counters_.unexpected_answers;
@@ -238,7 +233,7 @@ class PushReadout {
     /// has answered, and everything that the live builder units have granted is written,
     /// independent of turns. Called again if more are lost. Writes to a lost builder unit are not
     /// awaited, but their MFPs keep their space. Precondition: there are such builder units.
-    template <PushReadoutClosingOut Out>
+    template <PushReadoutOut Out>
     void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
         is_closing_ = true;
         turn_.is_on = false;
@@ -377,7 +372,7 @@ class PushReadout {
 
     /// What other builders have answered beyond a builder's own last MEP has been announced to
     /// them, so that the streams have it.
-    template <PushReadoutClosingOut Out>
+    template <PushReadoutOut Out>
     void announce_the_last(Out& out) {
         const auto has_said = [](const Builder& builder) {
             return builder.is_lost || builder.answered_at_close != without_end;

@@ -25,6 +25,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         std::string broken_promise;  ///< the first; or nothing
         PhaseChange change = PhaseChange::by_count;
         ShiftBarrier barrier = ShiftBarrier::none;
+        bool is_folded = false;  ///< nodes have units of both kinds
         std::uint64_t built = 0;
         std::uint64_t discarded = 0;
         std::uint64_t blocked = 0;
@@ -70,6 +71,7 @@ class PushBuildingModel : protected PushBuildingSystem {
         : PushBuildingSystem(input), meps_(meps()), model_(shift_.readouts()) {
         summary_.change = unit_config_.change;
         summary_.barrier = unit_config_.barrier;
+        summary_.is_folded = is_folded_;
         summary_.was_closed = closes_;
         for (const ReadoutIndex r : readouts()) {
             const std::uint32_t streams = builder_config_.streams[r];
