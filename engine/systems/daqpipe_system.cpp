@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <string>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -15,56 +14,61 @@ using base::Time;
 using protocol::BuilderIndex;
 using protocol::DaqpipeBuilder;
 using protocol::DaqpipeReadout;
+using protocol::DaqpipeUnit;
 using protocol::EventId;
 using protocol::EventManager;
 using protocol::FragmentSizes;
 using protocol::ReadoutIndex;
+using protocol::UnitMessage;
 
 namespace {
 
-constexpr std::uint32_t most_parallel_sends = 65'536;
 constexpr std::uint64_t most_fragments = std::uint64_t{1} << 28;
 
-/// The sum over units of what one of their counters says.
-template <class Units, class Counter>
-std::uint64_t sum(const Units& units, Counter counter) {
-    return std::accumulate(units.begin(), units.end(), std::uint64_t{0},
-                           [&](std::uint64_t so_far, const auto& unit) {
-                               return so_far + static_cast<std::uint64_t>(unit.counters().*counter);
-                           });
+FragmentSizes sizes_of(const DaqpipeSystemConfig& config) {
+    return config.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
 }
 
 }  // namespace
 
-struct DaqpipeSystem::ManagerOut {
+/// See protocol::DaqpipeWorld.
+struct DaqpipeSystem::World {
     DaqpipeSystem& system;
+    std::uint32_t self;  ///< node
     Time now;
 
-    void assign(EventId event, BuilderIndex builder) {
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        system.send(self, system.readout_node_[to], said, now);
+    }
+    void send(BuilderIndex to, const UnitMessage& said) {
+        system.send(self, system.builder_node_[to], said, now);
+    }
+    Bytes held(EventId /*event*/) { return system.placed_[self].sizes->next(); }
+    void write(EventId event, BuilderIndex to, Bytes /*offset*/, Bytes bytes) {
+        ++system.writes_under_way_;
+        system.bytes_under_way_ += bytes;
+        system.nodes().send({.from = self,
+                             .to = system.builder_node_[to],
+                             .bytes = bytes,
+                             .is_data = true,
+                             .completes = true,
+                             .content = {.number = static_cast<std::uint64_t>(event)}},
+                            now);
+    }
+    void give_back(std::uint32_t /*count*/) {}
+    void assigned(EventId event, BuilderIndex builder) {
         system.assigned_.emplace(static_cast<std::uint64_t>(event), Assigned{event, builder, now});
-        system.send(system.readout_node_[ReadoutIndex()], system.builder_node_[builder],
-                    {.what = Say::assign, .builder = builder, .event = event},
-                    system.config_.control_bytes, now);
     }
-};
-
-struct DaqpipeSystem::BuilderOut {
-    DaqpipeSystem& system;
-    BuilderIndex self;
-    Time now;
-
-    void request(EventId event, ReadoutIndex source, Bytes place) {
-        system.send(system.builder_node_[self], system.readout_node_[source],
-                    {Say::request, self, source, event, place},
-                    system.config_.control_bytes + kOffsetBytes, now);
-    }
-    void built(EventId event) {
+    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
+    static Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) { return 0; }
+    void deliver(EventId event, std::uint32_t /*slot*/) {
         const auto assigned = system.assigned_.find(static_cast<std::uint64_t>(event));
         if (system.warm_) {
             system.latency_.record(now - assigned->second.at);
         }
         if (system.recording_) {
-            system.recorded_.push_back({event, self, assigned->second.at, now});
+            system.recorded_.push_back(
+                {event, system.placed_[self].builder, assigned->second.at, now});
         }
         system.counted_.bytes_built += assigned->second.collected;
         system.assigned_.erase(assigned);
@@ -72,23 +76,16 @@ struct DaqpipeSystem::BuilderOut {
         system.nodes().events().push(
             {now + system.config_.processing.draw(system.processing_), kProcessed, place});
     }
-    void done(EventId event) {
-        system.send(system.builder_node_[self], system.readout_node_[ReadoutIndex()],
-                    {.what = Say::done, .builder = self, .event = event},
-                    system.config_.control_bytes, now);
-    }
 };
 
-struct DaqpipeSystem::ReadoutOut {
-    DaqpipeSystem& system;
-    ReadoutIndex self;
-    Time now;
-
-    void write(const protocol::DaqpipeWrite& write) {
-        system.send(system.readout_node_[self], system.builder_node_[write.builder],
-                    {Say::write, write.builder, self, write.event, write.place}, write.bytes, now);
-    }
-};
+protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
+    return {.rules = config,
+            .readouts = static_cast<std::uint32_t>(config.readouts.size()),
+            .builders = static_cast<std::uint32_t>(config.builders.size()),
+            .largest_fragment = protocol::largest_mfp(
+                sizes_of(config), *std::ranges::max_element(config.fragment_bytes)),
+            .seed = config.seed};
+}
 
 base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     const DaqpipeSystemConfig& config) {
@@ -96,19 +93,17 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
     if (auto placed = system->place_units(); !placed) {
         return tl::unexpected(placed.error());
     }
-    if (auto made = system->make_units(); !made) {
-        return tl::unexpected(made.error());
-    }
     sim::EventQueue& events = system->nodes().events();
     events.push({config.warmup, kWarm, 0});
     system->await_event(Time::zero());
-    if (system->is_timed()) {
-        for (const std::uint32_t node : system->nodes_that_keep_slots()) {
+    if (config.slot > Time::zero()) {
+        for (const std::uint32_t node :
+             config.is_push ? std::span(system->readout_node_) : std::span(system->builder_node_)) {
             const Time local = system->nodes().clock(node).local(Time::zero());
-            system->next_slot_.push_back(
-                static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config.slot.ps, 0)));
-            system->await_slot(static_cast<std::uint32_t>(system->next_slot_.size() - 1),
-                               Time::zero());
+            system->placed_[node].next_slot =
+                static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config.slot.ps, 0));
+            system->await_slot(node, Time::zero());
+            ++system->clocks_;
         }
     }
     system->start_flows();
@@ -129,146 +124,112 @@ base::expected<void> DaqpipeSystem::place_units() {
     }
     readout_node_ = std::move(placement->readout_node);
     builder_node_ = std::move(placement->builder_node);
+    const std::size_t nodes = placement->hosts.size();
     if (auto placed = place(config_, std::move(placement->hosts), kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
-    return {};
+    return make_units(nodes);
 }
 
-base::expected<void> DaqpipeSystem::make_units() {
-    if (config_.parallel_sends < 1 || config_.parallel_sends > most_parallel_sends) {
-        return base::failure(fmt::format("DAQPIPE: {} parallel sends; give 1 to {}",
-                                         config_.parallel_sends, most_parallel_sends));
-    }
-    const auto readouts = static_cast<std::uint32_t>(readout_node_.size());
-    const auto builders = static_cast<std::uint32_t>(builder_node_.size());
-    const std::uint64_t together = std::uint64_t{config_.credits} * config_.parallel_sends;
-
-    if (std::uint64_t{config_.credits} * readouts * builders > most_fragments) {
+base::expected<void> DaqpipeSystem::make_units(std::size_t nodes) {
+    protocol::DaqpipeUnitConfig config = unit_config(config_);
+    if (std::uint64_t{config_.credits} * config.readouts * config.builders > most_fragments) {
         return base::failure(
             fmt::format("DAQPIPE: {} credits for each of {} builder units with {} readout units; "
                         "give fewer, {} fragments under way at most",
-                        config_.credits, builders, readouts, most_fragments));
+                        config_.credits, config.builders, config.readouts, most_fragments));
     }
-    auto manager = EventManager::make({.builders = builders, .concurrent_events = config_.credits},
-                                      base::RandomStream(config_.seed, "assignment"));
-    if (!manager) {
-        return tl::unexpected(manager.error());
+    std::vector<std::pair<ReadoutIndex, BuilderIndex>> units(
+        nodes, {ReadoutIndex::none(), BuilderIndex::none()});
+    for (const ReadoutIndex readout : readout_node_.indices()) {
+        units[readout_node_[readout]].first = readout;
     }
-    manager_ = std::move(*manager);
-
-    const auto kind = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
-    const Bytes largest =
-        protocol::largest_mfp(kind, *std::ranges::max_element(config_.fragment_bytes));
-    for (const BuilderIndex self : builder_node_.indices()) {
-        auto builder =
-            DaqpipeBuilder::make({.self = self,
-                                  .readouts = readouts,
-                                  .credits = config_.credits,
-                                  .parallel_sends = config_.is_push ? 0 : config_.parallel_sends,
-                                  .largest_fragment = largest,
-                                  .is_timed = is_timed() && !config_.is_push});
-        if (!builder) {
-            return tl::unexpected(builder.error());
+    for (const BuilderIndex builder : builder_node_.indices()) {
+        units[builder_node_[builder]].second = builder;
+    }
+    for (const auto& [readout, builder] : units) {
+        config.readout = readout;
+        config.builder = builder;
+        auto unit = DaqpipeUnit::make(config);
+        if (!unit) {
+            return tl::unexpected(unit.error());
         }
-        builders_.push_back(std::move(*builder));
-    }
-    for (const ReadoutIndex self : readout_node_.indices()) {
-        auto readout = DaqpipeReadout::make(
-            {.self = self,
-             .builders = builders,
-             .credits = config_.credits,
-             .parallel_sends = config_.is_push ? static_cast<std::uint32_t>(
-                                                     std::min<std::uint64_t>(together, ~0U))
-                                               : 0,
-             .is_timed = is_timed() && config_.is_push});
-        if (!readout) {
-            return tl::unexpected(readout.error());
+        placed_.push_back({std::move(*unit), readout, builder, {}});
+        if (readout != ReadoutIndex::none()) {
+            placed_.back().sizes.emplace(
+                sizes_of(config_), config_.fragment_bytes[readout.value()],
+                base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value())));
         }
-        readouts_.push_back(std::move(*readout));
-        sizes_.push_back(
-            {kind, config_.fragment_bytes[self.value()],
-             base::RandomStream(config_.seed, fmt::format("fragment {}", self.value()))});
     }
     return {};
 }
 
-void DaqpipeSystem::send(std::uint32_t from, std::uint32_t to, const Note& note, Bytes bytes,
-                         Time now) {
-    const bool is_data = note.what == Say::write;
-    ++under_way_[static_cast<std::size_t>(note.what)];
-    bytes_under_way_ += is_data ? bytes : 0;
+void DaqpipeSystem::send(std::uint32_t from, std::uint32_t to, const UnitMessage& said, Time now) {
+    ++under_way(said.kind);
+    const auto values = static_cast<Bytes>(said.values.size());
     nodes().send({.from = from,
                   .to = to,
-                  .bytes = bytes,
-                  .is_data = is_data,
-                  .completes = is_data,
-                  .content = note},
+                  .bytes = config_.control_bytes + kOffsetBytes * values,
+                  .content = Note::of(said)},
                  now);
 }
 
 void DaqpipeSystem::on_letter(const Letter& letter, Time now) {
-    const Note& note = letter.content;
-    --under_way_[static_cast<std::size_t>(note.what)];
-    switch (note.what) {
-        case Say::assign: {
-            BuilderOut out{*this, note.builder, now};
-            builders_[note.builder].on_assigned(note.event, out);
-            break;
-        }
-        case Say::request: {
-            const Bytes bytes = sizes_[note.source].next();
-            ReadoutOut out{*this, note.source, now};
-            readouts_[note.source].on_request(note.event, note.builder, note.place, bytes, out);
-            break;
-        }
-        case Say::write: {
-            bytes_under_way_ -= letter.bytes;
-            assigned_.find(static_cast<std::uint64_t>(note.event))->second.collected +=
-                letter.bytes;
-            BuilderOut out{*this, note.builder, now};
-            builders_[note.builder].on_fragment(note.event, note.source, letter.bytes, out);
-            break;
-        }
-        case Say::done: {
-            ManagerOut out{*this, now};
-            manager_->on_builder_done(note.builder, out);
-            if (event_waits_ && manager_->backlog() == 0) {
-                event_waits_ = false;
-                await_event(now);
-            }
-            break;
-        }
+    World world{*this, letter.to, now};
+    Placed& node = placed_[letter.to];
+    const Placed& sender = placed_[letter.from];
+    if (letter.is_data) {
+        --writes_under_way_;
+        bytes_under_way_ -= letter.bytes;
+        assigned_.find(letter.content.number)->second.collected += letter.bytes;
+        node.unit.on_fragment(EventId{letter.content.number}, sender.readout, letter.bytes, now,
+                              world);
+        return;
+    }
+    --under_way(letter.content.kind);
+    if (!node.unit.on_message(sender.readout, sender.builder, letter.content.message(), now,
+                              world)) {
+        ++refused_;
+    }
+    if (event_waits_ && letter.content.kind == Say::done && manager().backlog() == 0) {
+        event_waits_ = false;
+        await_event(now);
     }
 }
 
 void DaqpipeSystem::on_written(const Letter& letter, Time now) {
     ++counted_.fragments_written;
     counted_.bytes_written += letter.bytes;
-    ReadoutOut out{*this, letter.content.source, now};
-    readouts_[letter.content.source].on_write_done(letter.content.builder, out);
+    World world{*this, letter.from, now};
+    placed_[letter.from].unit.on_write_done(EventId{letter.content.number}, world);
 }
 
 void DaqpipeSystem::on_event(const sim::Event& event) {
     const Time now = event.at;
     switch (event.kind) {
-        case kEvent: {
-            ManagerOut out{*this, now};
-            manager_->on_event(EventId{events_++}, out);
-            event_waits_ = manager_->backlog() > 0;
+        case kEvent:
+            ++events_;
+            for (const std::uint32_t node : readout_node_) {
+                World world{*this, node, now};
+                placed_[node].unit.on_data(now, world);
+            }
+            event_waits_ = manager().backlog() > 0;
             if (!event_waits_) {
                 await_event(now);
             }
             break;
-        }
-        case kSlot:
-            begin_slot(event.index, now);
+        case kSlot: {
+            World world{*this, event.index, now};
+            Placed& node = placed_[event.index];
+            node.unit.on_slot(node.next_slot++, world);
+            await_slot(event.index, now);
             break;
+        }
         case kProcessed: {
             const InProcess built = in_process_[event.index];
             in_process_.release(event.index);
-            BuilderOut out{*this, built.builder, now};
-            builders_[built.builder].on_processed(built.event, out);
+            World world{*this, built.node, now};
+            placed_[built.node].unit.on_consumed(built.event, now, world);
             break;
         }
         case kWarm:
@@ -292,30 +253,29 @@ void DaqpipeSystem::await_event(Time now) {
     nodes().events().push({std::max(now, due), kEvent, 0});
 }
 
-void DaqpipeSystem::await_slot(std::uint32_t unit, Time now) {
-    const Time begin = config_.slot * static_cast<std::int64_t>(next_slot_[unit]);
-    const hosts::Clock& clock = nodes().clock(nodes_that_keep_slots()[unit]);
-    nodes().events().push({std::max(now, clock.global(begin)), kSlot, unit});
-}
-
-void DaqpipeSystem::begin_slot(std::uint32_t unit, Time now) {
-    const std::uint64_t slot = next_slot_[unit]++;
-    if (config_.is_push) {
-        ReadoutOut out{*this, ReadoutIndex(unit), now};
-        readouts_[out.self].on_slot(slot, out);
-    } else {
-        BuilderOut out{*this, BuilderIndex(unit), now};
-        builders_[out.self].on_slot(slot, out);
-    }
-    await_slot(unit, now);
+void DaqpipeSystem::await_slot(std::uint32_t node, Time now) {
+    const Time begin = config_.slot * static_cast<std::int64_t>(placed_[node].next_slot);
+    nodes().events().push({std::max(now, nodes().clock(node).global(begin)), kSlot, node});
 }
 
 bool DaqpipeSystem::stalled() const {
-    const std::size_t clocks = next_slot_.size() + flows().awaited() + (event_waits_ ? 0 : 1) +
+    const std::size_t clocks = clocks_ + flows().awaited() + (event_waits_ ? 0 : 1) +
                                (warm_ ? 0 : 1) + transport().idle_events();
     const bool awaits_message =
-        nodes().letters_under_way() > 0 || (!is_timed() && !assigned_.empty());
+        nodes().letters_under_way() > 0 || (clocks_ == 0 && !assigned_.empty());
     return awaits_message && nodes().events().size() == clocks;
+}
+
+template <class Machine, class Count>
+std::uint64_t DaqpipeSystem::sum(const Machine* (DaqpipeUnit::*machine)() const,
+                                 Count count) const {
+    std::uint64_t all = 0;
+    for (const Placed& node : placed_) {
+        if (const Machine* has = (node.unit.*machine)(); has != nullptr) {
+            all += static_cast<std::uint64_t>(has->counters().*count);
+        }
+    }
+    return all;
 }
 
 std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
@@ -331,21 +291,21 @@ std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
 DaqpipeReport DaqpipeSystem::sums() const {
     DaqpipeReport all = counted_;
     all.window = now();
-    all.events_built = sum(builders_, &DaqpipeBuilder::Counters::built);
+    all.events_built = sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::built);
     all.processor = nodes().processor_used();
     all.control_messages = nodes().control_messages();
     all.events_under_way = assigned_.size();
-    all.unexpected = manager_->counters().unexpected;
+    all.unexpected = refused_ + manager().counters().unexpected;
     for (const auto counter : {&DaqpipeBuilder::Counters::unexpected_assignments,
                                &DaqpipeBuilder::Counters::unexpected_fragments,
                                &DaqpipeBuilder::Counters::unexpected_processed,
                                &DaqpipeBuilder::Counters::unexpected_slots}) {
-        all.unexpected += sum(builders_, counter);
+        all.unexpected += sum(&DaqpipeUnit::builder, counter);
     }
     for (const auto counter : {&DaqpipeReadout::Counters::unexpected_requests,
                                &DaqpipeReadout::Counters::unexpected_completions,
                                &DaqpipeReadout::Counters::unexpected_slots}) {
-        all.unexpected += sum(readouts_, counter);
+        all.unexpected += sum(&DaqpipeUnit::readout, counter);
     }
     return all;
 }
@@ -369,7 +329,7 @@ base::expected<void> DaqpipeSystem::check_conservation() const {
         return base::defect(
             fmt::format("{} inputs came to units that did not expect them", unexpected));
     }
-    const EventManager::Counters& manager = manager_->counters();
+    const EventManager::Counters& managed = manager().counters();
     Bytes collecting = 0;
     for (const auto& [event, assigned] : assigned_) {
         collecting += assigned.collected;
@@ -381,21 +341,24 @@ base::expected<void> DaqpipeSystem::check_conservation() const {
         std::uint64_t under_way;
     };
     for (const Book& book :
-         {Book{"events", manager.events, manager.assigned, manager_->backlog()},
-          Book{"assignments", manager.assigned, sum(builders_, &DaqpipeBuilder::Counters::assigned),
-               under_way_[0]},
-          Book{"requests", sum(builders_, &DaqpipeBuilder::Counters::requests),
-               sum(readouts_, &DaqpipeReadout::Counters::requests), under_way_[1]},
-          Book{"fragments", sum(readouts_, &DaqpipeReadout::Counters::fragments),
-               sum(builders_, &DaqpipeBuilder::Counters::fragments), under_way_[2]},
-          Book{"bytes", sum(readouts_, &DaqpipeReadout::Counters::fragment_bytes),
-               sum(builders_, &DaqpipeBuilder::Counters::fragment_bytes),
+         {Book{"events", managed.events, managed.assigned, manager().backlog()},
+          Book{"assignments", managed.assigned,
+               sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::assigned),
+               under_way(Say::assign)},
+          Book{"requests", sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::requests),
+               sum(&DaqpipeUnit::readout, &DaqpipeReadout::Counters::requests),
+               under_way(Say::request)},
+          Book{"fragments", sum(&DaqpipeUnit::readout, &DaqpipeReadout::Counters::fragments),
+               sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::fragments), writes_under_way_},
+          Book{"bytes", sum(&DaqpipeUnit::readout, &DaqpipeReadout::Counters::fragment_bytes),
+               sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::fragment_bytes),
                static_cast<std::uint64_t>(bytes_under_way_)},
-          Book{"collected bytes", sum(builders_, &DaqpipeBuilder::Counters::fragment_bytes),
+          Book{"collected bytes",
+               sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::fragment_bytes),
                static_cast<std::uint64_t>(counted_.bytes_built),
                static_cast<std::uint64_t>(collecting)},
-          Book{"reports", sum(builders_, &DaqpipeBuilder::Counters::done), manager.done,
-               under_way_[3]}}) {
+          Book{"reports", sum(&DaqpipeUnit::builder, &DaqpipeBuilder::Counters::done), managed.done,
+               under_way(Say::done)}}) {
         if (book.given != book.taken + book.under_way) {
             return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
                                             book.given, book.of, book.taken, book.under_way));

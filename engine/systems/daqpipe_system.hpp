@@ -1,5 +1,5 @@
-// DAQPIPE's event building on a simulated fabric: drives the event manager, the builder and the
-// readout units of protocol/ in virtual time.
+// DAQPIPE's event building on a simulated fabric: the world of the units of protocol/ in virtual
+// time.
 #pragma once
 
 #include <array>
@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,13 +16,13 @@
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/mfp_sizes.hpp"
-#include "protocol/machines/daqpipe.hpp"
 #include "protocol/schedule/daqpipe_rules.hpp"
-#include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/daqpipe_unit.hpp"
 #include "sim/histogram.hpp"
 
 #include "systems/placement.hpp"
 #include "systems/system.hpp"
+#include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
@@ -75,22 +74,10 @@ struct DaqpipeReport {
     }
 };
 
-enum class DaqpipeSay : std::uint8_t {
-    assign,   ///< manager to builder
-    request,  ///< builder to readout unit
-    write,    ///< readout unit to builder: the fragment
-    done,     ///< builder to manager
-};
+/// What all units have in common: all but their own numbers.
+protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config);
 
-struct DaqpipeNote {
-    DaqpipeSay what = DaqpipeSay::assign;
-    protocol::BuilderIndex builder{};
-    protocol::ReadoutIndex source{};
-    protocol::EventId event{};
-    base::Bytes place = 0;
-};
-
-class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
+class DaqpipeSystem final : public SystemOf<UnitLetter<1>> {
   public:
     /// An event given to a builder and not yet built.
     struct Assigned {
@@ -143,56 +130,68 @@ class DaqpipeSystem final : public SystemOf<DaqpipeNote> {
     [[nodiscard]] std::vector<Assigned> events_under_way() const;
 
   private:
-    using Say = DaqpipeSay;
-    using Note = DaqpipeNote;
+    using Note = UnitLetter<1>;
+    using Say = protocol::UnitMessage::Kind;
 
     enum EventKind : std::uint32_t {
         kEvent = Letters::kFirstOtherEvent,  ///< the next event is there
-        kSlot,                               ///< index: unit that keeps to time slots
+        kSlot,                               ///< index: node
         kProcessed,                          ///< index: what was built
         kWarm,
         kFlowDue,  ///< index: sender of a flow
     };
     struct InProcess {
-        protocol::BuilderIndex builder{};
+        std::uint32_t node = 0;
         protocol::EventId event{};
     };
-    struct ManagerOut;
-    struct BuilderOut;
-    struct ReadoutOut;
+    struct World;
+    struct Placed {
+        protocol::DaqpipeUnit unit;
+        protocol::ReadoutIndex readout;
+        protocol::BuilderIndex builder;
+        std::optional<protocol::MfpSizes> sizes;  ///< of a readout unit
+        std::uint64_t next_slot = 0;
+    };
 
     explicit DaqpipeSystem(const DaqpipeSystemConfig& config)
         : config_(config), processing_(config.seed, "processing") {}
     base::expected<void> place_units();
-    base::expected<void> make_units();
+    base::expected<void> make_units(std::size_t nodes);
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& letter, base::Time now) override;
     void on_event(const sim::Event& event) override;
-    void send(std::uint32_t from, std::uint32_t to, const Note& note, base::Bytes bytes,
+    void send(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& said,
               base::Time now);
     void await_event(base::Time now);
-    void await_slot(std::uint32_t unit, base::Time now);
-    void begin_slot(std::uint32_t unit, base::Time now);
-    [[nodiscard]] bool is_timed() const { return config_.slot > base::Time::zero(); }
-    [[nodiscard]] std::span<const std::uint32_t> nodes_that_keep_slots() const {
-        return config_.is_push ? std::span(readout_node_) : std::span(builder_node_);
+    void await_slot(std::uint32_t node, base::Time now);
+    [[nodiscard]] const protocol::EventManager& manager() const {
+        return *placed_[readout_node_[protocol::ReadoutIndex()]].unit.manager();
     }
+    [[nodiscard]] std::uint64_t& under_way(Say what) {
+        return under_way_[static_cast<std::size_t>(what)];
+    }
+    [[nodiscard]] std::uint64_t under_way(Say what) const {
+        return under_way_[static_cast<std::size_t>(what)];
+    }
+    /// The sum over units of what one of their counters says.
+    template <class Machine, class Count>
+    [[nodiscard]] std::uint64_t sum(const Machine* (protocol::DaqpipeUnit::*machine)() const,
+                                    Count count) const;
     [[nodiscard]] DaqpipeReport sums() const;
 
     DaqpipeSystemConfig config_;
     base::Table<protocol::ReadoutIndex, std::uint32_t> readout_node_;
     base::Table<protocol::BuilderIndex, std::uint32_t> builder_node_;
-    std::optional<protocol::EventManager> manager_;
-    base::Table<protocol::BuilderIndex, protocol::DaqpipeBuilder> builders_;
-    base::Table<protocol::ReadoutIndex, protocol::DaqpipeReadout> readouts_;
-    base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;
-    std::vector<std::uint64_t> next_slot_;  ///< by unit that keeps to them
+    std::vector<Placed> placed_;
+    std::size_t clocks_ = 0;  ///< nodes that keep to time slots
     std::uint64_t events_ = 0;
     bool event_waits_ = false;                              ///< until the manager's backlog is gone
     std::unordered_map<std::uint64_t, Assigned> assigned_;  ///< by event not yet built
-    std::array<std::uint64_t, 4> under_way_{};              ///< letters, by what they say
+    std::array<std::uint64_t, 16> under_way_{};             ///< messages, by kind
+    std::uint64_t writes_under_way_ = 0;
     base::Bytes bytes_under_way_ = 0;
+    std::uint64_t refused_ = 0;  ///< messages that nobody says
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;
     sim::Histogram latency_;

@@ -41,10 +41,6 @@ struct EventMemory {
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
         return static_cast<std::uint32_t>(offset / event_bytes());
     }
-    /// What the protocol calls a place knows of no headers.
-    [[nodiscard]] std::uint32_t slot_of_place(base::Bytes of_protocol) const {
-        return static_cast<std::uint32_t>(of_protocol / (place * readouts));
-    }
 };
 
 }  // namespace daqloom::live

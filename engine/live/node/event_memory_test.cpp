@@ -13,7 +13,6 @@ TEST(EventMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
     EXPECT_EQ(memory.mfp_at(1, last), 3'200 + 128 + 2 * 1'024);
     EXPECT_EQ(memory.slot_at(memory.mfp_at(1, last)), 1);
     EXPECT_EQ(memory.slot_at(memory.event_at(1) - 1), 0);
-    EXPECT_EQ(memory.slot_of_place(1'024 * (1 * 3 + 2)), 1) << "the protocol's, without headers";
 }
 
 /// 10 fragments of 100 B: 20 B of header, 12 B of types and 20 B of sizes, and in front of each

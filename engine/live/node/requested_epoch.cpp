@@ -1,51 +1,300 @@
-#include "live/node/requested_epoch.hpp"
-
+// An epoch in which an event manager assigns events to builder units, and these request MFPs into
+// places of their memory, one for each readout unit: the unit of DAQPIPE or of pull building
+// between transport, source and consumer.
+//
+// What these protocols call an event is a multi-event packet: the MFPs with one number of all
+// readout units.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
+#include "live/memory/clock.hpp"
+#include "live/node/event_memory.hpp"
+#include "live/node/slot_clock.hpp"
+#include "live/node/stream_intake.hpp"
+#include "live/node/unit_config.hpp"
+#include "live/node/unit_epoch.hpp"
 #include "protocol/data/mfp.hpp"
+#include "protocol/units/daqpipe_unit.hpp"
+#include "protocol/units/pull_unit.hpp"
 
 namespace daqloom::live {
 
+namespace {
+
 using base::Bytes;
+using base::Time;
 using protocol::BuilderIndex;
+using protocol::DaqpipeUnit;
 using protocol::EventId;
 using protocol::Immediate;
+using protocol::PullUnit;
 using protocol::ReadoutIndex;
-
-namespace {
+using protocol::UnitMessage;
 
 /// Bytes of a place that are zero if the MFP written there is empty: no MFP begins like this.
 constexpr std::size_t kMark = 8;
+/// In place of a size: there is no valid MFP.
+constexpr Bytes kUnusable = -1;
 
-}  // namespace
+std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
 
-base::expected<void> RequestedEpoch::make_memory() {
+template <class Unit>
+class RequestedEpoch final : public UnitEpoch {
+  public:
+    RequestedEpoch(const EpochParts& parts, Members members)
+        : UnitEpoch(parts, std::move(members), 1) {}
+
+    /// `configure(config, members, memory)` gives the unit's configuration.
+    template <class Configure>
+    base::expected<void> make_unit(Configure configure);
+
+    void begin() override {}
+    bool step(Time now) override;
+    [[nodiscard]] Time next_timer() const override {
+        return std::min(unit_->next_timer(), clock_ ? clock_->begin_of(next_slot_) : Time::never());
+    }
+    void on_lease(std::uint64_t mep_end) override {
+        World world{*this};
+        unit_->on_lease(in_epoch(mep_end), world);
+    }
+    void on_close(std::span<const UnitIndex> lost) override {
+        const Lost gone = lose(lost);
+        World world{*this};
+        unit_->on_close(gone.readouts, gone.builders, now(), world);
+    }
+    [[nodiscard]] bool is_drained() const override {
+        return unit_->is_drained() && post_.is_empty();
+    }
+    void end() override;
+    [[nodiscard]] std::uint64_t next_mep() const override { return in_run(unit_->next_event()); }
+
+    void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
+    void on_written(UnitIndex from, std::uint32_t immediate) override;
+    void on_write_done(std::uint64_t context) override;
+
+  private:
+    struct World;
+    static constexpr bool is_daqpipe = std::is_same_v<Unit, DaqpipeUnit>;
+
+    bool keep_slots(Time now, World& world);
+    void count();
+    [[nodiscard]] Counter* cause_of_waiting() const override;
+    [[nodiscard]] bool waits_for_its_own() const override { return unit_->waits_for_its_own(); }
+
+    // ---- readout unit
+    /// Empty: it has not been taken, or is larger than any place.
+    [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
+    /// `context` of the write is its number.
+    void write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset);
+
+    // ---- builder unit
+    /// From now on, the event is collected in this slot.
+    void collect(EventId event, std::uint32_t slot);
+    [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, ReadoutIndex readout);
+    /// From the MFP's header, which another unit wrote.
+    Bytes read_size(std::uint32_t slot, ReadoutIndex readout);
+    void deliver(EventId event, std::uint32_t slot);
+    [[nodiscard]] Bytes& size_of(std::uint32_t slot, ReadoutIndex readout) {
+        return sizes_[std::size_t{slot} * memory_.readouts + readout.value()];
+    }
+
+    std::optional<Unit> unit_;
+    std::uint64_t dropped_ = 0;  ///< counted until now
+    EventMemory memory_;         ///< of every builder unit
+    std::optional<StreamIntake> stream_;
+    std::vector<std::optional<EventId>> event_in_;  ///< by slot
+    std::vector<Bytes> sizes_;        ///< of MFPs that are here, by slot and readout unit
+    std::optional<SlotClock> clock_;  ///< of a unit that keeps to time slots
+    std::uint64_t next_slot_ = 0;
+};
+
+/// See PullWorld and DaqpipeWorld.
+template <class Unit>
+struct RequestedEpoch<Unit>::World {
+    RequestedEpoch& epoch;
+
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.readouts[to], message);
+    }
+    void send(BuilderIndex to, const UnitMessage& message) {
+        epoch.send(epoch.members_.builders[to], message);
+    }
+    [[nodiscard]] Bytes held(EventId event) const {
+        return static_cast<Bytes>(epoch.mfp(number(event)).size());
+    }
+    void write(EventId event, BuilderIndex to, Bytes offset, Bytes /*bytes*/ = 0) {
+        epoch.write_mfp(number(event), to, offset);
+    }
+    void give_back(std::uint32_t count) {
+        for (; count > 0; --count) {
+            epoch.stream_->give_back();
+        }
+    }
+    void assigned(EventId event, BuilderIndex /*builder*/ = {}) {
+        epoch.counters_.answered_to(epoch.in_run(number(event)) + 1);
+    }
+    void collect(EventId event, std::uint32_t slot) { epoch.collect(event, slot); }
+    /// Clears what an earlier event left there, so that it is not mistaken for its MFP.
+    [[nodiscard]] Bytes place(std::uint32_t slot, ReadoutIndex readout) {
+        std::memset(epoch.place(slot, readout).data(), 0, kMark);
+        return epoch.memory_.mfp_at(slot, readout);
+    }
+    void deliver(EventId event, std::uint32_t slot) { epoch.deliver(event, slot); }
+};
+
+template <class Unit>
+template <class Configure>
+base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
     auto memory = EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run});
     if (!memory) {
         return tl::unexpected(memory.error());
     }
     memory_ = *memory;
+    auto unit = Unit::make(configure(config(), members_, memory_));
+    if (!unit) {
+        return tl::unexpected(unit.error());
+    }
+    unit_.emplace(std::move(*unit));
+    if (self_readout() != ReadoutIndex::none()) {
+        stream_.emplace(parts_.streams[0], parts_.first_mep, unit_->window(), counters_);
+    }
+    if (self_builder() != BuilderIndex::none()) {
+        make_outlet();
+        event_in_.resize(memory_.slots);
+        sizes_.resize(std::size_t{memory_.slots} * readouts());
+    }
+    if constexpr (is_daqpipe) {
+        if (stream_) {
+            unit_->reserve_window();
+        }
+        if (unit_->keeps_slots()) {
+            clock_ = SlotClock::of_this_machine(config().slot);
+        }
+    }
     return {};
 }
 
-void RequestedEpoch::make_stream(std::uint32_t window) {
-    stream_.emplace(parts_.streams[0], parts_.first_mep, window, counters_);
+template <class Unit>
+bool RequestedEpoch<Unit>::step(Time now) {
+    World world{*this};
+    bool did = post_.retry();
+    did |= keep_slots(now, world);
+    did |= unit_->on_time(now, world);
+    for (; stream_ && unit_->wants_data() && stream_->has_next(); did = true) {
+        if (stream_->take() > memory_.place) {
+            counters_.mfps_malformed.add(1);
+        }
+        unit_->on_data(now, world);
+    }
+    if (unit_->builder() != nullptr) {
+        did |=
+            take_back([&](std::uint64_t event) { unit_->on_consumed(EventId{event}, now, world); });
+    }
+    count();
+    return did;
 }
 
-void RequestedEpoch::make_places() {
-    make_outlet();
-    event_in_.resize(memory_.slots);
-    sizes_.resize(std::size_t{memory_.slots} * readouts());
+/// If late by whole slots, it continues with the current one.
+template <class Unit>
+bool RequestedEpoch<Unit>::keep_slots(Time now, World& world) {
+    if constexpr (is_daqpipe) {
+        const std::uint64_t slot = clock_ ? clock_->slot_at(now) : 0;
+        if (clock_ && slot >= next_slot_) {
+            next_slot_ = slot + 1;
+            unit_->on_slot(slot, world);
+            return true;
+        }
+    }
+    return false;
 }
 
-void RequestedEpoch::take() {
-    if (stream_->take() > memory_.place) {
-        counters_.mfps_malformed.add(1);
+template <class Unit>
+void RequestedEpoch<Unit>::count() {
+    std::uint64_t writes = 0;
+    if (const auto* builder = unit_->builder()) {
+        const auto& counters = builder->counters();
+        writes += counters.unexpected_fragments + counters.from_lost;
+        counters_.meps_dropped.add(counters.dropped - std::exchange(dropped_, counters.dropped));
+    }
+    if (const auto* manager = unit_->manager()) {
+        counters_.events_waiting.set(manager->backlog());
+    }
+    count_refused(unit_->unexpected_messages(), writes);
+}
+
+template <class Unit>
+Counter* RequestedEpoch<Unit>::cause_of_waiting() const {
+    if (!stream_) {
+        return nullptr;
+    }
+    if (unit_->waits_for_data()) {
+        return &counters_.waiting_for_source;
+    }
+    return unit_->unanswered() > 0 || !post_.is_empty() ? &counters_.waiting_for_network
+                                                        : &counters_.waiting_for_builder;
+}
+
+template <class Unit>
+void RequestedEpoch<Unit>::end() {
+    if constexpr (is_daqpipe) {
+        World world{*this};
+        unit_->on_end(world);
+        count();
     }
 }
 
-std::span<const std::byte> RequestedEpoch::mfp(std::uint64_t number) const {
+// ---- what others say and write ------------------------------------------------------------------
+
+template <class Unit>
+void RequestedEpoch<Unit>::on_message(UnitIndex from, std::span<const std::byte> bytes) {
+    const auto message = message_of(from, bytes);
+    if (!message) {
+        return;
+    }
+    World world{*this};
+    if (!unit_->on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
+                           world)) {
+        refuse_message();
+    }
+}
+
+template <class Unit>
+void RequestedEpoch<Unit>::on_written(UnitIndex from, std::uint32_t bits) {
+    const auto immediate = immediate_of(from, bits);
+    if (!immediate) {
+        return;
+    }
+    const std::uint32_t slot = immediate->slot;
+    const ReadoutIndex readout(immediate->stream);
+    // Of a lost unit it may be of the event that was in the slot before.
+    if (slot >= event_in_.size() || !event_in_[slot] ||
+        post_.is_forgotten(members_.readouts[readout])) {
+        refuse_write();
+        return;
+    }
+    counters_.mfps_received.add(1);
+    World world{*this};
+    unit_->on_fragment(*event_in_[slot], readout, std::max<Bytes>(read_size(slot, readout), 0),
+                       now(), world);
+}
+
+template <class Unit>
+void RequestedEpoch<Unit>::on_write_done(std::uint64_t context) {
+    counters_.mfps_written.add(1);
+    counters_.mfp_bytes_written.add(mfp(context).size());
+    World world{*this};
+    unit_->on_write_done(EventId{context}, world);
+}
+
+// ---- MFPs ---------------------------------------------------------------------------------------
+
+template <class Unit>
+std::span<const std::byte> RequestedEpoch<Unit>::mfp(std::uint64_t number) const {
     if (number >= stream_->taken()) {
         return {};
     }
@@ -53,7 +302,11 @@ std::span<const std::byte> RequestedEpoch::mfp(std::uint64_t number) const {
     return bytes.size() > static_cast<std::size_t>(memory_.place) ? bytes.first(0) : bytes;
 }
 
-void RequestedEpoch::write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset) {
+template <class Unit>
+void RequestedEpoch<Unit>::write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset) {
+    if (number >= stream_->taken()) {  // the epoch ends without it
+        counters_.mfps_absent.add(1);
+    }
     const Immediate immediate{.epoch = parts_.epoch,
                               .slot = memory_.slot_at(offset) % Immediate::slots,
                               .stream = self_readout().value()};
@@ -64,50 +317,24 @@ void RequestedEpoch::write_mfp(std::uint64_t number, BuilderIndex to, Bytes offs
                  .context = number});
 }
 
-void RequestedEpoch::count_written(std::uint64_t number) {
-    counters_.mfps_written.add(1);
-    counters_.mfp_bytes_written.add(mfp(number).size());
-}
-
-void RequestedEpoch::collect(EventId event, std::uint32_t slot) {
+template <class Unit>
+void RequestedEpoch<Unit>::collect(EventId event, std::uint32_t slot) {
     if (event_in_[slot] != event) {
         event_in_[slot] = event;
-        std::fill_n(&size_of(slot, ReadoutIndex()), memory_.readouts, unusable);
+        std::fill_n(&size_of(slot, ReadoutIndex()), memory_.readouts, kUnusable);
     }
     begin_building(slot);
 }
 
-/// Clears what an earlier event left there, so that it is not mistaken for its MFP.
-Bytes RequestedEpoch::clear_place(std::uint32_t slot, ReadoutIndex readout) {
-    std::memset(place(slot, readout).data(), 0, kMark);
-    return memory_.mfp_at(slot, readout);
-}
-
-std::optional<RequestedEpoch::Arrived> RequestedEpoch::arrived(UnitIndex from, std::uint32_t bits) {
-    const auto immediate = immediate_of(from, bits);
-    if (!immediate) {
-        return std::nullopt;
-    }
-    const ReadoutIndex readout(immediate->stream);
-    // Of a lost unit it may be of the event that was in the slot before.
-    if (immediate->slot >= event_in_.size() || !event_in_[immediate->slot] ||
-        post_.is_forgotten(members_.readouts[readout])) {
-        refuse_write();
-        return std::nullopt;
-    }
-    counters_.mfps_received.add(1);
-    return Arrived{*event_in_[immediate->slot], readout,
-                   std::max<Bytes>(read_size(immediate->slot, readout), 0)};
-}
-
-std::span<std::byte> RequestedEpoch::place(std::uint32_t slot, ReadoutIndex readout) {
+template <class Unit>
+std::span<std::byte> RequestedEpoch<Unit>::place(std::uint32_t slot, ReadoutIndex readout) {
     return parts_.output->area().bytes().subspan(
         static_cast<std::size_t>(memory_.mfp_at(slot, readout)),
         static_cast<std::size_t>(memory_.place));
 }
 
-/// From the MFP's header, which another unit wrote.
-Bytes RequestedEpoch::read_size(std::uint32_t slot, ReadoutIndex readout) {
+template <class Unit>
+Bytes RequestedEpoch<Unit>::read_size(std::uint32_t slot, ReadoutIndex readout) {
     const auto front = place(slot, readout);
     const auto mark = front.first(kMark);
     Bytes& size = size_of(slot, readout);
@@ -118,11 +345,49 @@ Bytes RequestedEpoch::read_size(std::uint32_t slot, ReadoutIndex readout) {
     const auto said = protocol::mfp_size(
         {reinterpret_cast<const std::uint8_t*>(front.data()), protocol::mfp_header_bytes});
     const bool fits = said && *said >= protocol::mfp_header_bytes && *said <= memory_.place;
-    size = fits ? *said : unusable;
-    if (size == unusable) {
+    size = fits ? *said : kUnusable;
+    if (size == kUnusable) {
         counters_.mfps_malformed.add(1);
     }
     return size;
+}
+
+/// To the consumer, with the MFPs that are here. In DAQPIPE an empty one is one.
+template <class Unit>
+void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
+    clear_table();
+    for (const ReadoutIndex readout : members_.readouts.indices()) {
+        const Bytes size = size_of(slot, readout);
+        if (size > 0 || (is_daqpipe && size == 0)) {
+            put_in_table(readout, 0, memory_.mfp_at(slot, readout) - memory_.event_at(slot), size);
+        }
+    }
+    hand_over({.slot = slot,
+               .key = number(event),
+               .mep = number(event),
+               .place = memory_.event_at(slot),
+               .bytes = memory_.event_bytes()});
+}
+
+template <class Unit, class Configure>
+base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members members,
+                                            Configure configure) {
+    auto epoch = std::make_unique<RequestedEpoch<Unit>>(parts, std::move(members));
+    if (auto made = epoch->make_unit(configure); !made) {
+        return tl::unexpected(made.error());
+    }
+    return epoch;
+}
+
+}  // namespace
+
+base::expected<std::unique_ptr<Epoch>> make_daqpipe_epoch(const EpochParts& parts,
+                                                          Members members) {
+    return make<DaqpipeUnit>(parts, std::move(members), daqpipe_unit_config);
+}
+
+base::expected<std::unique_ptr<Epoch>> make_pull_epoch(const EpochParts& parts, Members members) {
+    return make<PullUnit>(parts, std::move(members), pull_unit_config);
 }
 
 }  // namespace daqloom::live

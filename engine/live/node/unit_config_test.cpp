@@ -1,14 +1,16 @@
-// Units as a node configures them. systems/shift_unit_config_test.cpp plays the same script.
+// Units as a node configures them. systems/*_unit_config_test.cpp play the same scripts.
 #include "live/node/unit_config.hpp"
 
 #include <gtest/gtest.h>
 
 #include "live/transport/units_test.hpp"
+#include "protocol/units/daqpipe_script_test.hpp"
 #include "protocol/units/shift_script_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
+using protocol::DaqpipeScript;
 using protocol::ShiftScript;
 
 TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
@@ -18,6 +20,20 @@ TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     const auto members = Members::of(config, Units{0, 1});
     ASSERT_TRUE(members);
     EXPECT_EQ(ShiftScript::play(shift_unit_config(config, *members, 100)), ShiftScript::expected);
+}
+
+TEST(DaqpipeUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
+    NodeConfig config;
+    config.protocol = Protocol::daqpipe;
+    static_cast<protocol::DaqpipeRules&>(config) = DaqpipeScript::rules;
+    config.readout_in_slot = config.builder_in_slot = Units{0, 1};
+    const auto members = Members::of(config, Units{0, 1});
+    ASSERT_TRUE(members);
+    const auto memory = EventMemory::of(
+        config, {DaqpipeScript::nodes, DaqpipeScript::nodes, members->readouts_in_run});
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(DaqpipeScript::play(daqpipe_unit_config(config, *members, *memory)),
+              DaqpipeScript::expected);
 }
 
 }  // namespace

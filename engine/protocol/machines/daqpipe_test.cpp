@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "protocol/machines/daqpipe_check_test.hpp"
 #include "protocol/machines/timers_by_hand_test.hpp"
 #include "protocol/schedule/event_manager.hpp"
 
@@ -549,32 +548,6 @@ TEST(Daqpipe, BuildsEveryEventOnceInAllItsVariants) {
             }
         }
     }
-}
-
-TEST(Daqpipe, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
-    DaqpipeCheck::Summary all;
-    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
-        base::RandomStream random(seed, "inputs");
-        std::vector<std::uint8_t> input(50 + random.uniform_int(1'000));
-        for (std::uint8_t& value : input) {
-            value = static_cast<std::uint8_t>(random.uniform_int(256));
-        }
-        const auto run = DaqpipeCheck::play(input);
-        ASSERT_EQ(run.broken_promise, "") << "seed " << seed;
-        all.built += run.built;
-        all.incomplete += run.incomplete;
-        all.dropped += run.dropped;
-        all.lost_requests += run.lost_requests;
-        all.from_lost += run.from_lost;
-        all.late += run.late;
-    }
-    // All that can happen has happened, and more than once.
-    EXPECT_GT(all.built, 5'000U);
-    EXPECT_GT(all.incomplete, 100U);
-    EXPECT_GT(all.dropped, 100U);
-    EXPECT_GT(all.lost_requests, 50U);
-    EXPECT_GT(all.from_lost, 50U);
-    EXPECT_GT(all.late, 50U);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "protocol/machines/daqpipe_check_test.hpp"
+#include "protocol/units/daqpipe_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using daqloom::protocol::DaqpipeCheck;

@@ -1,0 +1,209 @@
+// For tests: what the unit on node 0 of two does in a short run, whoever has configured it. Both
+// nodes read out and build, by pulls in time slots; node 1 is lost.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "protocol/units/daqpipe_unit.hpp"
+
+namespace daqloom::protocol {
+
+class DaqpipeScript {
+  public:
+    static constexpr std::uint32_t nodes = 2;
+    static constexpr DaqpipeRules rules = {
+        .credits = 2, .parallel_sends = 1, .slot = base::microseconds(1)};
+
+    static std::string play(const DaqpipeUnitConfig& config) {
+        auto unit = DaqpipeUnit::make(config);
+        return unit ? DaqpipeScript(std::move(*unit)).run() : unit.error().message;
+    }
+
+    /// Inputs, and what the unit asks for. In an even slot it is readout unit 0's turn, in an odd
+    /// one readout unit 1's. An event has ten places; the last memory is taken first. The source
+    /// never delivers event 4, and event 2 lacks what node 1 has of it.
+    static constexpr const char* expected = R"(
+> data | assigned 0 to 0 | assign 0 to builder 0
+> data | assigned 1 to 1 | assign 1 to builder 1
+> assign 0 by 0
+> slot 4 | collect 0 in 1 | request 0 to readout 0: 10
+> request 0 by 0 | write 0 to builder 0 at 10: 7 B
+> written 0 by 0
+> write done 0 | give back 1
+> slot 5 | collect 0 in 1 | request 0 to readout 1: 11
+> request 1 by 1 | write 1 to builder 1 at 1: 7 B
+> request 3 by 1
+> request 3 by 1 | refused
+> assign 2 by 1 | refused
+> data | assigned 2 to 0 | assign 2 to builder 0
+> data | write 3 to builder 1 at 3: 7 B | assigned 3 to 1 | assign 3 to builder 1
+> write done 3
+> written 0 by 1 | deliver 0 from 1
+> consumed 0 | done 0 to readout 0
+> done 0 by 0
+> assign 2 by 0 | collect 2 in 1 | request 2 to readout 1: 11
+> request 4 by 0
+> close | last assignment 2 to builder 0 | last assignment 2 to builder 1
+> last assignment 2 by 0 | last answer 2 to readout 0
+> slot 6 | collect 2 in 1 | request 2 to readout 0: 10
+> request 2 by 0 | write 2 to builder 0 at 2: 7 B
+> last answer 3 by 0
+> time | write 4 to builder 0 at 4: 0 B
+> write done 2
+> write done 4
+> written 2 by 0 | drained, next 5
+> end | deliver 2 from 1 | ignored 0
+)";
+
+    // ---- the unit's world
+
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        say("{} {} to readout {}", name(said.kind), said.number, to.value());
+        if (said.kind == Kind::request) {
+            outputs_ += fmt::format(": {}", said.values[0]);
+        }
+    }
+    void send(BuilderIndex to, const UnitMessage& said) {
+        say("{} {} to builder {}", name(said.kind), said.number, to.value());
+    }
+    [[nodiscard]] base::Bytes held(EventId event) const { return number(event) < taken_ ? 7 : 0; }
+    void write(EventId event, BuilderIndex to, base::Bytes offset, base::Bytes bytes) {
+        say("write {} to builder {} at {}: {} B", number(event), to.value(), offset, bytes);
+    }
+    void give_back(std::uint32_t count) { say("give back {}", count); }
+    void assigned(EventId event, BuilderIndex builder) {
+        say("assigned {} to {}", number(event), builder.value());
+    }
+    void collect(EventId event, std::uint32_t slot) {
+        say("collect {} in {}", number(event), slot);
+    }
+    static base::Bytes place(std::uint32_t slot, ReadoutIndex readout) {
+        return base::Bytes{10} * slot + readout.value();
+    }
+    void deliver(EventId event, std::uint32_t slot) {
+        say("deliver {} from {}", number(event), slot);
+    }
+
+  private:
+    using Kind = UnitMessage::Kind;
+
+    explicit DaqpipeScript(DaqpipeUnit unit) : unit_(std::move(unit)) {}
+
+    std::string run() {
+        data();
+        data();
+        hear(0, Kind::assign, 0);
+        slot(4);
+        request(0, 0, 10);
+        written(0, 0);
+        write_done(0);
+        slot(5);
+        request(1, 1, 1);
+        request(1, 3, 3);  // its source has not delivered
+        request(1, 3, 3);  // twice
+        hear(1, Kind::assign, 2);
+        data();
+        data();
+        write_done(3);
+        written(0, 1);
+        input("consumed 0");
+        unit_.on_consumed(EventId{0}, now_, *this);
+        hear(0, Kind::done, 0);
+        hear(0, Kind::assign, 2);
+        request(0, 4, 4);
+        lose_the_other();
+        say("ignored {}", unit_.unexpected_messages());
+        return outputs_ + "\n";
+    }
+
+    void data() {
+        input("data");
+        ++taken_;
+        unit_.on_data(now_, *this);
+    }
+    void slot(std::uint64_t slot) {
+        input("slot {}", slot);
+        unit_.on_slot(slot, *this);
+    }
+    void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
+        input("request {} by {}", event, node);
+        hear_of(node, {Kind::request, 0, event, {&place, 1}});
+    }
+    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
+        input("{} {} by {}", name(kind), number, node);
+        hear_of(node, {kind, 0, number, {}});
+    }
+    void hear_of(std::uint32_t node, const UnitMessage& said) {
+        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, *this)) {
+            say("refused");
+        }
+    }
+    void written(std::uint64_t event, std::uint32_t node) {
+        input("written {} by {}", event, node);
+        unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, *this);
+    }
+    void write_done(std::uint64_t event) {
+        input("write done {}", event);
+        unit_.on_write_done(EventId{event}, *this);
+    }
+    void lose_the_other() {
+        input("close");
+        const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
+        const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
+        unit_.on_close(readouts, builders, now_, *this);
+        hear(0, Kind::last_assignment, 2);
+        slot(6);
+        request(0, 2, 2);
+        hear(0, Kind::last_answer, 3);
+        input("time");
+        if (unit_.on_time(unit_.next_timer() - base::Time{1}, *this)) {
+            say("too early");
+        }
+        now_ = unit_.next_timer();
+        unit_.on_time(now_, *this);
+        write_done(2);
+        write_done(4);
+        written(2, 0);
+        say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
+        input("end");
+        unit_.on_end(*this);
+    }
+
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    static const char* name(Kind kind) {
+        switch (kind) {
+            case Kind::assign:
+                return "assign";
+            case Kind::request:
+                return "request";
+            case Kind::done:
+                return "done";
+            case Kind::last_assignment:
+                return "last assignment";
+            case Kind::last_answer:
+                return "last answer";
+            default:
+                return "other";
+        }
+    }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
+    }
+    template <class... Values>
+    void input(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
+    }
+
+    DaqpipeUnit unit_;
+    std::uint64_t taken_ = 0;
+    base::Time now_ = base::nanoseconds(1);
+    std::string outputs_;
+};
+
+}  // namespace daqloom::protocol

@@ -1,0 +1,81 @@
+#include "protocol/units/daqpipe_unit.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace daqloom::protocol {
+
+namespace {
+
+constexpr std::uint32_t most_parallel_sends = 65'536;
+
+}  // namespace
+
+base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
+    const DaqpipeRules& rules = config.rules;
+    const bool is_timed = rules.slot > base::Time::zero();
+    if (rules.parallel_sends < 1 || rules.parallel_sends > most_parallel_sends) {
+        return base::failure(fmt::format("DAQPIPE: {} parallel sends; give 1 to {}",
+                                         rules.parallel_sends, most_parallel_sends));
+    }
+    DaqpipeUnit unit(config);
+    if (config.readout == ReadoutIndex()) {
+        auto manager = EventManager::make(
+            {.builders = config.builders, .concurrent_events = rules.credits, .assignment = {}},
+            base::RandomStream(config.seed, "assignment"));
+        if (!manager) {
+            return tl::unexpected(manager.error());
+        }
+        unit.manager_.emplace(std::move(*manager));
+    }
+    if (config.readout != ReadoutIndex::none()) {
+        const std::uint64_t together = std::uint64_t{rules.credits} * rules.parallel_sends;
+        const std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+        const auto limit = static_cast<std::uint32_t>(std::min(together, most));
+        auto readout = DaqpipeReadout::make({.self = config.readout,
+                                             .builders = config.builders,
+                                             .credits = rules.credits,
+                                             .parallel_sends = rules.is_push ? limit : 0,
+                                             .is_timed = is_timed && rules.is_push});
+        if (!readout) {
+            return tl::unexpected(readout.error());
+        }
+        unit.readout_.emplace(std::move(*readout));
+        unit.book_.emplace(unit.collected());
+    }
+    if (config.builder != BuilderIndex::none()) {
+        auto builder =
+            DaqpipeBuilder::make({.self = config.builder,
+                                  .readouts = config.readouts,
+                                  .credits = rules.credits,
+                                  .parallel_sends = rules.is_push ? 0 : rules.parallel_sends,
+                                  .largest_fragment = config.largest_fragment,
+                                  .is_timed = is_timed && !rules.is_push,
+                                  .when_incomplete = config.when_incomplete});
+        if (!builder) {
+            return tl::unexpected(builder.error());
+        }
+        unit.builder_.emplace(std::move(*builder));
+    }
+    return unit;
+}
+
+bool DaqpipeUnit::waits_for_data() const {
+    return readout_ && readout_->in_flight() == 0 &&
+           (book_->waiting() > 0 || (manager_ && manager_->backlog() == 0));
+}
+
+bool DaqpipeUnit::waits_for_its_own() const {
+    const bool waits_for_consumer =
+        builder_ && builder_->counters().built == builder_->counters().done + config_.rules.credits;
+    return waits_for_data() || waits_for_consumer;
+}
+
+std::uint64_t DaqpipeUnit::unexpected_messages() const {
+    return (manager_ ? manager_->counters().unexpected : 0) +
+           (readout_ ? readout_->counters().unexpected_requests : 0) +
+           (builder_ ? builder_->counters().unexpected_assignments : 0);
+}
+
+}  // namespace daqloom::protocol
