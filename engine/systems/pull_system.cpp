@@ -1,7 +1,5 @@
 #include "systems/pull_system.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace daqloom::systems {
@@ -10,101 +8,90 @@ using base::Bytes;
 using base::Time;
 using protocol::BuilderIndex;
 using protocol::EventId;
+using protocol::PullUnit;
 using protocol::ReadoutIndex;
+using protocol::UnitMessage;
+using protocol::UnitTimer;
 
-namespace {
-
-EventId id_of(std::uint64_t event) { return static_cast<EventId>(event); }
-std::uint64_t number_of(EventId event) { return static_cast<std::uint64_t>(event); }
-
-}  // namespace
-
-struct PullSystem::ManagerOut {
+/// See VirtualPullWorld.
+struct PullSystem::World {
     PullSystem& system;
+    std::uint32_t node;
     Time now;
 
-    void assign(EventId event, BuilderIndex builder) const {
-        system.begin(number_of(event), builder, now);
-    }
-};
+    [[nodiscard]] BuilderIndex self() const { return system.builder_on_[node]; }
 
-struct PullSystem::BuilderOut {
-    PullSystem& system;
-    BuilderIndex self;
-    Time now;
-
-    void request(EventId event, ReadoutIndex readout) const {
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        if (said.kind != UnitMessage::Kind::request) {
+            system.told_.push_back({said, self()});
+            return;
+        }
         const ReadoutIndex last(system.placement_.readout_node.size() - 1);
-        const ReadoutIndex soon = std::min(readout + 4, last);
-        system.nodes().expect(system.placement_.builder_node[self],
-                              system.placement_.readout_node[soon]);
-        system.nodes().send({.from = system.placement_.builder_node[self],
-                             .to = system.placement_.readout_node[readout],
+        system.nodes().expect(node, system.placement_.readout_node[std::min(to + 4, last)]);
+        system.nodes().send({.from = node,
+                             .to = system.placement_.readout_node[to],
                              .bytes = system.config_.request_size,
-                             .content = {number_of(event), readout, self}},
+                             .content = PullNote::of(said)},
                             now);
     }
-    void built(EventId event) const { system.finish(number_of(event), self, now); }
-    void done(EventId /*event*/) const { system.done_builders_.push_back(self); }
+    void send(BuilderIndex to, const UnitMessage& said) { system.told_.push_back({said, to}); }
+    void set_timer(Time at, const UnitTimer& timer) {
+        if (timer.what == UnitTimer::What::arrival) {
+            if (at <= system.config_.duration) {
+                system.nodes().events().push({std::max(at, now), kArrival, 0});
+            }
+            return;
+        }
+        const std::uint32_t kind = timer.what == UnitTimer::What::response ? kResponse : kProcessed;
+        system.nodes().events().push({at, kind, system.timers_.put({timer, node})});
+    }
+
+    // ---- of a readout unit
+
+    void write(EventId event, BuilderIndex to, Bytes /*offset*/) {
+        system.nodes().send(
+            {.from = node,
+             .to = system.placement_.builder_node[to],
+             .bytes = system.shares_.fragment(system.record(event).size, ReadoutIndex(node)),
+             .is_data = true,
+             .content = {.number = static_cast<std::uint64_t>(event)}},
+            now);
+    }
+    void give_back(std::uint32_t /*count*/) {}
+
+    // ---- of the event manager
+
+    void assigned(EventId /*event*/) { system.records_.push({system.sizes_.next(), now, false}); }
+
+    // ---- of a builder unit
+
+    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
+    [[nodiscard]] Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) const { return 0; }
+    [[nodiscard]] base::RandomStream& processing_random() { return system.processing_random_; }
+    void deliver(EventId event, std::uint32_t /*slot*/) { system.finish(event, self(), now); }
 };
 
-struct PullSystem::ReadoutOut {
-    PullSystem& system;
-    ReadoutIndex self;
-    Time now;
-
-    void respond_after(Time delay, EventId event, BuilderIndex builder, Bytes bytes) const {
-        const std::uint32_t slot = system.pending_.put({{number_of(event), self, builder}, bytes});
-        system.nodes().events().push({now + delay, kResponse, slot});
-    }
-    void send_fragment(EventId event, BuilderIndex builder, Bytes bytes) const {
-        system.nodes().send({.from = system.placement_.readout_node[self],
-                             .to = system.placement_.builder_node[builder],
-                             .bytes = bytes,
-                             .is_data = true,
-                             .content = {number_of(event), self, builder}},
-                            now);
-    }
-};
+protocol::PullUnitConfig unit_config(const PullSystemConfig& config) {
+    return {.rules = config,
+            .readouts = static_cast<std::uint32_t>(config.readouts.size()),
+            .builders = static_cast<std::uint32_t>(config.builders.size()),
+            .seed = config.seed,
+            .reserves = false};
+}
 
 base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemConfig& config) {
     if (auto valid = validate(config); !valid) {
         return tl::unexpected(valid.error());
-    }
-    auto arrivals =
-        protocol::Arrivals::make(config.arrivals, base::RandomStream(config.seed, "arrivals"));
-    if (!arrivals) {
-        return tl::unexpected(arrivals.error());
     }
     auto sizes =
         protocol::EventSizes::make(config.event_size, base::RandomStream(config.seed, "sizes"));
     if (!sizes) {
         return tl::unexpected(sizes.error());
     }
-    const auto units = static_cast<std::uint32_t>(config.builders.size());
-    auto manager =
-        protocol::EventManager::make({units, config.concurrent_events, config.assignment},
-                                     base::RandomStream(config.seed, "assignment"));
-    if (!manager) {
-        return tl::unexpected(manager.error());
+    std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(*sizes)));
+    if (auto made = system->make_units(); !made) {
+        return tl::unexpected(made.error());
     }
-    base::Table<BuilderIndex, protocol::PullBuilder> builders;
-    for (std::uint32_t i = 0; i < units; ++i) {
-        auto builder =
-            protocol::PullBuilder::make({static_cast<std::uint32_t>(config.readouts.size()),
-                                         config.outstanding_fragments, config.concurrent_events});
-        if (!builder) {
-            return tl::unexpected(builder.error());
-        }
-        builders.push_back(std::move(*builder));
-    }
-    auto placement = Placement::make(config.readouts, config.builders);
-    if (!placement) {
-        return tl::unexpected(placement.error());
-    }
-    std::unique_ptr<PullSystem> system(new PullSystem(
-        config, std::move(*arrivals), std::move(*sizes), std::move(*manager), std::move(builders)));
-    system->placement_ = std::move(*placement);
     if (auto placed = system->place(config, system->placement_.hosts, kFlowDue); !placed) {
         return tl::unexpected(placed.error());
     }
@@ -115,38 +102,53 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
         system->nodes().set_message_cost(node, config.builder_cost_per_message);
     }
     system->nodes().events().push({config.warmup, kWarm, 0});
-    system->schedule_arrival(Time::zero());
+    World world{*system, 0, Time::zero()};
+    system->units_.front().on_start(world);
     system->start_flows();
     return system;
 }
 
-PullSystem::PullSystem(const PullSystemConfig& config, protocol::Arrivals arrivals,
-                       protocol::EventSizes sizes, protocol::EventManager manager,
-                       base::Table<BuilderIndex, protocol::PullBuilder> builders)
+PullSystem::PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes)
     : config_(config),
-      arrivals_(std::move(arrivals)),
       sizes_(std::move(sizes)),
-      manager_(std::move(manager)),
-      builders_(std::move(builders)),
       processing_random_(config.seed, "processing"),
-      shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {
-    for (std::size_t readout = 0; readout < config_.readouts.size(); ++readout) {
-        readouts_.push_back(
-            {config_.response,
-             base::RandomStream(config_.seed, fmt::format("response.{}", readout))});
+      shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {}
+
+base::expected<void> PullSystem::make_units() {
+    auto placement = Placement::make(config_.readouts, config_.builders);
+    if (!placement) {
+        return tl::unexpected(placement.error());
     }
+    placement_ = std::move(*placement);
+    builder_on_.resize(placement_.hosts.size(), BuilderIndex::none());
+    for (const BuilderIndex builder : placement_.builder_node.indices()) {
+        builder_on_[placement_.builder_node[builder]] = builder;
+    }
+    auto config = unit_config(config_);
+    units_.reserve(builder_on_.size());
+    for (std::uint32_t node = 0; node < builder_on_.size(); ++node) {
+        config.readout = readout_on(node);
+        config.builder = builder_on_[node];
+        auto unit = PullUnit::make(config);
+        if (!unit) {
+            return tl::unexpected(unit.error());
+        }
+        units_.push_back(std::move(*unit));
+    }
+    return {};
 }
 
 void PullSystem::on_event(const sim::Event& event) {
     switch (event.kind) {
-        case kArrival:
-            on_arrival(event.at);
+        case kArrival: {
+            World world{*this, 0, event.at};
+            units_.front().on_timer({UnitTimer::What::arrival}, event.at, world);
+            tell(event.at);
             return;
+        }
         case kResponse:
-            on_response(event.index, event.at);
-            return;
         case kProcessed:
-            on_processed(event.index, event.at);
+            on_timer(event.index, event.at);
             return;
         case kWarm:
             on_warm(event.at);
@@ -159,46 +161,46 @@ void PullSystem::on_event(const sim::Event& event) {
     }
 }
 
-// The way of an event: arrival, assignment, requests, responses, fragments, processing.
-
-void PullSystem::on_arrival(Time now) {
-    const std::uint64_t event = first_record_ + records_.size();
-    records_.push({sizes_.next(), Time::zero(), false});
-    ++arrived_;
-    ManagerOut out{*this, now};
-    manager_.on_event(id_of(event), out);
-    schedule_arrival(now);
-}
-
-void PullSystem::begin(std::uint64_t event, BuilderIndex builder, Time now) {
-    record(event).assigned = now;
-    ++begun_;
-    BuilderOut out{*this, builder, now};
-    builders_[builder].on_assigned(id_of(event), out);
-}
-
 void PullSystem::on_letter(const Letter& letter, Time now) {
-    const PullNote& note = letter.content;
+    World world{*this, letter.to, now};
     if (letter.is_data) {
-        BuilderOut out{*this, note.builder, now};
-        builders_[note.builder].on_fragment(id_of(note.event), note.readout, letter.bytes, out);
+        units_[letter.to].on_fragment(EventId{letter.content.number}, ReadoutIndex(letter.from),
+                                      letter.bytes, now, world);
     } else {
-        ReadoutOut out{*this, note.readout, now};
-        readouts_[note.readout].on_request(id_of(note.event), note.builder,
-                                           shares_.fragment(record(note.event).size, note.readout),
-                                           out);
+        units_[letter.to].on_message(readout_on(letter.from), builder_on_[letter.from],
+                                     letter.content.message(), now, world);
     }
 }
 
-void PullSystem::on_response(std::uint32_t slot, Time now) {
-    const Pending pending = take_pending(slot);
-    ReadoutOut out{*this, pending.note.readout, now};
-    readouts_[pending.note.readout].on_response_due(id_of(pending.note.event), pending.note.builder,
-                                                    pending.bytes, out);
+void PullSystem::on_timer(std::uint32_t place, Time now) {
+    const Timer due = timers_[place];
+    timers_.release(place);
+    World world{*this, due.node, now};
+    units_[due.node].on_timer(due.timer, now, world);
+    if (due.timer.what == UnitTimer::What::processed) {
+        record(due.timer.event).finished = true;
+        for (; !records_.empty() && records_.front().finished; ++first_record_) {
+            records_.pop();
+        }
+        tell(now);
+    }
+}
+
+/// What the event manager and builder units have said to each other, in this order.
+void PullSystem::tell(Time now) {
+    for (std::size_t i = 0; i < told_.size(); ++i) {  // what is heard may have them say more
+        const Told told = told_[i];
+        const bool is_to_manager = told.said.kind == UnitMessage::Kind::done;
+        const std::uint32_t builder = placement_.builder_node[told.builder];
+        const std::uint32_t from = is_to_manager ? builder : 0;
+        World world{*this, is_to_manager ? 0 : builder, now};
+        units_[world.node].on_message(readout_on(from), builder_on_[from], told.said, now, world);
+    }
+    told_.clear();
 }
 
 /// All fragments are there: the event is built, its processing begins.
-void PullSystem::finish(std::uint64_t event, BuilderIndex builder, Time now) {
+void PullSystem::finish(EventId event, BuilderIndex builder, Time now) {
     const EventRecord& built = record(event);
     ++built_;
     if (warm_) {
@@ -212,42 +214,13 @@ void PullSystem::finish(std::uint64_t event, BuilderIndex builder, Time now) {
         bin.latency += now - built.assigned;
     }
     if (observer_ != nullptr) {
-        observer_->on_built(id_of(event), builder, built.assigned, now);
-    }
-    Time delay{};
-    for (const base::DelayDistribution& stage : config_.processing) {
-        delay += stage.draw(processing_random_);
-    }
-    nodes().events().push({now + delay, kProcessed, pending_.put({{event, {}, builder}, 0})});
-}
-
-void PullSystem::on_processed(std::uint32_t slot, Time now) {
-    const PullNote note = take_pending(slot).note;
-    BuilderOut out{*this, note.builder, now};
-    builders_[note.builder].on_processed(id_of(note.event), out);
-    record(note.event).finished = true;
-    while (!records_.empty() && records_.front().finished) {
-        records_.pop();
-        ++first_record_;
-    }
-    ManagerOut manager_out{*this, now};
-    while (!done_builders_.empty()) {
-        const BuilderIndex builder = done_builders_.back();
-        done_builders_.pop_back();
-        manager_.on_builder_done(builder, manager_out);
-    }
-}
-
-void PullSystem::schedule_arrival(Time now) {
-    const Time at = arrivals_.next();
-    if (at <= config_.duration) {
-        nodes().events().push({std::max(at, now), kArrival, 0});
+        observer_->on_built(event, builder, built.assigned, now);
     }
 }
 
 void PullSystem::on_warm(Time now) {
     warm_ = true;
-    arrived_cold_ = arrived_;
+    arrived_cold_ = managed().events;
     built_cold_ = built_;
     built_bins_.resize(config_.bins);
     begin_counting(config_, now);
@@ -255,12 +228,12 @@ void PullSystem::on_warm(Time now) {
 
 PullReport PullSystem::report() const {
     PullReport report;
-    report.events_in_flight = begun_ - built_;
-    report.events_waiting = manager_.backlog();
+    report.events_in_flight = managed().assigned - built_;
+    report.events_waiting = units_.front().manager()->backlog();
     if (warm_) {
         report.window = now() - config_.warmup;
         report.events_built = built_ - built_cold_;
-        report.events_arrived = arrived_ - arrived_cold_;
+        report.events_arrived = managed().events - arrived_cold_;
         report.bytes_built = bytes_built_;
     }
     return report;

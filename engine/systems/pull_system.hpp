@@ -1,4 +1,7 @@
-// Pull event building in virtual time: nodes drive the state machines of protocol/.
+// Pull event building in virtual time: the world of the units of protocol/.
+//
+// Requests and fragments are letters. What the event manager and builder units tell each other is
+// none: it takes no time.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +12,12 @@
 #include "base/pool.hpp"
 #include "base/ring.hpp"
 #include "protocol/data/event_size.hpp"
-#include "protocol/machines/pull_builder.hpp"
-#include "protocol/machines/pull_readout.hpp"
-#include "protocol/schedule/arrivals.hpp"
-#include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/pull_unit.hpp"
 #include "sim/histogram.hpp"
 #include "systems/placement.hpp"
 #include "systems/pull_config.hpp"
 #include "systems/system.hpp"
+#include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
@@ -64,12 +65,11 @@ struct BuiltBin {
     }
 };
 
-/// A request for a fragment, or the fragment.
-struct PullNote {
-    std::uint64_t event = 0;
-    protocol::ReadoutIndex readout{};
-    protocol::BuilderIndex builder{};
-};
+/// Of the unit on a node; which units these are is not said.
+protocol::PullUnitConfig unit_config(const PullSystemConfig& config);
+
+/// A request, or the fragment of event `number`.
+using PullNote = UnitLetter<1>;
 
 class PullSystem final : public SystemOf<PullNote> {
   public:
@@ -90,8 +90,8 @@ class PullSystem final : public SystemOf<PullNote> {
   private:
     enum EventKind : std::uint32_t {
         kArrival = Letters::kFirstOtherEvent,
-        kResponse,   ///< index: slot of pending_
-        kProcessed,  ///< index: slot of pending_
+        kResponse,   ///< index: slot of timers_
+        kProcessed,  ///< the same
         kWarm,
         kFlowDue,  ///< index: sender of a flow
     };
@@ -102,59 +102,57 @@ class PullSystem final : public SystemOf<PullNote> {
         bool finished;
     };
 
-    /// A response or a built event that is due later.
-    struct Pending {
-        PullNote note;
-        base::Bytes bytes;
+    /// Of a unit: a response, or a built event.
+    struct Timer {
+        protocol::UnitTimer timer;
+        std::uint32_t node = 0;
+    };
+    /// From the event manager to a builder unit, or from it.
+    struct Told {
+        protocol::UnitMessage said;
+        protocol::BuilderIndex builder{};
     };
 
-    struct BuilderOut;
-    struct ManagerOut;
-    struct ReadoutOut;
+    struct World;
 
-    PullSystem(const PullSystemConfig& config, protocol::Arrivals arrivals,
-               protocol::EventSizes sizes, protocol::EventManager manager,
-               base::Table<protocol::BuilderIndex, protocol::PullBuilder> builders);
+    PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes);
+    base::expected<void> make_units();
 
     void on_letter(const Letter& letter, base::Time now) override;
     void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
     void on_event(const sim::Event& event) override;
 
-    void on_arrival(base::Time now);
-    void on_response(std::uint32_t slot, base::Time now);
-    void on_processed(std::uint32_t slot, base::Time now);
+    void on_timer(std::uint32_t place, base::Time now);
     void on_warm(base::Time now);
-    void begin(std::uint64_t event, protocol::BuilderIndex builder, base::Time now);
-    void finish(std::uint64_t event, protocol::BuilderIndex builder, base::Time now);
-    void schedule_arrival(base::Time now);
-    Pending take_pending(std::uint32_t slot) {
-        pending_.release(slot);
-        return pending_[slot];
+    void finish(protocol::EventId event, protocol::BuilderIndex builder, base::Time now);
+    void tell(base::Time now);
+    [[nodiscard]] const protocol::EventManager::Counters& managed() const {
+        return units_.front().manager()->counters();
     }
-    EventRecord& record(std::uint64_t event) {
-        return records_[static_cast<std::uint32_t>(event - first_record_)];
+    [[nodiscard]] protocol::ReadoutIndex readout_on(std::uint32_t node) const {
+        return node < config_.readouts.size() ? protocol::ReadoutIndex(node)
+                                              : protocol::ReadoutIndex::none();
+    }
+    EventRecord& record(protocol::EventId event) {
+        return records_[static_cast<std::uint32_t>(static_cast<std::uint64_t>(event) -
+                                                   first_record_)];
     }
 
     PullSystemConfig config_;
     Placement placement_;
-    protocol::Arrivals arrivals_;
+    std::vector<protocol::PullUnit> units_;  ///< by node; readout unit i is on node i
+    std::vector<protocol::BuilderIndex> builder_on_;
     protocol::EventSizes sizes_;
-    protocol::EventManager manager_;
-    base::Table<protocol::BuilderIndex, protocol::PullBuilder> builders_;
-    base::Table<protocol::ReadoutIndex, protocol::PullReadout> readouts_;
     base::RandomStream processing_random_;
     protocol::FragmentShares shares_;
 
     base::Ring<EventRecord> records_;
     std::uint64_t first_record_ = 0;
-    base::Pool<Pending> pending_;
-    std::vector<protocol::BuilderIndex>
-        done_builders_;  ///< reported, the event manager not yet told
+    base::Pool<Timer> timers_;
+    std::vector<Told> told_;  ///< and not yet heard
 
     bool warm_ = false;
-    std::uint64_t begun_ = 0;
     std::uint64_t built_ = 0;
-    std::uint64_t arrived_ = 0;
     std::uint64_t arrived_cold_ = 0;
     std::uint64_t built_cold_ = 0;
     base::Bytes bytes_built_ = 0;

@@ -11,6 +11,7 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
     PullUnit unit(std::move(config));
     const PullUnitConfig& given = unit.config_;
     const PullRules& rules = given.rules;
+    std::uint32_t responses = 0;  ///< at most, that are due later
     if (given.readout == ReadoutIndex()) {
         auto manager =
             EventManager::make({given.builders, rules.concurrent_events, rules.assignment},
@@ -18,22 +19,19 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         if (!manager) {
             return tl::unexpected(manager.error());
         }
-        unit.manager_.emplace(std::move(*manager));
         auto arrivals = Arrivals::make(rules.arrivals, RandomStream(given.seed, "arrivals"));
         if (!arrivals) {
             return tl::unexpected(arrivals.error());
         }
-        unit.arrivals_.emplace(std::move(*arrivals));
-        unit.next_arrival_ = unit.after_begin(unit.arrivals_->next());
+        unit.manager_ = std::make_unique<Manager>(std::move(*manager), std::move(*arrivals));
+        unit.next_arrival_ = unit.after_begin(unit.manager_->arrivals.next());
     }
     if (given.readout != ReadoutIndex::none()) {
-        unit.readout_.emplace(
-            rules.response,
-            RandomStream(given.seed, fmt::format("response.{}", given.readout.value())));
+        unit.response_random_ = std::make_unique<RandomStream>(
+            given.seed, fmt::format("response.{}", given.readout.value()));
         unit.book_.emplace(unit.collected() + some);
-        unit.book_->reserve(unit.window());
         unit.asked_ = base::Table<BuilderIndex, Asked>(given.builders);
-        unit.due_.reserve(unit.window() + unit.collected() + some);
+        responses = unit.window() + unit.collected() + some;
     }
     if (given.builder != BuilderIndex::none()) {
         auto builder = PullBuilder::make({.readouts = given.readouts,
@@ -44,15 +42,18 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
             return tl::unexpected(builder.error());
         }
         unit.builder_.emplace(std::move(*builder));
+        unit.processing_random_ = std::make_unique<RandomStream>(
+            given.seed, fmt::format("processing.{}", given.builder.value()));
         unit.processed_at_.resize(rules.concurrent_events);
-        unit.due_.reserve(unit.due_.capacity() + rules.concurrent_events);
+    }
+    if (given.reserves) {
+        unit.due_ = Timers(responses + rules.concurrent_events);
+        if (unit.book_) {
+            unit.book_->reserve(unit.window());
+        }
     }
     return unit;
 }
-
-PullUnit::PullUnit(PullUnitConfig config)
-    : config_(std::move(config)),
-      processing_random_(config_.seed, fmt::format("processing.{}", config_.builder.value())) {}
 
 bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
     Asked& asked = asked_[builder];
@@ -66,30 +67,28 @@ bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
     return true;
 }
 
-Time PullUnit::next_timer() const {
-    const Time due = due_.empty() ? Time::never() : due_.front().at;
-    return std::min({due, next_arrival_, give_up_at_});
-}
+Time PullUnit::next_timer() const { return std::min({due_.next(), next_arrival_, give_up_at_}); }
 
 bool PullUnit::is_drained() const {
     const auto is_served = [](const Asked& asked) {
         return asked.is_lost || (asked.requests == asked.last_request && asked.unanswered == 0);
     };
-    return is_closing_ && (!readout_ || std::ranges::all_of(asked_, is_served)) &&
+    return is_closing_ && (!book_ || std::ranges::all_of(asked_, is_served)) &&
            (!builder_ || builder_->is_drained());
 }
 
 bool PullUnit::waits_for_its_own() const {
     const bool waits_for_arrivals =
-        manager_ && manager_->counters().done == manager_->counters().events;
+        manager_ && manager_->events.counters().done == manager_->events.counters().events;
     const bool waits_for_consumer =
         builder_ && builder_->counters().done + config_.rules.concurrent_events ==
                         builder_->counters().built + builder_->counters().incomplete;
-    return waits_for_arrivals || waits_for_consumer || waits_for_data() > 0 || !due_.empty();
+    return waits_for_arrivals || waits_for_consumer || waits_for_data() > 0 ||
+           due_.next() != Time::never();
 }
 
 std::uint64_t PullUnit::unexpected_messages() const {
-    return (manager_ ? manager_->counters().unexpected : 0) +
+    return (manager_ ? manager_->events.counters().unexpected : 0) +
            (builder_ ? builder_->counters().unexpected_assignments : 0);
 }
 

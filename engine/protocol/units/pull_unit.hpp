@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,11 +22,11 @@
 #include "protocol/data/identifiers.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/machines/pull_builder.hpp"
-#include "protocol/machines/pull_readout.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/request_book.hpp"
+#include "protocol/units/timers.hpp"
 #include "protocol/units/unit_message.hpp"
 
 namespace daqloom::protocol {
@@ -40,6 +40,7 @@ struct PullUnitConfig {
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     std::uint64_t seed = 1;
     base::Time begin = base::Time::zero();  ///< of the epoch, from which arrivals count
+    bool reserves = true;  ///< memory for all requests of an epoch: none is allocated later
 };
 
 /// The world of a unit. None of these may call the unit back.
@@ -50,9 +51,8 @@ concept PullWorld =
         world.send(readout, said);
         world.send(builder, said);
         // ---- of a readout unit
-        /// Bytes of its fragment, which its source has delivered; 0: it has delivered none.
-        { world.held(event) } -> std::convertible_to<base::Bytes>;
-        /// Write it there, tell the builder unit, and call on_write_done(event).
+        /// Write what its source has delivered of it there, tell the builder unit, and call
+        /// on_write_done(event).
         world.write(event, builder, offset);
         /// So many of its oldest fragments are not needed any more.
         world.give_back(count);
@@ -62,6 +62,15 @@ concept PullWorld =
         world.collect(event, slot);
         { world.place(slot, readout) } -> std::convertible_to<base::Bytes>;
         world.deliver(event, slot);  ///< then call on_consumed
+    };
+
+/// A world in virtual time: the fragments of an event are there when it is assigned, writes need no
+/// completion, consumers take no time but that of processing, and the world keeps all timers.
+template <class World>
+concept VirtualPullWorld =
+    PullWorld<World> && requires(World& world, base::Time at, const UnitTimer& timer) {
+        world.set_timer(at, timer);  ///< call on_timer
+        { world.processing_random() } -> std::same_as<base::RandomStream&>;
     };
 
 /// Invariants: those of its machines; a fragment that is not there is asked for once and answered
@@ -79,9 +88,38 @@ class PullUnit {
     /// nothing.
     template <PullWorld World>
     bool on_time(base::Time now, World& world) {
-        bool did = arrive(now, world);
-        did |= give_up_waiting(now, world);
+        bool did = give_up_waiting(now, world);
+        // What else is due does not wait for the arrivals of a long absence.
+        for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
+            on_timer({UnitTimer::What::arrival}, now, world);
+            did = true;
+        }
         return run_due(now, world) || did;
+    }
+
+    // ---- in virtual time, in place of on_time
+
+    template <VirtualPullWorld World>
+    void on_start(World& world) {
+        if (manager_) {
+            world.set_timer(next_arrival_, {UnitTimer::What::arrival});
+        }
+    }
+    template <PullWorld World>
+    void on_timer(const UnitTimer& timer, base::Time now, World& world) {
+        if (timer.what == UnitTimer::What::response) {
+            respond(timer, world);
+        } else if (timer.what == UnitTimer::What::processed) {
+            BuilderOut<World> out{*this, now, world};
+            builder_->on_processed(timer.event, out);
+        } else if (timer.what == UnitTimer::What::arrival && next_arrival_ <= now) {
+            ManagerOut<World> out{world};
+            manager_->events.on_event(EventId{arrived_++}, out);
+            next_arrival_ = after_begin(manager_->arrivals.next());
+            if constexpr (VirtualPullWorld<World>) {
+                world.set_timer(next_arrival_, timer);
+            }
+        }
     }
 
     /// The source has delivered the fragment of the next event.
@@ -101,6 +139,10 @@ class PullUnit {
         const bool is_of_manager = readout == ReadoutIndex() && builder_;
         const bool is_of_builder = asked_.contains(builder);
         const EventId event{said.number};
+        if (said.kind == Kind::request && book_ && is_of_builder) {
+            return said.values.size() == 1 &&
+                   on_request(event, {.builder = builder, .offset = said.values[0]}, now, world);
+        }
         if (said.kind == Kind::assign && is_of_manager) {
             BuilderOut<World> out{*this, now, world};
             builder_->on_assigned(event, out);
@@ -112,11 +154,8 @@ class PullUnit {
             builder_->on_last_assignment(said.number, out);
         } else if (said.kind == Kind::done && manager_ && builder != BuilderIndex::none()) {
             ManagerOut<World> out{world};
-            manager_->on_builder_done(builder, out);
-        } else if (said.kind == Kind::request && readout_ && is_of_builder) {
-            return said.values.size() == 1 &&
-                   on_request(event, {.builder = builder, .offset = said.values[0]}, now, world);
-        } else if (said.kind == Kind::last_answer && readout_ && is_of_builder) {
+            manager_->events.on_builder_done(builder, out);
+        } else if (said.kind == Kind::last_answer && book_ && is_of_builder) {
             return on_last_request(builder, said.number);
         } else {
             return false;
@@ -146,7 +185,7 @@ class PullUnit {
     void on_consumed(EventId event, base::Time now, World& world) {
         const auto slot = builder_->slot_of(event);
         if (slot != SlotTable::none && processed_at_[slot] > now) {
-            put_due({processed_at_[slot], Due::processed, event});
+            due_.set(processed_at_[slot], {UnitTimer::What::processed, event});
             return;
         }
         BuilderOut<World> out{*this, now, world};
@@ -157,7 +196,7 @@ class PullUnit {
     void on_lease(std::uint64_t event_end, World& world) {
         if (manager_) {
             ManagerOut<World> out{world};
-            manager_->on_lease(event_end, out);
+            manager_->events.on_lease(event_end, out);
         }
     }
 
@@ -168,10 +207,10 @@ class PullUnit {
         is_closing_ = true;
         if (manager_) {
             ManagerOut<World> out{world};
-            manager_->on_close(out);
+            manager_->events.on_close(out);
             next_arrival_ = base::Time::never();
         }
-        if (readout_) {
+        if (book_) {
             for (const BuilderIndex builder : builders) {
                 asked_[builder].is_lost = true;
             }
@@ -208,7 +247,9 @@ class PullUnit {
     [[nodiscard]] std::uint64_t unexpected_messages() const;
 
     /// None: they are on other nodes.
-    [[nodiscard]] const EventManager* manager() const { return manager_ ? &*manager_ : nullptr; }
+    [[nodiscard]] const EventManager* manager() const {
+        return manager_ ? &manager_->events : nullptr;
+    }
     [[nodiscard]] const PullBuilder* builder() const { return builder_ ? &*builder_ : nullptr; }
     /// Fragments that a readout unit may take from its source before it gives any back: those of
     /// the events that are collected, of which the oldest may complete last, as many again for the
@@ -217,7 +258,7 @@ class PullUnit {
 
   private:
     static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
-    /// Arrivals at a time: what else is due does not wait for those of a long absence.
+    /// At a time.
     static constexpr std::uint32_t most_arrivals = 1'024;
     static constexpr std::uint32_t some = 64;
 
@@ -229,15 +270,9 @@ class PullUnit {
         bool is_lost = false;
     };
 
-    struct Due {
-        enum What : std::uint8_t { response, processed };
-        base::Time at;
-        What what;
-        EventId event;
-        /// Of two at the same time the older event goes first.
-        friend bool operator>(const Due& a, const Due& b) {
-            return a.at > b.at || (a.at == b.at && a.event > b.event);
-        }
+    struct Manager {
+        EventManager events;
+        Arrivals arrivals;
     };
 
     template <class World>
@@ -270,10 +305,18 @@ class PullUnit {
             const auto slot = unit.builder_->slot_of(event);
             base::Time processed = now;
             for (const base::DelayDistribution& stage : unit.config_.rules.processing) {
-                processed += stage.draw(unit.processing_random_);
+                if constexpr (VirtualPullWorld<World>) {
+                    processed += stage.draw(world.processing_random());
+                } else {
+                    processed += stage.draw(*unit.processing_random_);
+                }
             }
-            unit.processed_at_[slot] = processed;
             world.deliver(event, slot);
+            if constexpr (VirtualPullWorld<World>) {
+                world.set_timer(processed, {UnitTimer::What::processed, event});
+            } else {
+                unit.processed_at_[slot] = processed;
+            }
         }
         void incomplete(EventId event) { built(event); }
         void done(EventId event) {
@@ -284,23 +327,7 @@ class PullUnit {
         }
     };
 
-    template <class World>
-    struct ReadoutOut {
-        PullUnit& unit;
-        base::Time now;
-        World& world;
-
-        void respond_after(base::Time delay, EventId event, BuilderIndex /*builder*/,
-                           base::Bytes /*bytes*/) {
-            unit.put_due({now + delay, Due::response, event});
-        }
-        void send_fragment(EventId event, BuilderIndex builder, base::Bytes /*bytes*/) {
-            unit.next_event_ = std::max(unit.next_event_, number(event) + 1);
-            world.write(event, builder, unit.book_->request_of(number(event)).offset);
-        }
-    };
-
-    explicit PullUnit(PullUnitConfig config);
+    explicit PullUnit(PullUnitConfig config) : config_(std::move(config)) {}
 
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     /// Events that are collected at a time.
@@ -308,18 +335,6 @@ class PullUnit {
         return config_.builders * config_.rules.concurrent_events;
     }
 
-    template <PullWorld World>
-    bool arrive(base::Time now, World& world) {
-        if (next_arrival_ > now) {
-            return false;
-        }
-        ManagerOut<World> out{world};
-        for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
-            manager_->on_event(EventId{arrived_++}, out);
-            next_arrival_ = after_begin(arrivals_->next());
-        }
-        return true;
-    }
     [[nodiscard]] base::Time after_begin(base::Time time) const {
         return time == base::Time::never() ? time : config_.begin + time;
     }
@@ -329,6 +344,11 @@ class PullUnit {
                     World& world) {
         Asked& asked = asked_[request.builder];
         if (asked.is_lost) {
+            return true;
+        }
+        if constexpr (VirtualPullWorld<World>) {
+            ++asked.requests;
+            serve(event, request, now, world);
             return true;
         }
         const RequestBook::Answer answer = book_->ask(number(event), request);
@@ -348,9 +368,14 @@ class PullUnit {
 
     template <PullWorld World>
     void serve(EventId event, const RequestBook::Request& request, base::Time now, World& world) {
-        ReadoutOut<World> out{*this, now, world};
-        readout_->on_request(event, request.builder, world.held(event), out);
-        run_due(now, world);
+        const base::Time at = now + config_.rules.response.draw(*response_random_);
+        const UnitTimer timer{UnitTimer::What::response, event, request.builder, request.offset};
+        if constexpr (VirtualPullWorld<World>) {
+            world.set_timer(at, timer);
+        } else {
+            due_.set(at, timer);
+            run_due(now, world);
+        }
     }
 
     template <PullWorld World>
@@ -369,28 +394,21 @@ class PullUnit {
     template <PullWorld World>
     bool run_due(base::Time now, World& world) {
         bool did = false;
-        for (; !due_.empty() && due_.front().at <= now; did = true) {
-            std::ranges::pop_heap(due_, std::greater{});
-            const Due due = due_.back();
-            due_.pop_back();
-            if (due.what == Due::processed) {
-                BuilderOut<World> out{*this, now, world};
-                builder_->on_processed(due.event, out);
-                continue;
-            }
-            const BuilderIndex builder = book_->request_of(number(due.event)).builder;
-            if (asked_[builder].is_lost) {
-                settle(due.event, world);
-            } else {
-                ReadoutOut<World> out{*this, now, world};
-                readout_->on_response_due(due.event, builder, world.held(due.event), out);
-            }
+        for (auto timer = due_.take(now); timer; timer = due_.take(now)) {
+            on_timer(*timer, now, world);
+            did = true;
         }
         return did;
     }
-    void put_due(const Due& due) {
-        due_.push_back(due);
-        std::ranges::push_heap(due_, std::greater{});
+
+    template <PullWorld World>
+    void respond(const UnitTimer& timer, World& world) {
+        if (!asked_[timer.builder].is_lost) {
+            next_event_ = std::max(next_event_, number(timer.event) + 1);
+            world.write(timer.event, timer.builder, timer.offset);
+        } else if constexpr (!VirtualPullWorld<World>) {
+            settle(timer.event, world);
+        }
     }
 
     /// The request for it is answered, or nobody waits for an answer any more.
@@ -405,24 +423,23 @@ class PullUnit {
 
     PullUnitConfig config_;
     bool is_closing_ = false;
-    std::vector<Due> due_;  ///< a heap: the next one is in front
+    Timers due_;  ///< responses and processed events, unless the world keeps them
 
-    std::optional<EventManager> manager_;
-    std::optional<Arrivals> arrivals_;
+    std::unique_ptr<Manager> manager_;
     base::Time next_arrival_ = base::Time::never();
     std::uint64_t arrived_ = 0;
 
-    std::optional<PullReadout> readout_;
+    std::optional<PullBuilder> builder_;
+    std::unique_ptr<base::RandomStream> processing_random_;
+    std::vector<base::Time> processed_at_;  ///< by slot
+
     std::optional<RequestBook> book_;
     base::Table<BuilderIndex, Asked> asked_;
     std::uint64_t unanswered_ = 0;
     std::uint64_t next_event_ = 0;
     bool has_given_up_ = false;  ///< on what the source has not delivered
     base::Time give_up_at_ = base::Time::never();
-
-    std::optional<PullBuilder> builder_;
-    base::RandomStream processing_random_;
-    std::vector<base::Time> processed_at_;  ///< by slot
+    std::unique_ptr<base::RandomStream> response_random_;
 };
 
 }  // namespace daqloom::protocol

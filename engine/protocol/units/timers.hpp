@@ -16,16 +16,18 @@ namespace daqloom::protocol {
 
 struct UnitTimer {
     enum class What : std::uint8_t {
-        arrival,   ///< event manager: the next event
-        response,  ///< readout unit: to the request for `event`
-        patience,  ///< readout unit: do not wait for the source any longer
-        phase,     ///< shift: the next phase begins
-        window,    ///< shift: a time window begins, by the node's clock
-        idle,      ///< shift: a phase without a partner is over
-        slot,      ///< DAQPIPE: a time slot begins, by the node's clock
+        arrival,    ///< event manager: the next event
+        response,   ///< readout unit: to the request for `event`
+        processed,  ///< builder unit: the processing of `event` is over
+        phase,      ///< shift: the next phase begins
+        window,     ///< shift: a time window begins, by the node's clock
+        idle,       ///< shift: a phase without a partner is over
+        slot,       ///< DAQPIPE: a time slot begins, by the node's clock
     };
     What what = What::arrival;
     EventId event{};
+    BuilderIndex builder{};  ///< response: who has asked
+    base::Bytes offset = 0;  ///< response: where it belongs in the builder unit's memory
 };
 
 /// For worlds that look for what is due: the earliest timer comes first, of two at the same time
