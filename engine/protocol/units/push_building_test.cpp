@@ -14,7 +14,7 @@ namespace {
 TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
     std::map<PhaseChange, std::uint64_t> built;
     std::map<ShiftBarrier, std::uint64_t> built_with;
-    std::map<bool, std::uint64_t> incomplete;  ///< by whether nodes have units of both kinds
+    std::map<bool, std::uint64_t> incomplete;  // by whether nodes have units of both kinds
     PushBuildingCheck::Summary all;
     for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
         base::RandomStream random(seed, "inputs");
