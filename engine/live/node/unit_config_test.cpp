@@ -5,12 +5,14 @@
 
 #include "live/transport/units_test.hpp"
 #include "protocol/units/daqpipe_script_test.hpp"
+#include "protocol/units/pull_script_test.hpp"
 #include "protocol/units/shift_script_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
 using protocol::DaqpipeScript;
+using PullScript = protocol::PullScript<false>;
 using protocol::ShiftScript;
 
 TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
@@ -34,6 +36,21 @@ TEST(DaqpipeUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     ASSERT_TRUE(memory);
     EXPECT_EQ(DaqpipeScript::play(daqpipe_unit_config(config, *members, *memory)),
               DaqpipeScript::expected);
+}
+
+TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
+    NodeConfig config;
+    config.protocol = Protocol::pull;
+    static_cast<protocol::PullRules&>(config) = PullScript::rules();
+    config.event_size.mean = 128;
+    config.readout_in_slot = config.builder_in_slot = Units{0, 1};
+    const auto members = Members::of(config, Units{0, 1});
+    ASSERT_TRUE(members);
+    const auto memory =
+        EventMemory::of(config, {PullScript::nodes, PullScript::nodes, members->readouts_in_run});
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(PullScript::play(pull_unit_config(config, *members, *memory)),
+              PullScript::expected());
 }
 
 }  // namespace

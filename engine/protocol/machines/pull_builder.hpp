@@ -105,11 +105,9 @@ class PullBuilder {
 
     template <PullBuilderOut Out>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
-        const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || readout >= slots_[slot].next || bytes < 0 ||
-            has_settled(slot, readout)) {
-            ++(std::ranges::find(lost_, readout) != lost_.end() ? counters_.from_lost
-                                                                : counters_.unexpected_fragments);
+        const SlotTable::Slot slot = expected_in(event, readout);
+        if (slot == SlotTable::none || bytes < 0) {
+            refuse(readout);
             return;
         }
         ++counters_.fragments;
@@ -122,9 +120,9 @@ class PullBuilder {
     /// The readout unit has answered that it has no such fragment.
     template <PullBuilderClosingOut Out>
     void on_missing(EventId event, ReadoutIndex readout, Out& out) {
-        const SlotTable::Slot slot = slot_of_.find(event);
-        if (slot == SlotTable::none || readout >= slots_[slot].next || has_settled(slot, readout)) {
-            ++counters_.unexpected_fragments;
+        const SlotTable::Slot slot = expected_in(event, readout);
+        if (slot == SlotTable::none) {
+            refuse(readout);
             return;
         }
         lack(slot, readout, out);
@@ -298,6 +296,18 @@ class PullBuilder {
                 out.last_request(readout, counters_.assigned);
             }
         }
+    }
+
+    /// The slot of an event whose fragment was requested and has not come; else `none`.
+    [[nodiscard]] SlotTable::Slot expected_in(EventId event, ReadoutIndex readout) const {
+        const SlotTable::Slot slot = slot_of_.find(event);
+        const bool is_expected =
+            slot != SlotTable::none && readout < slots_[slot].next && !has_settled(slot, readout);
+        return is_expected ? slot : SlotTable::none;
+    }
+    void refuse(ReadoutIndex readout) {
+        ++(std::ranges::find(lost_, readout) != lost_.end() ? counters_.from_lost
+                                                            : counters_.unexpected_fragments);
     }
 
     [[nodiscard]] bool has_settled(SlotTable::Slot place, ReadoutIndex readout) const {

@@ -1,15 +1,15 @@
-// libFuzzer: no sequence of inputs makes the event manager or a builder unit break a promise.
+// libFuzzer: no delays, losses or strange messages make pull building break a promise.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "protocol/machines/event_building_check_test.hpp"
+#include "protocol/units/pull_check_test.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    using daqloom::protocol::EventBuildingCheck;
-    const std::string broken = EventBuildingCheck::broken_promise({data, size});
+    using daqloom::protocol::PullCheck;
+    const std::string broken = PullCheck::play({data, size}).broken_promise;
     if (!broken.empty()) {
         std::fprintf(stderr, "broken promise: %s\n", broken.c_str());
         std::abort();

@@ -1,0 +1,270 @@
+// For tests: what the unit on node 0 of two does in a short run, whoever has configured it. Both
+// nodes read out and build; node 1 is lost.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <regex>
+#include <string>
+#include <utility>
+
+#include "base/random.hpp"
+#include "protocol/units/pull_unit.hpp"
+
+namespace daqloom::protocol {
+
+/// In a world that is `is_virtual`, fragments are always there, writes do not complete, and the
+/// world keeps the timers (`VirtualPullWorld`).
+template <bool is_virtual>
+class PullScript {
+  public:
+    static constexpr std::uint32_t nodes = 2;
+    /// An event each microsecond; an answer takes 100 ns, processing 250 ns.
+    static PullRules rules() {
+        PullRules rules;
+        rules.arrivals = {.kind = ArrivalsConfig::Kind::deterministic, .rate_hz = 1e6};
+        rules.concurrent_events = 2;
+        rules.outstanding_fragments = 3;
+        rules.response = {.mean = base::nanoseconds(100)};
+        rules.processing = {{.mean = base::nanoseconds(150)}, {.mean = base::nanoseconds(100)}};
+        return rules;
+    }
+
+    static std::string play(PullUnitConfig config) {
+        config.begin = base::Time::zero();
+        auto unit = PullUnit::make(std::move(config));
+        return unit ? PullScript(std::move(*unit)).run() : unit.error().message;
+    }
+
+    /// Inputs, and what the unit asks for. Three fragments may be outstanding: of the second event
+    /// that is collected, the last is asked for when one of the first is here. An event has ten
+    /// places; the last memory is taken first. Event 3 lacks what node 1 has of it.
+    static std::string expected() {
+        const std::string in_real_time = R"(
+> data
+> data
+> data
+> data
+> 1000 ns | assigned 0 | assign 0 to builder 0
+> 2000 ns | assigned 1 | assign 1 to builder 1
+> 3000 ns | assigned 2 | assign 2 to builder 0
+> assign 0 by 0 | collect 0 in 1 | request 0 to readout 0: 10 | collect 0 in 1 | request 0 to readout 1: 11 | collect 0 in 1
+> assign 2 by 0 | collect 2 in 0 | request 2 to readout 0: 0 | collect 2 in 0
+> request 0 by 0
+> request 1 by 1
+> 3100 ns | write 0 to builder 0 at 10 | write 1 to builder 1 at 1
+> written 0 by 0 | collect 2 in 0 | request 2 to readout 1: 1
+> write done 0 | give back 1
+> written 0 by 1 | deliver 0 from 1
+> consumed 0
+> 3350 ns | done 0 to readout 0
+> done 0 by 0
+> request 2 by 0
+> 3450 ns | write 2 to builder 0 at 0
+> 4000 ns | assigned 3 | assign 3 to builder 1
+> grant 0 by 1 | refused
+> assign 4 by 1 | refused
+> written 2 by 0
+> write done 2
+> write done 1 | give back 2
+> close | last assignment 2 to builder 0 | last assignment 2 to builder 1 | deliver 2 from 0
+> last assignment 2 by 0 | last answer 2 to readout 0
+> consumed 2
+> 4250 ns | done 2 to readout 0
+> last answer 2 by 0
+> end | drained, next 3 | ignored 0
+)";
+        if (!is_virtual) {
+            return in_real_time;
+        }
+        return std::regex_replace(in_real_time, std::regex("\n> (data|write done|consumed)[^\n]*"),
+                                  "");
+    }
+
+    // ---- the unit's world
+
+    void send(ReadoutIndex to, const UnitMessage& said) {
+        say("{} {} to readout {}", name(said.kind), said.number, to.value());
+        if (said.kind == Kind::request) {
+            outputs_ += fmt::format(": {}", said.values[0]);
+        }
+    }
+    void send(BuilderIndex to, const UnitMessage& said) {
+        say("{} {} to builder {}", name(said.kind), said.number, to.value());
+    }
+    void write(EventId event, BuilderIndex to, base::Bytes offset) {
+        say("write {} to builder {} at {}", number(event), to.value(), offset);
+    }
+    void give_back(std::uint32_t count) { say("give back {}", count); }
+    void assigned(EventId event) { say("assigned {}", number(event)); }
+    void collect(EventId event, std::uint32_t slot) {
+        say("collect {} in {}", number(event), slot);
+    }
+    static base::Bytes place(std::uint32_t slot, ReadoutIndex readout) {
+        return base::Bytes{10} * slot + readout.value();
+    }
+    void deliver(EventId event, std::uint32_t slot) {
+        say("deliver {} from {}", number(event), slot);
+    }
+    void set_timer(base::Time at, const UnitTimer& timer)
+        requires is_virtual
+    {
+        timers_.emplace(at, timer);
+    }
+    base::RandomStream& processing_random()
+        requires is_virtual
+    {
+        return random_;
+    }
+
+  private:
+    using Kind = UnitMessage::Kind;
+
+    explicit PullScript(PullUnit unit) : unit_(std::move(unit)) {}
+
+    std::string run() {
+        if constexpr (is_virtual) {
+            unit_.on_start(*this);
+        }
+        for (int event = 0; event < 4; ++event) {
+            data();
+        }
+        until(1'000);
+        until(2'000);
+        until(3'000);
+        hear(0, Kind::assign, 0);
+        hear(0, Kind::assign, 2);
+        request(0, 0, 10);
+        request(1, 1, 1);
+        until(3'100);
+        written(0, 0);
+        write_done(0);
+        written(0, 1);
+        consumed(0);
+        until(3'350);
+        hear(0, Kind::done, 0);
+        request(0, 2, 0);
+        until(3'450);
+        until(4'000);
+        hear(1, Kind::grant, 0);
+        hear(1, Kind::assign, 4);
+        written(2, 0);
+        write_done(2);
+        write_done(1);
+        lose_the_other();
+        input("end");
+        say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
+        say("ignored {}", unit_.unexpected_messages());
+        return outputs_ + "\n";
+    }
+
+    void data() {
+        if constexpr (!is_virtual) {
+            input("data");
+            unit_.on_data(now_, *this);
+        }
+    }
+    /// What is due then, and nothing before.
+    void until(std::int64_t ns) {
+        input("{} ns", ns);
+        if constexpr (is_virtual) {
+            if (timers_.empty() || timers_.begin()->first != base::nanoseconds(ns)) {
+                say("not due");
+            }
+            now_ = base::nanoseconds(ns);
+            while (!timers_.empty() && timers_.begin()->first <= now_) {
+                const UnitTimer due = timers_.extract(timers_.begin()).mapped();
+                unit_.on_timer(due, now_, *this);
+            }
+        } else {
+            if (unit_.next_timer() != base::nanoseconds(ns)) {
+                say("not due");
+            }
+            now_ = base::nanoseconds(ns);
+            unit_.on_time(now_, *this);
+        }
+    }
+    void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
+        input("request {} by {}", event, node);
+        hear_of(node, {Kind::request, 0, event, {&place, 1}});
+    }
+    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
+        input("{} {} by {}", name(kind), number, node);
+        hear_of(node, {kind, 0, number, {}});
+    }
+    void hear_of(std::uint32_t node, const UnitMessage& said) {
+        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, *this)) {
+            say("refused");
+        }
+    }
+    void written(std::uint64_t event, std::uint32_t node) {
+        input("written {} by {}", event, node);
+        unit_.on_fragment(EventId{event}, ReadoutIndex(node), 7, now_, *this);
+    }
+    void write_done(std::uint64_t event) {
+        if constexpr (!is_virtual) {
+            input("write done {}", event);
+            unit_.on_write_done(EventId{event}, *this);
+        }
+    }
+    void consumed(std::uint64_t event) {
+        if constexpr (!is_virtual) {
+            input("consumed {}", event);
+            unit_.on_consumed(EventId{event}, now_, *this);
+        }
+    }
+    void lose_the_other() {
+        input("close");
+        const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
+        const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
+        unit_.on_close(readouts, builders, now_, *this);
+        if constexpr (is_virtual) {  // the world stops the arrivals
+            std::erase_if(timers_, [](const auto& timer) {
+                return timer.second.what == UnitTimer::What::arrival;
+            });
+        }
+        hear(0, Kind::last_assignment, 2);
+        consumed(2);
+        until(4'250);
+        hear(0, Kind::last_answer, 2);
+    }
+
+    static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
+    static const char* name(Kind kind) {
+        switch (kind) {
+            case Kind::assign:
+                return "assign";
+            case Kind::request:
+                return "request";
+            case Kind::done:
+                return "done";
+            case Kind::grant:
+                return "grant";
+            case Kind::last_assignment:
+                return "last assignment";
+            case Kind::last_answer:
+                return "last answer";
+            default:
+                return "other";
+        }
+    }
+    template <class... Values>
+    void say(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
+    }
+    template <class... Values>
+    void input(fmt::format_string<Values...> text, Values&&... values) {
+        outputs_ += "\n> " + fmt::format(text, std::forward<Values>(values)...);
+    }
+
+    PullUnit unit_;
+    base::Time now_ = base::Time::zero();
+    std::multimap<base::Time, UnitTimer> timers_;  ///< of a virtual world
+    base::RandomStream random_{1, "processing"};
+    std::string outputs_;
+};
+
+}  // namespace daqloom::protocol
