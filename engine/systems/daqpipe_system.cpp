@@ -166,10 +166,9 @@ base::expected<void> DaqpipeSystem::make_units(std::size_t nodes) {
 
 void DaqpipeSystem::send(std::uint32_t from, std::uint32_t to, const UnitMessage& said, Time now) {
     ++under_way(said.kind);
-    const auto values = static_cast<Bytes>(said.values.size());
     nodes().send({.from = from,
                   .to = to,
-                  .bytes = config_.control_bytes + kOffsetBytes * values,
+                  .bytes = message_bytes(config_.control_bytes, said),
                   .content = Note::of(said)},
                  now);
 }

@@ -70,14 +70,14 @@ std::unique_ptr<DaqpipeSystem> play(DaqpipeSystemConfig config, Time until) {
 /// A message of an idle star, from its task until its receiver has taken it in: o to send, all of
 /// it on the wire and its first block once more for the switch, p until noticed, o to take in.
 Time message(const DaqpipeSystemConfig& config, Bytes wire) {
-    return config.message_cost * 2 + Time{(wire + 64) * kByte} +
+    return config.message_cost * 2 + Time{(wire + std::min<Bytes>(wire, 64)) * kByte} +
            fabric_of(config).cables[0].delay * 2 + fabric_of(config).switch_latency +
            config.polling_delay;
 }
 
 /// Headers: 26 B a packet, 16 B for the address, 4 B of immediate data. A request names an offset.
-Time control(const DaqpipeSystemConfig& config) { return message(config, 32 + 26 + 16 + 4); }
-Time request(const DaqpipeSystemConfig& config) { return message(config, 32 + 8 + 26 + 16 + 4); }
+Time control(const DaqpipeSystemConfig& config) { return message(config, 16 + 26 + 16 + 4); }
+Time request(const DaqpipeSystemConfig& config) { return message(config, 16 + 8 + 26 + 16 + 4); }
 Time fragment(const DaqpipeSystemConfig& config) {
     return message(config, kFragment + kPackets * 26 + 16 + 4);
 }

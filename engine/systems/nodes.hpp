@@ -31,8 +31,6 @@ namespace daqloom::systems {
 using network::NodeIndex;
 using transport::ServiceLevel;
 
-inline constexpr base::Bytes kOffsetBytes = 8;  ///< of a size or an offset in a message
-
 struct NodesConfig {
     /// Time of the processor for a message, sent or received: LogGP's o.
     base::Time message_cost;
@@ -40,7 +38,7 @@ struct NodesConfig {
     base::Time polling_delay;
     /// Of the adapter and the software, from a message's task until its first packet.
     base::DelayDistribution latency;
-    base::Bytes control_bytes = 32;  ///< of a message without data, sizes or offsets
+    base::Bytes control_bytes = 16;  ///< of a message without data, sizes or offsets
     ServiceLevel data_service_level = 0;
     ServiceLevel control_service_level = 0;
     base::BitRate local_rate;  ///< of copies within a node; 0: they take no time

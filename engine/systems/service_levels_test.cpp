@@ -110,7 +110,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     EXPECT_EQ(sent[1], written * (kMfp + 16 * 26 + 16 + 4 + 30));
     // Sizes and offsets are 8 B longer than barriers' messages; an announce and a grant each.
     const auto control = static_cast<base::Bytes>(report.control_messages);
-    EXPECT_EQ(sent[2], control * (32 + 26 + 16 + 4 + 30) + 2 * written * 8);
+    EXPECT_EQ(sent[2], control * (16 + 26 + 16 + 4 + 30) + 2 * written * 8);
     EXPECT_GT(control, 2 * written);
 }
 

@@ -97,7 +97,7 @@ struct Way {
         return Time{(bytes + switches * std::min<base::Bytes>(bytes, 64)) * kByte} +
                fabric.cables[0].delay * (switches + 1) + fabric.switch_latency * switches;
     }
-    [[nodiscard]] Time of_control() const { return of_wire(32 + 26 + 16 + 4); }
+    [[nodiscard]] Time of_control() const { return of_wire(16 + 26 + 16 + 4); }
     [[nodiscard]] Time of_mfp() const { return of_wire(kMfp + kPackets * 26 + 16 + 4); }
     [[nodiscard]] Time of_acknowledge() const { return of_wire(30); }
 };

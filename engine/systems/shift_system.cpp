@@ -66,13 +66,11 @@ struct ShiftSystem::World {
         send(system.builder_places_.node_of[to], message);
     }
     void send(std::uint32_t to, const UnitMessage& message) {
-        system.nodes().send(
-            {.from = node,
-             .to = to,
-             .bytes = system.config_.control_bytes +
-                      kOffsetBytes * static_cast<base::Bytes>(message.values.size()),
-             .content = ShiftNote::of(message)},
-            now);
+        system.nodes().send({.from = node,
+                             .to = to,
+                             .bytes = message_bytes(system.config_.control_bytes, message),
+                             .content = ShiftNote::of(message)},
+                            now);
     }
     /// Units are late for phases and windows, by some jitter.
     void set_timer(Time at, UnitTimer timer) {

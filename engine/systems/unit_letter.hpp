@@ -12,6 +12,12 @@
 
 namespace daqloom::systems {
 
+/// Of a message of which the head has `control_bytes`.
+inline base::Bytes message_bytes(base::Bytes control_bytes, const protocol::UnitMessage& message) {
+    constexpr std::size_t head = protocol::encoded_bytes({});
+    return control_bytes + static_cast<base::Bytes>(protocol::encoded_bytes(message) - head);
+}
+
 /// A message with its values, of which it has at most so many. A letter with data is a write, which
 /// `number` and `round` identify.
 template <std::size_t kMostValues>

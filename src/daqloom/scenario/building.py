@@ -105,5 +105,6 @@ class Daqpipe(Part):
 class Building(Daqpipe, Shift, Pull, Protocol):
     """[building]: the protocol and its keys."""
 
-    control_size: Annotated[Bytes, PACKED] = Field(default=32, le=4096)
-    """Size of a message other than an MFP, without the sizes in it (B)."""
+    control_size: Annotated[Bytes, PACKED] = Field(default=16, le=4096)
+    """Size of a message other than an MFP, without the sizes in it (B). The default is that of
+    daqloom's own event builder."""

@@ -1,0 +1,26 @@
+#include "systems/unit_letter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "systems/nodes.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+using protocol::UnitMessage;
+
+TEST(UnitLetter, IsAsLongAsTheMessageIsBetweenProcessesUnlessTheScenarioSaysOtherwise) {
+    const std::array<base::Bytes, 3> sizes = {1, 2, 3};
+    for (std::size_t count = 0; count <= sizes.size(); ++count) {
+        const UnitMessage message{UnitMessage::Kind::announce, 0, 7, std::span(sizes).first(count)};
+        EXPECT_EQ(message_bytes(NodesConfig{}.control_bytes, message),
+                  static_cast<base::Bytes>(encoded_bytes(message)));
+        EXPECT_EQ(message_bytes(64, message), static_cast<base::Bytes>(64 + 8 * count));
+    }
+}
+
+}  // namespace
+}  // namespace daqloom::systems
