@@ -1,15 +1,17 @@
-"""The methods side by side as bars: event rate, phase, latency, and the use of a node's time."""
+"""The methods side by side: rate, phase, latency and use of time as bars, alone or on a page."""
 
 from __future__ import annotations
 
+import html
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.metrics import label, unit_of
-from daqloom.output import written_whole
+from daqloom.output import write_text
 from daqloom.report import style
-from daqloom.report.system.beside_table import title, value_of
+from daqloom.report.page import page, picture, table
+from daqloom.report.system.beside_table import head, rows, title, value_of, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from daqloom.result import Result
     from daqloom.study.beside import Beside
 
-DPI = 130
 COLOURS = {"analyse": style.GREY, "simulate": style.BLUE, "measure": style.ORANGE}
 NAMES = {"analyse": "closed form", "simulate": "simulated", "measure": "measured"}
 AMOUNTS = ("event_rate_hz", "phase_s", "collection_latency_s.mean")
@@ -36,17 +37,33 @@ LIGHT = "#d9d9d9"
 
 
 def write(path: Path, found: Beside) -> None:
-    """Writes png, pdf or svg. Raises OutputError."""
-    figure = draw(found)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=DPI)
+    """Writes png, pdf, svg, or a page that opens in any browser, offline. Raises OutputError."""
+    if path.suffix.lower() == ".html":
+        write_text(path, render(found))
+    else:
+        style.save(draw(found), path)
 
 
-def png(found: Beside) -> bytes:
-    """The same picture for a page, which has the title."""
-    buffer = io.BytesIO()
-    draw(found, titled=False).savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()
+def render(found: Beside) -> str:
+    """Return the page: the picture, what it says, the table, and notes of the methods."""
+    stream = io.BytesIO()
+    draw(found, titled=False).savefig(stream, format="png", dpi=130)
+    described = "Bars of the methods: events per second, length of a phase, shares of time"
+    notes = [
+        f"Note, {result.method}: {warning}"
+        for result in found.results
+        for warning in result.warnings
+    ]
+    return page(
+        f"{found.scenario.name}: {', '.join(result.method for result in found.results)}",
+        title(found),
+        [
+            picture("One scenario, all methods", "", stream.getvalue(), described),
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in verdict(found)),
+            table(head(found), rows(found)),
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in notes),
+        ],
+    )
 
 
 def draw(found: Beside, *, titled: bool = True) -> Figure:

@@ -1,24 +1,20 @@
-"""The figure of the buffer question, for print."""
+"""The figure of the buffer question, for print, and as a page to zoom and hover."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import html
 from typing import TYPE_CHECKING
 
-from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.system import panels
+from daqloom.report.page import page, section, table
+from daqloom.report.system import comparison, panels
 from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
+from daqloom.report.system.panel_drawing import draw_panel, interactive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-def write_png(question: BufferQuestion, path: Path, dpi: int = 130) -> None:
-    """Writes the figure to `path`. Raises `OutputError`."""
-    figure = draw(question)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=dpi)
+QUESTION = "How much buffer does a top-of-rack switch need?"
 
 
 def draw(question: BufferQuestion) -> Figure:
@@ -28,29 +24,51 @@ def draw(question: BufferQuestion) -> Figure:
 
     with mpl.rc_context(style.RC):
         figure = Figure(figsize=(10, 7.4), layout="constrained")
-        figure.suptitle(
-            f"How much buffer does a top-of-rack switch need?\n{question.title}",
-            fontsize=12.5,
-            fontweight="bold",
-            ha="left",
-            x=0.012,
-        )
+        title = f"{QUESTION}\n{question.title}"
+        figure.suptitle(title, fontsize=12.5, fontweight="bold", ha="left", x=0.012)
         grid = figure.add_gridspec(2, 2, height_ratios=(1.15, 1), hspace=0.08, wspace=0.06)
 
         top = figure.add_subplot(grid[0, :])
-        panels.triangles(top, question.regular, SHALLOW)
+        draw_panel(top, panels.triangles(question.regular, SHALLOW))
         top.set_title("Regular events, initially empty switch: simulation and formula")
 
         left = figure.add_subplot(grid[1, 0])
-        panels.whole_run(left, question.runs, SHALLOW)
-        left.set_title(_headline(question))
+        draw_panel(left, panels.whole_run(question.runs, SHALLOW))
+        peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
+        needed = f": up to {style.megabytes(peak)} needed" if peak else ""
+        left.set_title("Random events" + needed)
 
         right = figure.add_subplot(grid[1, 1])
-        panels.latency(right, question.runs)
+        draw_panel(right, panels.latency(question.runs))
         right.set_title("Event-building latency")
     return figure
 
 
-def _headline(question: BufferQuestion) -> str:
-    peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
-    return "Random events" + (f": up to {style.megabytes(peak)} needed" if peak else "")
+def render(question: BufferQuestion) -> str:
+    """The page: table, what it means, three figures."""
+    return page(
+        QUESTION,
+        question.title,
+        [
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in comparison.verdict(question)),
+            table(comparison.head(question), comparison.rows(question)),
+            section(
+                "Regular events, initially empty switch",
+                "Each layer is one event: filled by all sources at once, drained by one builder's "
+                "link. Their sum is the closed form; the blue line is the simulated switch.",
+                interactive(panels.triangles(question.regular, SHALLOW)),
+            ),
+            section(
+                "Random events",
+                "Peak buffer occupancy in each interval, over the whole run. Click a name in the "
+                "legend to hide its curve.",
+                interactive(panels.whole_run(question.runs, SHALLOW)),
+            ),
+            section(
+                "Event-building latency",
+                "Share of events with a longer latency. An event that loses the tail of a reply "
+                "waits for a TCP retransmission timeout.",
+                interactive(panels.latency(question.runs)),
+            ),
+        ],
+    )

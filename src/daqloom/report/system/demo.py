@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from daqloom import methods
 from daqloom.analyse.system import System
-from daqloom.output import written_whole
-from daqloom.report.system import buffer_figure, buffer_page, comparison
+from daqloom.output import write_text
+from daqloom.report import style
+from daqloom.report.system import buffer_figure, comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
@@ -172,12 +173,11 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
-    buffer_figure.write_png(question, output / "figure.png")
-    buffer_page.write_html(question, output / "figure.html")
+    style.save(buffer_figure.draw(question), output / "figure.png")
+    write_text(output / "figure.html", buffer_figure.render(question))
     results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
-    with written_whole(output / "results.json") as scratch:
-        records = [result.to_dict(series=True) for result in results if result is not None]
-        scratch.write_text(json.dumps(records, default=lambda array: array.tolist()))
+    records = [result.to_dict(series=True) for result in results if result is not None]
+    write_text(output / "results.json", json.dumps(records, default=lambda array: array.tolist()))
 
 
 def _tell(question: BufferQuestion, output: Path, console: Console) -> None:

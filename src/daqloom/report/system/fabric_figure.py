@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom.output import written_whole
 from daqloom.report import style
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
 from daqloom.topology.anomalies import Anomaly, anomalies
@@ -40,9 +39,7 @@ MOST_TAGGED = 500
 
 def write(path: Path, fabric: Fabric, *, each_host: bool = False) -> None:
     """Writes png, pdf or svg. Raises OutputError; TopologyError where it is too large to see."""
-    figure = draw(fabric, each_host=each_host)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=130)
+    style.save(draw(fabric, each_host=each_host), path)
 
 
 def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
