@@ -98,16 +98,7 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
 
 def _about(scenario: Scenario, system: FabricSystem) -> str:
     """Who builds events, and how."""
-    building = scenario.building
-    protocol = building.protocol
-    how: str = protocol
-    if protocol == "shift":
-        step = f"{building.barrier} barrier" if building.barrier != "none" else "no barrier"
-        how = f"linear shifting, {step if building.change == 'count' else 'by time windows'}"
-    if protocol == "pull":
-        how = f"pull building, {building.concurrent_events} concurrent events"
-    if protocol == "daqpipe":
-        how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
+    how = scenario.building.in_words
     if scenario.network.is_racks:
         switches = Counter(system.levels)
         levels = f"{switches['core']} core, {switches['tor']} top-of-rack"
