@@ -7,8 +7,10 @@ from itertools import islice
 
 from daqloom.topology.fabric import End, Fabric
 
+HOST = -1
 UNREACHED = 0
 """The level of a switch that no cable connects to a host."""
+NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 MOST_LEVELS = 8
 """No tree has more; what is further from the hosts than this is looked at no closer."""
@@ -100,6 +102,16 @@ def tree(fabric: Fabric) -> Tree:
     return _weigh(fabric, level, links)
 
 
+def node_levels(fabric: Fabric) -> tuple[int, ...]:
+    """The level of each node, `HOST` of hosts."""
+    return (HOST,) * len(fabric.hosts) + tree(fabric).level
+
+
+def level_name(level: int) -> str:
+    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
+    return NAMES.get(level, f"level {level}")
+
+
 def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
     """For each switch (node index) its ports with a cable to a switch, and the other end."""
     hosts = len(fabric.hosts)
@@ -112,10 +124,7 @@ def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
 
 def _inhabited(fabric: Fabric, links: Links) -> set[int]:
     """The leaves with hosts."""
-    hosts = len(fabric.hosts)
-    attached = Counter(
-        there.node for here, there in fabric.peers.items() if here.node < hosts <= there.node
-    )
+    attached = fabric.attached
     leaves: set[int] = set()
     for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
         above = any(

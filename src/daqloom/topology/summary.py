@@ -6,11 +6,9 @@ from typing import Any
 
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.levels import UNREACHED, Balance, Tree, tree
+from daqloom.topology.levels import Balance, Tree, level_name, node_levels, tree
 
 SCHEMA = 1
-HOST = -1
-NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 
 @dataclass(frozen=True)
@@ -81,22 +79,12 @@ class Summary:
         }
 
 
-def level_name(level: int) -> str:
-    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
-    return NAMES.get(level, f"level {level}")
-
-
 def summarise(fabric: Fabric) -> Summary:
     """Counts a fabric's nodes and cables by level, and looks for irregularities."""
-    levels = tree(fabric)
-    hosts = len(fabric.hosts)
-
-    def level(node: int) -> int:
-        return HOST if node < hosts else levels.level[node - hosts]
-
+    level = node_levels(fabric)
     counts: Counter[tuple[int, int, int]] = Counter()
     for cable in fabric.cables:
-        lower, upper = sorted((level(cable.a.node), level(cable.b.node)))
+        lower, upper = sorted((level[cable.a.node], level[cable.b.node]))
         counts[lower, upper, cable.rate_bps] += 1
     cables = [Cables(*between, count) for between, count in sorted(counts.items())]
-    return Summary(fabric, levels, cables, anomalies(fabric))
+    return Summary(fabric, tree(fabric), cables, anomalies(fabric))
