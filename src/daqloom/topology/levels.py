@@ -1,7 +1,7 @@
 """Levels of a tree of switches, and whether each level passes on what comes from below."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -150,15 +150,20 @@ def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
 
 def _parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
     """These switches in groups that cables between them connect."""
-    left = set(switches)
-    for first in switches:
+    return connected(switches, lambda switch: {end.node for end in links[switch].values()})
+
+
+def connected(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterator[list[int]]:
+    """These nodes in groups in which each is near another; `near` goes both ways."""
+    left = set(nodes)
+    for first in nodes:
         if first in left:
             left.remove(first)
             part = [first]
-            for switch in part:
-                near = {end.node for end in links[switch].values()} & left
-                left -= near
-                part += sorted(near)
+            for node in part:
+                found = near(node) & left
+                left -= found
+                part += sorted(found)
             yield part
 
 
