@@ -32,7 +32,8 @@ from daqloom.report.system.buffer_question import (
     regular_events,
     switch_of,
 )
-from daqloom.report.system.curves import most_held, share_slower, stacked_events, thinned
+from daqloom.report.system.panel_drawing import thinned
+from daqloom.report.system.panels import most_held, share_slower, stacked_events
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.topology.loaded import load, override

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.anomalies import Kind
-from daqloom.topology.check import FabricCheck
+from daqloom.topology.check import FabricCheck, Schedule
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.levels import level_name
 from daqloom.topology.routes import Hop
-from daqloom.topology.suggest import Schedule
 from daqloom.topology.summary import Summary
 from daqloom.words import counted
 

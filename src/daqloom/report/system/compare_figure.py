@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from daqloom.report import style
-from daqloom.report.system.curves import most_held
+from daqloom.report.system.panels import most_held
 from daqloom.study.compare import Comparison
 
 

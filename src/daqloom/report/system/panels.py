@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from daqloom.report import style
-from daqloom.report.system.curves import most_held, share_slower, stacked_events
 
 if TYPE_CHECKING:
+    from daqloom.analyse.triangles import Triangle
     from daqloom.report.system.buffer_question import Regular, Run, Switch
+    from daqloom.result import Result
 
+XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2
 """TCP's smallest retransmission timeout, as Linux has it."""
 
@@ -139,3 +144,39 @@ def _buffer(switch: Switch | None) -> list[Limit]:
         return []
     size = switch.buffer_bytes / 1e6
     return [Limit(size, f"buffer of the {switch.label}: {size:g} MB", switch.colour, "dot")]
+
+
+def share_slower(result: Result) -> XY:
+    """(latency in s, share of events that took longer), from the latency histogram. Both have shape
+    (n,), the share falls from 1 to 0. Empty where no event was built."""
+    histogram = result.series.get("collection_latency", {})
+    counts = np.asarray(histogram.get("count", ()), dtype=np.float64)
+    filled = counts > 0
+    if not filled.any():
+        return np.empty(0), np.empty(0)
+    lowest = np.asarray(histogram["lowest_s"], dtype=np.float64)[filled]
+    highest = lowest + np.asarray(histogram["width_s"], dtype=np.float64)[filled]
+    slower = 1.0 - np.cumsum(counts[filled]) / counts.sum()
+    slower[-1] = 0.0
+    return np.concatenate([lowest[:1], highest]), np.concatenate([[1.0], slower])
+
+
+def most_held(result: Result) -> XY:
+    """(time in s, most bytes that the ToR held in the bin that starts there), shape (n,) each."""
+    series = result.series.get("tor_occupancy", {})
+    return (
+        np.asarray(series.get("time_s", ()), dtype=np.float64),
+        np.asarray(series.get("max_bytes", ()), dtype=np.float64),
+    )
+
+
+def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
+    """(time in s, bytes of the first, the first two, … all events), up to `until_s`. Shapes (n,)
+    and (arrivals, n). The last row is the occupancy of the switch."""
+    from daqloom.analyse.occupancy import occupancy
+
+    singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
+    corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
+    corners = corners[corners <= until_s]
+    heights = [np.interp(corners, times, held, left=0, right=0) for times, held in singles]
+    return corners, np.cumsum(heights, axis=0)
