@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
+from daqloom.report.page import section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,7 @@ _LAYOUT: dict[str, Any] = {
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
     """Draws on matplotlib's axes, with a legend where curves need one."""
+    axes.set_title(panel.title)
     for index, height in enumerate(panel.layers):
         below = panel.layers[index - 1] if index else 0
         label = None if index else LAYER
@@ -73,8 +75,12 @@ def thinned(times: NDArray[np.float64], most: NDArray[np.float64]) -> XY:
     return times[starts], np.maximum.reduceat(most, starts) if starts.size else most
 
 
-def interactive(panel: Panel) -> Figure:
-    """Return the panel as a figure of plotly."""
+def part(panel: Panel) -> str:
+    """Return the panel as part of a page, with its title and what it is about."""
+    return section(panel.title, panel.about, _interactive(panel))
+
+
+def _interactive(panel: Panel) -> Figure:
     from plotly.graph_objects import Figure
 
     figure = Figure(layout=_LAYOUT | {"hovermode": "closest" if panel.is_log else "x unified"})

@@ -54,6 +54,9 @@ class Limit(NamedTuple):
 class Panel:
     """Curves and limits over layers."""
 
+    title: str
+    about: str
+    """A sentence or two for a page, which has room for them."""
     x: Axis
     y: Axis
     curves: Sequence[Curve]
@@ -79,6 +82,9 @@ def triangles(regular: Regular, switch: Switch | None) -> Panel:
     text = f"exact peak: {style.megabytes(regular.peak_bytes)}"
     peak = regular.peak_bytes / 1e6
     return Panel(
+        "Regular events, initially empty switch",
+        "Each layer is one event: filled by all sources at once, drained by one builder's link. "
+        "Their sum is the closed form.",
         Axis("time", "ms", (0.0, regular.until_s * 1e3)),
         _held(1.27 * peak),  # above the peak there is room for words
         curves,
@@ -97,6 +103,9 @@ def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
         last = first + 1e-3
     top = max((float(curve.y.max()) for curve in filled), default=0.0)
     return Panel(
+        "Buffer of the top-of-rack switch",
+        "Peak occupancy in each interval, over the whole run. Click a name in the legend to hide "
+        "its curve.",
         Axis("time", "s", (first, last)),
         _held(1.1 * top or 1.0),
         curves,
@@ -115,6 +124,9 @@ def latency(runs: Sequence[Run]) -> Panel:
     rto = Limit(RTO_S * 1e3, text, style.GREY, is_upright=True)
     slowest = max([rto.at, *(float(curve.x[-1]) for curve in filled)])
     return Panel(
+        "Event-building latency",
+        "Share of events with a longer latency. An event that loses the tail of a reply waits for "
+        "a TCP retransmission timeout.",
         Axis("event-building latency", "ms", (fastest / 1.5, slowest * 1.6)),
         Axis("share of events with a longer latency", "%", (rarest / 2, 150.0)),
         curves,
