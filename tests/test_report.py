@@ -68,9 +68,7 @@ def simulated(scenario: Scenario = ATLAS, peak: float = 70e6, **metrics: Any) ->
 @pytest.fixture
 def question() -> BufferQuestion:
     return BufferQuestion(
-        scenario="atlas-lab",
-        rate_hz=12e3,
-        event_bytes=5_000_000,
+        scenario=ATLAS,
         analysis=methods.analyse(ATLAS),
         regular=regular_events(ATLAS, 1e-3, simulated()),
         runs=(

@@ -71,12 +71,7 @@ def run(
         longest_first = (SHALLOW, DEEP, UNLIMITED, SHALLOW_PLAIN_TCP)
         runs = _simulate_all(scenario, longest_first, progress)
     question = BufferQuestion(
-        scenario=scenario.name,
-        rate_hz=scenario.event.rate,
-        event_bytes=scenario.event.size,
-        analysis=analysis,
-        regular=regular,
-        runs=tuple(runs[switch] for switch in SWITCHES),
+        scenario, analysis, regular, tuple(runs[switch] for switch in SWITCHES)
     )
     _write(question, output)
     _tell(question, output, console)
