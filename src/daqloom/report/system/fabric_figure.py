@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.report import style
@@ -37,14 +36,10 @@ MOST_TAGGED = 500
 """Cables with the numbers of their ports; of more, nobody could read them."""
 
 
-def write(path: Path, fabric: Fabric, *, each_host: bool = False) -> None:
-    """Writes png, pdf or svg. Raises OutputError; TopologyError where it is too large to see."""
-    style.save(draw(fabric, each_host=each_host), path)
-
-
 def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
     """The picture; hosts are a number below their leaf unless `each_host`. A grey line is all
-    regular cables between two nodes, the thicker the more."""
+    regular cables between two nodes, the thicker the more. Raises TopologyError where the fabric is
+    too large to see."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
