@@ -100,7 +100,7 @@ def test_verdicts_compare_what_a_leaf_gets_with_what_it_passes_on():
     # 3 hosts over 2 uplinks are 3:2 at equal rates, balanced when uplinks are 3/2 as fast.
     sizes = {"leaves": 2, "spines": 2, "hosts_per_leaf": 3, "links": 1, "radix": 5}
     thin = folded_clos("t", **sizes, rate_bps=100)
-    assert [(b.down_bps, b.up_bps) for b in tree(thin).below_top] == [(300, 200)] * 2
+    assert [(b.down_bps, b.up_bps) for b in tree(thin).blocking] == [(300, 200)] * 2
     assert verdicts(thin) == (False, False)
     hosts = len(thin.hosts)
     cables = tuple(c if c.a.node < hosts else replace(c, rate_bps=150) for c in thin.cables)

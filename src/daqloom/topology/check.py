@@ -80,13 +80,8 @@ class FabricCheck:
 
     def upward(self, link: int) -> bool:
         """Whether a directed link leads away from the hosts."""
-        begin, end = self.ends(link)
-        return self.level(begin.node) < self.level(end.node)
-
-    def level(self, node: int) -> int:
-        """0 for hosts, 1 for leaves, 2 for spines."""
-        place = node - len(self.fabric.hosts)
-        return 0 if place < 0 else self.summary.tree.level[place]
+        begin, end = (self.summary.level[end.node] for end in self.ends(link))
+        return begin < end
 
     def record(self) -> dict[str, Any]:
         """Everything, fit for JSON; ends are [node, port], dummies in an order are null.

@@ -1,5 +1,6 @@
 """A fabric as text for Graphviz's `dot`: levels as ranks, parallel links as a line with a count."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -41,5 +42,4 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
 
 def quoted(text: str) -> str:
     """A string of the DOT language that shows `text` as it is."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return json.dumps(text, ensure_ascii=False)

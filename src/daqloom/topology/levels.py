@@ -30,21 +30,6 @@ class Balance:
     down_bps: int
     up_bps: int
 
-    @property
-    def passes_all(self) -> bool:
-        """No less capacity upwards than downwards."""
-        return self.up_bps >= self.down_bps
-
-
-@dataclass(frozen=True)
-class Subtree:
-    """Switches up to some level that are connected below the next: a leaf, a pod."""
-
-    hosts_bps: int
-    """What its hosts can send (b/s)."""
-    up_bps: int
-    """What it can pass on to the next level (b/s)."""
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -52,10 +37,11 @@ class Tree:
 
     level: tuple[int, ...]
     """Of each switch, in the order of `fabric.switches`; `UNREACHED` where no cable leads to it."""
-    below_top: tuple[Balance, ...]
-    """Every switch that is not of the top level."""
-    subtrees: tuple[Subtree, ...]
-    """Subtrees of all levels below the top."""
+    blocking: tuple[Balance, ...]
+    """The switches below the top that have less capacity upwards than downwards."""
+    full_bisection: bool
+    """Any half of the hosts can send to the other half at full rate, as far as capacity goes. Every
+    leaf and pod passes on what its hosts can send, or what all others can take."""
     hosts_bps: int
     """All hosts' cables together."""
 
@@ -70,20 +56,11 @@ class Tree:
         return dict(sorted(Counter(self.level).items()))
 
     @property
-    def full_bisection(self) -> bool:
-        """Any half of the hosts can send to the other half at full rate, as far as capacity goes.
-        Every leaf and pod passes on what its hosts can send, or what all others can take."""
-        return all(
-            part.up_bps >= min(part.hosts_bps, self.hosts_bps - part.hosts_bps)
-            for part in self.subtrees
-        )
-
-    @property
     def non_blocking(self) -> bool:
         """Every switch below the top has no less capacity up than down. That is necessary for any
         permutation of hosts to run at full rate, and sufficient (with the right routes) where the
         cabling is regular: where `anomalies` has nothing to say."""
-        return all(balance.passes_all for balance in self.below_top)
+        return not self.blocking
 
 
 def tree(fabric: Fabric) -> Tree:
@@ -203,21 +180,22 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
                 down[here.node] += cable.rate_bps
             elif level[there.node] > level[here.node]:
                 up[here.node] += cable.rate_bps
-    top = max(level.values(), default=0)
+    top, hosts_bps = max(level.values(), default=0), sum(sent.values())
+    subtrees = (  # what its hosts can send, what it can pass on to the next level
+        (
+            sum(sent[switch] for switch in part),
+            sum(up[switch] for switch in part if level[switch] == height),
+        )
+        for height in range(1, min(top, MOST_LEVELS))
+        for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
+    )
     return Tree(
         tuple(level[hosts + place] for place in range(len(fabric.switches))),
         tuple(
             Balance(node - hosts, down[node], up[node])
             for node in sorted(level)
-            if level[node] < top
+            if level[node] < top and up[node] < down[node]
         ),
-        tuple(
-            Subtree(
-                sum(sent[switch] for switch in part),
-                sum(up[switch] for switch in part if level[switch] == height),
-            )
-            for height in range(1, min(top, MOST_LEVELS))
-            for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
-        ),
-        sum(sent.values()),
+        all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees),
+        hosts_bps,
     )

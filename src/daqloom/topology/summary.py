@@ -1,12 +1,13 @@
 """What `daqloom topology show` says: levels, rates, capacity, irregularities, as one record."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.levels import Balance, Tree, level_name, node_levels, tree
+from daqloom.topology.levels import Tree, level_name, node_levels, tree
 
 SCHEMA = 1
 
@@ -26,14 +27,11 @@ class Summary:
     """A fabric seen from afar."""
 
     fabric: Fabric
+    level: Sequence[int]
+    """Of each node; see `node_levels`."""
     tree: Tree
     cables: list[Cables]
     anomalies: tuple[Anomaly, ...]
-
-    @property
-    def blocking(self) -> list[Balance]:
-        """Switches that pass on less than they get from below."""
-        return [balance for balance in self.tree.below_top if not balance.passes_all]
 
     @property
     def regular_cabling(self) -> bool:
@@ -66,7 +64,7 @@ class Summary:
                     "down_bps": balance.down_bps,
                     "up_bps": balance.up_bps,
                 }
-                for balance in self.blocking
+                for balance in self.tree.blocking
             ],
             "anomalies": [
                 {
@@ -87,4 +85,4 @@ def summarise(fabric: Fabric) -> Summary:
         lower, upper = sorted((level[cable.a.node], level[cable.b.node]))
         counts[lower, upper, cable.rate_bps] += 1
     cables = [Cables(*between, count) for between, count in sorted(counts.items())]
-    return Summary(fabric, tree(fabric), cables, anomalies(fabric))
+    return Summary(fabric, level, tree(fabric), cables, anomalies(fabric))
