@@ -46,11 +46,6 @@ class Tree:
     """All hosts' cables together."""
 
     @property
-    def top(self) -> int:
-        """The highest level, 0 without hosts."""
-        return max(self.level, default=0)
-
-    @property
     def counts(self) -> dict[int, int]:
         """Switches by level, from the leaves up; `UNREACHED` comes first if there are any."""
         return dict(sorted(Counter(self.level).items()))

@@ -8,7 +8,6 @@ are cores, each on a thread: the engine runs without the interpreter's lock.
 from __future__ import annotations
 
 import json
-import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -154,15 +153,13 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
             progress.update(bar, completed=share)
 
         return advance
-    quarters = iter((0.25, 0.5, 0.75, 1.0, math.inf))
-    ahead = next(quarters)
+    quarters = 0
 
     def say(share: float) -> None:
-        nonlocal ahead
-        if share >= ahead:
+        nonlocal quarters
+        if int(4 * share) > quarters:
             progress.console.print(f"{name}: {share:.0%} simulated")
-            while share >= ahead:
-                ahead = next(quarters)
+            quarters = int(4 * share)
 
     return say
 
