@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from daqloom.cli.main import app
-from daqloom.report.system import beside_figure, beside_page, beside_table
+from daqloom.report.system import beside_figure, beside_table
 from daqloom.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.beside import Beside, beside, chosen_methods, usual_methods
@@ -110,7 +110,7 @@ def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
     names = [label.get_text() for label in axes[0].get_yticklabels()]
     assert names == ["closed form", "simulated", "measured"]
     assert [panel.get_xlabel() for panel in axes] == ["MHz", "ms", "% of the nodes' time"]
-    beside_page.write(tmp_path / "beside.html", found)
+    beside_figure.write(tmp_path / "beside.html", found)
     page = (tmp_path / "beside.html").read_text()
     assert "<th>measure</th>" in page
     assert "data:image/png;base64," in page

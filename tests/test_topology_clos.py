@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,12 @@ def verdicts(fabric: Fabric) -> tuple[bool, bool]:
 def test_verdicts_compare_what_a_leaf_gets_with_what_it_passes_on():
     # 3 hosts over 2 uplinks are 3:2 at equal rates, balanced when uplinks are 3/2 as fast.
     sizes = {"leaves": 2, "spines": 2, "hosts_per_leaf": 3, "links": 1, "radix": 5}
-    thin = folded_clos("t", **sizes, rate_bps=100, uplink_rate_bps=100)
-    assert [(b.down_bps, b.up_bps) for b in tree(thin).below_top] == [(300, 200)] * 2
+    thin = folded_clos("t", **sizes, rate_bps=100)
+    assert [(b.down_bps, b.up_bps) for b in tree(thin).blocking] == [(300, 200)] * 2
     assert verdicts(thin) == (False, False)
-    assert verdicts(folded_clos("t", **sizes, rate_bps=100, uplink_rate_bps=150)) == (True, True)
+    hosts = len(thin.hosts)
+    cables = tuple(c if c.a.node < hosts else replace(c, rate_bps=150) for c in thin.cables)
+    assert verdicts(replace(thin, cables=cables)) == (True, True)
     # One full leaf of two: there is no other half outside of it.
     assert verdicts(folded_clos("t", **sizes, rate_bps=100, hosts=3)) == (True, False)
     # Two full leaves of three: the cables of the empty one carry nothing between them.

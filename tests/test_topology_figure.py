@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.report import style
 from daqloom.report.system import fabric_figure
 from daqloom.report.system.fabric_layout import lay_out
 from daqloom.topology import TopologyError
@@ -47,7 +48,7 @@ def odd() -> Fabric:
 
 def drawn(tmp_path: Path, fabric: Fabric, **how: bool) -> str:
     """The text of the picture; matplotlib writes each as a comment before its glyphs."""
-    fabric_figure.write(tmp_path / "fabric.svg", fabric, **how)
+    style.save(fabric_figure.draw(fabric, **how), tmp_path / "fabric.svg")
     return "\n".join(re.findall(r"<!-- (.*?) -->", (tmp_path / "fabric.svg").read_text()))
 
 

@@ -12,7 +12,7 @@ from small_fabrics import pods
 
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology import TopologyError, shift_check
-from daqloom.topology.check import check_fabric
+from daqloom.topology.check import check_fabric, check_order, suggest
 from daqloom.topology.clos import folded_clos
 from daqloom.topology.dmodk import d_mod_k
 from daqloom.topology.fabric import Fabric
@@ -30,7 +30,6 @@ from daqloom.topology.schedule import (
     slots_of,
 )
 from daqloom.topology.shift_check import check, check_shift
-from daqloom.topology.suggest import check_order, suggest
 
 RATE = 200 * 10**9
 PLACES = 360

@@ -35,3 +35,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     finally:
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of text, whole or not at all. Raises `OutputError`."""
+    with written_whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")

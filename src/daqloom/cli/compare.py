@@ -103,10 +103,9 @@ def _fabric(
             left = ", ".join(sorted(set(METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
     if figure:
-        from daqloom.report.system import beside_figure, beside_page
+        from daqloom.report.system import beside_figure
 
-        write = beside_page.write if figure.suffix.lower() == ".html" else beside_figure.write
-        write(figure, found)
+        beside_figure.write(figure, found)
         if not json:
             print(f"\n{figure}  the methods side by side")
 

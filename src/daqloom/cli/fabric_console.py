@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.anomalies import Kind
-from daqloom.topology.check import FabricCheck
+from daqloom.topology.check import FabricCheck, Schedule
 from daqloom.topology.fabric import End, Fabric
+from daqloom.topology.levels import level_name
 from daqloom.topology.routes import Hop
-from daqloom.topology.suggest import Schedule
-from daqloom.topology.summary import Summary, level_name
+from daqloom.topology.summary import Summary
 from daqloom.words import counted
 
 MOST_LINES = 8
@@ -94,11 +94,11 @@ def _print_capacity(summary: Summary) -> None:
     print("\nCapacity")
     print(f"  full bisection  {_yes(summary.tree.full_bisection)}")
     print(f"  non-blocking    {_yes(summary.tree.non_blocking)}")
-    for balance in summary.blocking[:MOST_LINES]:
+    for balance in summary.tree.blocking[:MOST_LINES]:
         name = summary.fabric.switches[balance.switch].name
         down, up = (RATE.format(bps) for bps in (balance.down_bps, balance.up_bps))
         print(f"  {name}: {down} from below, {up} upwards")
-    _print_rest(len(summary.blocking))
+    _print_rest(len(summary.tree.blocking))
     if summary.tree.non_blocking and not summary.regular_cabling:
         print(
             "  computed from cable counts; where cabling is irregular, flows may still share a "

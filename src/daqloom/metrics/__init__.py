@@ -8,26 +8,12 @@ is generated (`python -m daqloom.metrics`).
 from collections.abc import Iterable, Mapping
 
 from daqloom.metrics import cost, events, live, network, units
-from daqloom.metrics.metric import TAKES, Metric, Parts, declared_in, with_unit
+from daqloom.metrics.metric import TAKES as TAKES
+from daqloom.metrics.metric import Metric as Metric
+from daqloom.metrics.metric import Parts as Parts
+from daqloom.metrics.metric import declared_in
+from daqloom.metrics.metric import with_unit as with_unit
 from daqloom.words import did_you_mean
-
-__all__ = [
-    "COST",
-    "METRICS",
-    "SUBJECTS",
-    "TAKES",
-    "Metric",
-    "Parts",
-    "declared",
-    "described",
-    "flatten",
-    "for_people",
-    "label",
-    "unit_of",
-    "unknown",
-    "unknown_sentence",
-    "with_unit",
-]
 
 SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
     "Events": declared_in(events.EVENTS),
@@ -48,10 +34,8 @@ def described(path: str) -> Metric | None:
 
 
 def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
-    """Yield the dotted names in `metrics` (one level of nesting) that are not declared."""
-    for path in flatten(metrics):
-        if described(path) is None:
-            yield path
+    """Return the dotted names in `metrics` (one level of nesting) that are not declared."""
+    return (path for path in flatten(metrics) if described(path) is None)
 
 
 def declared(path: str) -> Metric:

@@ -1,11 +1,11 @@
 """Metrics of the events built: rates, counts, latency."""
 
 EVENTS = """
-event_rate_hz | Hz | event rate | analyse (PHASES, CREDITS), simulate (BUILT), measure |
+event_rate_hz | Hz | event rate | analyse (ON_PATHS), simulate (BUILT), measure |
     Events built per second after the warm-up: `events_built` divided by the time counted. `analyse`
     gives the long-term rate.
-written_event_rate_hz | Hz | event rate, fragments written | analyse (PHASES, CREDITS), simulate
-    (BUILDERS) |
+written_event_rate_hz | Hz | event rate, fragments written | analyse (ON_PATHS), simulate (BUILDERS)
+    |
     Fragments written per second divided by the fragments of an event. Linear shifting completes all
     events of a round at its end, so that `event_rate_hz` of a short run can be wrong by the events
     of one round; this rate needs only a few phases and converges to the same value.
@@ -13,20 +13,20 @@ event_rate_bound_hz | Hz | upper bound of the event rate | analyse |
     Upper bound of the event rate: the rate at which source links, uplinks, access links or hosts
     saturate, with buffers of any depth. Over InfiniBand, that at which the first part is always
     busy, with barriers of any cost.
-throughput_bps | bit/s | throughput | analyse (PHASES, CREDITS), simulate, measure |
+throughput_bps | bit/s | throughput | analyse (ON_PATHS), simulate, measure |
     Payload of events built per second after the warm-up, without headers. Of flows, payload of
     messages received.
-written_throughput_bps | bit/s | throughput, fragments written | analyse (PHASES, CREDITS), simulate
+written_throughput_bps | bit/s | throughput, fragments written | analyse (ON_PATHS), simulate
     (BUILDERS) |
     Payload of fragments written per second, summed over all nodes, copies within a node included;
     it relates to `throughput_bps` as `written_event_rate_hz` does to `event_rate_hz`.
-node_throughput_bps | bit/s | throughput of a node | analyse (PHASES, CREDITS), simulate (BUILDERS),
+node_throughput_bps | bit/s | throughput of a node | analyse (ON_PATHS), simulate (BUILDERS),
     measure |
     Payload that a node with a readout unit sends per second, copies to itself included; mean over
     nodes.
 events_built | events | events built | simulate (BUILT), measure |
     Complete events built after the warm-up.
-events_in_flight | events | events in flight at the end | simulate (PULL, DAQPIPE) |
+events_in_flight | events | events in flight at the end | simulate (REQUESTED) |
     Events in flight at the end of the run: assigned to a builder and not yet built. A measured run
     ends when none is left.
 events_waiting | events | events not assigned at the end | simulate (PULL), measure (PULL) |
@@ -36,16 +36,15 @@ events_incomplete | events | events incomplete | measure |
     units wait for all fragments.
 events_discarded | events | events discarded | simulate (SHIFT), measure (BUILDERS) |
     Events discarded because a builder's output buffer was full.
-collection_latency_s.min | s | event latency, minimum | analyse (INCAST, CREDITS), simulate (PULL,
-    DAQPIPE) |
+collection_latency_s.min | s | event latency, minimum | analyse (ALONE), simulate (REQUESTED) |
     Event-building latency, from the assignment of an event until its builder has the last fragment:
     minimum. `analyse` gives that of an event alone in the network.
-collection_latency_s.mean | s | event latency, mean | simulate (PULL, DAQPIPE), measure |
+collection_latency_s.mean | s | event latency, mean | simulate (REQUESTED), measure |
     Event-building latency: mean over the events built.
-collection_latency_s.p50 | s | event latency, median | simulate (PULL, DAQPIPE), measure |
+collection_latency_s.p50 | s | event latency, median | simulate (REQUESTED), measure |
     Event-building latency: median.
-collection_latency_s.p99 | s | event latency, 99 % | simulate (PULL, DAQPIPE), measure |
+collection_latency_s.p99 | s | event latency, 99 % | simulate (REQUESTED), measure |
     Event-building latency: 99th percentile.
-collection_latency_s.max | s | event latency, maximum | simulate (PULL, DAQPIPE), measure |
+collection_latency_s.max | s | event latency, maximum | simulate (REQUESTED), measure |
     Event-building latency: maximum.
 """

@@ -9,49 +9,45 @@ from typing import NamedTuple
 
 
 class Parts(Flag):
-    """What a system may be made of. A method gives a metric where the system has one of the parts
-    that the metric names for it."""
+    """What a system may be made of; `_WORDS` says what each is. A method gives a metric where the
+    system has one of the parts that the metric names for it."""
 
     NONE = 0
     PULL = auto()
     SHIFT = auto()
     DAQPIPE = auto()
     FLOWS = auto()
-    """Alone or beside a building protocol."""
     FLOWS_ALONE = auto()
     TCP = auto()
     RDMA = auto()
     ETHERNET = auto()
     INFINIBAND = auto()
     RACKS = auto()
-    """A rack or a farm of them."""
     INCAST = auto()
-    """Pull building over TCP in one rack as a whole, which closed forms are about."""
     PHASES = auto()
-    """Linear shifting by RDMA on paths that no hash decides, likewise."""
     CREDITS = auto()
-    """DAQPIPE likewise."""
     TREES = auto()
-    """Ethernet of any other shape than racks."""
     WAITING_FLOWS = auto()
-    """Flows alone over InfiniBand as a whole, whose ports wait for credits."""
     LEVELS = auto()
-    """Messages of several service levels."""
     CLASSES = auto()
-    """The same over Ethernet where ports tell them apart."""
     DATAGRAMS = auto()
-    """Flows over UDP."""
     BUILDERS = SHIFT | DAQPIPE
     """Event builders of multi-fragment packets."""
+    REQUESTED = PULL | DAQPIPE
+    """An event is assigned to a builder unit, which then collects it."""
     BUILT = PULL | BUILDERS
-    ANALYSED = INCAST | PHASES | CREDITS
+    ON_PATHS = PHASES | CREDITS
+    """Multi-fragment packets by RDMA on paths that no hash decides."""
+    ALONE = INCAST | CREDITS
+    """There is a closed form of an event alone in the network."""
+    ANALYSED = INCAST | ON_PATHS
     EVERY = BUILT | FLOWS
 
     def __str__(self) -> str:
-        return ", ".join(_NAMES[one] for one in _NAMES if one in self)
+        return ", ".join(words for one, words in _WORDS.items() if one in self)
 
 
-_NAMES = {
+_WORDS = {
     Parts.PULL: "pull",
     Parts.SHIFT: "shift",
     Parts.DAQPIPE: "DAQPIPE",

@@ -75,8 +75,8 @@ rate_bounds_hz | one for each part |
     Event rate at which source links, uplinks, access links, hosts or the builders' concurrent
     events saturate. The smallest is `event_rate_bound_hz`. On a fabric the parts are hosts' links,
     the most loaded link, credits, PCIe, memory, copies, processors, sources, output buffers; the
-    schedule with its dummies and conflicts; in DAQPIPE also its credits, parallel sends and time
-    slots. Infinitely fast parts are left out.
+    schedule with its dummies and conflicts; a protocol's credits, parallel sends and time slots.
+    Infinitely fast parts are left out.
 overhead | `event_frame_bytes` |
     An event as buffered frames. `mean_frame_bytes` and `packets` describe them, `wire_share` is the
     part of a link's rate that frames can take.
@@ -90,7 +90,8 @@ schedule | `phases` |
 window | `value_s` |
     Length of a time window, in which a node writes `multi_event_packets` MEPs.
 event | `value_s` |
-    DAQPIPE: smallest event-building latency. `limit` names the part that bounds the rate.
+    Smallest event-building latency of a protocol with credits. `limit` names the part that bounds
+    the rate.
 link | `payload_bps` |
     Payload rate of a fabric's link with equal traffic in the other direction; `headers_bps` and
     `credits_bps` are the payload rates that headers and credits alone allow.

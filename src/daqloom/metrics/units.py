@@ -43,8 +43,7 @@ waiting_share.builder | 1 | waiting for a builder | measure |
 waiting_share.network | 1 | waiting for writes in flight | measure |
     Share of the readout units' time in which they wait during their turn to send, 0 to 1: for
     writes in flight on the network.
-processor_share | 1 | CPU time for messages | analyse (PHASES, CREDITS), simulate (BUILDERS,
-    FLOWS_ALONE) |
+processor_share | 1 | CPU time for messages | analyse (ON_PATHS), simulate (BUILDERS, FLOWS_ALONE) |
     Share of the nodes' time in which their processors send and receive messages, 0 to 1.
 unit_cores | cores | cores busy per unit | measure |
     Cores kept busy by a unit's process, its sources and sinks included; mean over units.

@@ -7,10 +7,14 @@ kind of colour vision tell apart.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from daqloom.output import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
@@ -42,6 +46,12 @@ RC: Any = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
+
+
+def save(figure: Figure, path: Path, dpi: int = 130) -> None:
+    """Writes png, pdf or svg. Raises OutputError."""
+    with written_whole(path) as scratch:
+        figure.savefig(scratch, dpi=dpi)
 
 
 def quiet_grid(axes: Axes) -> None:

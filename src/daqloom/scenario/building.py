@@ -108,3 +108,15 @@ class Building(Daqpipe, Shift, Pull, Protocol):
     control_size: Annotated[Bytes, PACKED] = Field(default=16, le=4096)
     """Size of a message other than an MFP, without the sizes in it (B). The default is that of
     daqloom's own event builder."""
+
+    @property
+    def in_words(self) -> str:
+        """How events are built, for the head of a figure."""
+        step = "by time windows"
+        if self.change == "count":
+            step = "no barrier" if self.barrier == "none" else f"{self.barrier} barrier"
+        return {
+            "pull": f"pull building, {self.concurrent_events} concurrent events",
+            "shift": f"linear shifting, {step}",
+            "daqpipe": f"DAQPIPE, {self.credits} credits, {self.parallel_sends} parallel sends",
+        }.get(self.protocol, self.protocol)

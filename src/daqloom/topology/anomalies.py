@@ -10,13 +10,13 @@ another rate where more than half of the links between the same two levels share
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Literal, get_args
 
 from daqloom.topology.fabric import Cable, End, Fabric
-from daqloom.topology.levels import UNREACHED, switch_links, tree
+from daqloom.topology.levels import HOST, UNREACHED, node_levels, switch_links
 from daqloom.topology.pattern import UNKNOWN, agrees, fit, groups
 from daqloom.words import counted
 
@@ -52,18 +52,16 @@ class Anomaly:
 
 def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
     """All irregularities, by kind and then in the order of switches and ports."""
-    hosts = len(fabric.hosts)
-    level = dict.fromkeys(range(hosts), 0)
-    level |= {hosts + place: above for place, above in enumerate(tree(fabric).level)}
+    level = node_levels(fabric)
     found = [*_hosts(fabric, level), *_links(fabric, level), *_other_rates(fabric, level)]
     kinds = get_args(Kind)
     return tuple(sorted(found, key=lambda anomaly: (kinds.index(anomaly.kind), anomaly.ends)))
 
 
-def _hosts(fabric: Fabric, level: dict[int, int]) -> Iterator[Anomaly]:
+def _hosts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
     """Hosts that are missing at leaves, and hosts that are above the leaves."""
-    places = [there for here, there in fabric.peers.items() if level[here.node] == 0]
-    leaves = [node for node, above in level.items() if above == 1]
+    places = [there for here, there in fabric.peers.items() if level[here.node] == HOST]
+    leaves = [node for node, above in enumerate(level) if above == 1]
     usual = Counter(end.port for end in places if level[end.node] == 1)
     for port in sorted(port for port, times in usual.items() if 2 * times >= len(leaves)):
         for leaf in leaves:
@@ -82,7 +80,7 @@ def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
     )
 
 
-def _links(fabric: Fabric, level: dict[int, int]) -> list[Anomaly]:
+def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
     """Cables between switches, against the pattern of each level's cables to the next."""
     links = switch_links(fabric)
     found: list[Anomaly] = []
@@ -117,7 +115,7 @@ def _links(fabric: Fabric, level: dict[int, int]) -> list[Anomaly]:
     judged = {end for anomaly in found for end in anomaly.ends}
     for cable in fabric.cables:
         heights = level[cable.a.node], level[cable.b.node]
-        astray = 0 not in heights and abs(heights[0] - heights[1]) != 1
+        astray = min(heights) > UNREACHED and abs(heights[0] - heights[1]) != 1
         if astray and not judged & {cable.a, cable.b}:
             found.append(_extra(fabric, cable.a, cable.b))
     return found
@@ -242,7 +240,7 @@ def _no_tree(fabric: Fabric, links: dict[int, dict[int, End]]) -> Iterator[Anoma
             )
 
 
-def _other_rates(fabric: Fabric, level: dict[int, int]) -> Iterator[Anomaly]:
+def _other_rates(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
     alike: dict[tuple[int, ...], list[Cable]] = defaultdict(list)
     for cable in fabric.cables:
         alike[tuple(sorted((level[cable.a.node], level[cable.b.node])))].append(cable)

@@ -11,6 +11,7 @@ out. A cable may be told from both ends.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def _fabric(document: Any, source: str, rate_bps: int) -> Fabric:
     name = reader.text(top.get("name", Path(source).stem), "name")
     hosts = reader.nodes(top["hosts"], "hosts", ports=1)
     switches = reader.nodes(top["switches"], "switches", ports=0)
-    known = {node.name: place >= len(hosts) for place, node in enumerate(hosts + switches)}
+    known = {node.name: place >= len(hosts) for place, node in enumerate([*hosts, *switches])}
     cables = reader.cables(top["cables"], known, rate_bps)
     try:
         return fabric_of_ports(name, switches, cables, hosts)
@@ -138,11 +139,9 @@ class _Reader:
             raise self.fail(where, "a whole number")
         return value
 
-    def nodes(self, value: Any, where: str, ports: int) -> tuple[Node, ...]:
-        nodes = self.list(value, where, MOST_NODES)
-        return tuple(
-            self.node(node, f"{where}[{place}]", ports) for place, node in enumerate(nodes)
-        )
+    def nodes(self, value: Any, where: str, ports: int) -> Sequence[Node]:
+        nodes = enumerate(self.list(value, where, MOST_NODES))
+        return [self.node(node, f"{where}[{place}]", ports) for place, node in nodes]
 
     def node(self, value: Any, where: str, ports: int) -> Node:
         if isinstance(value, str):
@@ -164,24 +163,23 @@ class _Reader:
             self.whole(document.get("lid", 0), f"{where}.lid"),
         )
 
-    def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> tuple[NamedCable, ...]:
+    def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> Sequence[NamedCable]:
         """`known`: whether a node is a switch."""
-        cables: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
-        again = []
+        told: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
+        cables = []
         for place, each in enumerate(self.list(value, "cables", MOST_CABLES)):
             where = f"cables[{place}]"
             cable = self.cable(each, where, known, rate_bps)
-            other, first = cables.get((cable.b, cable.a), ("", cable))
-            if not other:
-                if (cable.a, cable.b) in cables:
-                    again.append(cable)
-                cables[cable.a, cable.b] = where, cable
-            elif first.rate_bps != cable.rate_bps:
+            other, first = told.get((cable.b, cable.a), ("", cable))
+            if first.rate_bps != cable.rate_bps:
                 raise TopologyError(
                     f"{self.source}: {other} and {where} tell one cable from its two ends, at "
                     f"{first.rate_bps} and {cable.rate_bps} b/s; give the rate at which it runs"
                 )
-        return (*(cable for _, cable in cables.values()), *again)
+            if not other:
+                told[cable.a, cable.b] = where, cable
+                cables.append(cable)
+        return cables
 
     def cable(self, value: Any, where: str, known: dict[str, bool], rate_bps: int) -> NamedCable:
         document = self.object(value, where, {"from", "to"})

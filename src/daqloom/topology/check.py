@@ -9,14 +9,44 @@ import numpy as np
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import End, Fabric
 from daqloom.topology.routes import Paths, Routes, trace
-from daqloom.topology.schedule import DUMMY, Slots
-from daqloom.topology.suggest import Schedule, check_order, suggest
+from daqloom.topology.schedule import DUMMY, Slots, alike, by_port, whole_pods
+from daqloom.topology.shift_check import ShiftCheck, check_shift
 from daqloom.topology.summary import Summary, summarise
 from daqloom.topology.wiring import NONE
 
 SCHEMA = 1
 MOST_SLOTS = 8192
 """A check takes phases × slots: some 15 s for so many, on each order that is tried."""
+WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A node order and what the check says of linear shift over it."""
+
+    what: str
+    slots: Slots
+    check: ShiftCheck
+
+    @property
+    def hosts(self) -> int:
+        """Slots that are no dummies, R."""
+        return int((self.slots != DUMMY).sum())
+
+    @property
+    def dummies(self) -> int:
+        """Slots of nodes that exist in the schedule only, D."""
+        return len(self.slots) - self.hosts
+
+    @property
+    def rate_share(self) -> float:
+        """Event rate as a share of what as many hosts reach where only their own cables bound it.
+
+        An upper bound: a round builds R events and takes at least `round_time` transfers by the
+        slowest of these cables, with a barrier after each phase; R + D where no other link takes
+        longer.
+        """
+        return self.hosts / max(1, self.check.round_time)
 
 
 @dataclass(frozen=True)
@@ -50,13 +80,8 @@ class FabricCheck:
 
     def upward(self, link: int) -> bool:
         """Whether a directed link leads away from the hosts."""
-        begin, end = self.ends(link)
-        return self.level(begin.node) < self.level(end.node)
-
-    def level(self, node: int) -> int:
-        """0 for hosts, 1 for leaves, 2 for spines."""
-        place = node - len(self.fabric.hosts)
-        return 0 if place < 0 else self.summary.tree.level[place]
+        begin, end = (self.summary.level[end.node] for end in self.ends(link))
+        return begin < end
 
     def record(self) -> dict[str, Any]:
         """Everything, fit for JSON; ends are [node, port], dummies in an order are null.
@@ -155,3 +180,46 @@ def check_fabric(
     given = check_order(what, paths, slots, progress)
     better = suggest(fabric, paths, given, progress) if given.check.conflicting else []
     return FabricCheck(fabric, paths, summarise(fabric), given, better)
+
+
+def check_order(
+    what: str, paths: Paths, slots: Slots, progress: Callable[[float], None] | None = None
+) -> Schedule:
+    """A node order, checked."""
+    return Schedule(what, slots, check_shift(paths, slots, progress))
+
+
+def suggest(
+    fabric: Fabric, paths: Paths, given: Schedule, progress: Callable[[float], None] | None = None
+) -> list[Schedule]:
+    """Other schedules of the same hosts with a higher `rate_share`, best first.
+
+    Tried are the slots by leaf and port, and the slots' own order of leaves with the same order of
+    ports on each; both as they are, and with dummies so that every leaf has the same ports. If all
+    conflict, dummies for the leaves that pods lack are tried too. Empty if none is better.
+    """
+    wiring, slots = paths.wiring, given.slots
+    orders = {
+        "leaf after leaf, by port": by_port(fabric, wiring, slots, dummies=False),
+        "same order of ports on every leaf": alike(wiring, slots, dummies=False),
+        "leaf after leaf, by port, dummies": by_port(fabric, wiring, slots, dummies=True),
+        "same order of ports on every leaf, dummies": alike(wiring, slots, dummies=True),
+        WHOLE_PODS: whole_pods(fabric, wiring, slots),
+    }
+    tried: list[Schedule] = []
+    for what, order in orders.items():
+        if what == WHOLE_PODS and not all(other.check.conflicting for other in tried):
+            continue
+        tried.append(check_order(what, paths, order, _part(progress, len(tried), len(orders))))
+    better: list[Schedule] = []
+    for other in tried:
+        new = not any(np.array_equal(other.slots, seen.slots) for seen in better)
+        if new and other.rate_share > given.rate_share:
+            better.append(other)
+    return sorted(better, key=lambda other: -other.rate_share)
+
+
+def _part(
+    progress: Callable[[float], None] | None, done: int, parts: int
+) -> Callable[[float], None] | None:
+    return progress and (lambda share: progress((done + share) / parts))

@@ -29,7 +29,6 @@ def folded_clos(
     core_links: int | None = None,
     hosts: int | None = None,
     radix: int | None = None,
-    uplink_rate_bps: int | None = None,
 ) -> Fabric:
     """Two levels: every leaf has `links` cables to every spine. Three: `pods` such trees.
 
@@ -39,8 +38,7 @@ def folded_clos(
 
     `hosts`, all leaves full unless given, fill leaf after leaf; leaves that stay empty are cabled
     upwards all the same. `radix` is as many ports as the fullest switch needs unless given.
-    `rate_bps` is that of the hosts' cables, and of all if it is alone. Raises TopologyError where
-    ports are too few.
+    `rate_bps` is that of all cables. Raises TopologyError where ports are too few.
     """
     deep = (pods, cores, core_links) != (None, None, None)
     if deep and (pods is None or cores is None):
@@ -49,7 +47,6 @@ def folded_clos(
     core_links = 1 if core_links is None else core_links
     places = pods * leaves * hosts_per_leaf
     count = places if hosts is None else hosts
-    above = rate_bps if uplink_rate_bps is None else uplink_rate_bps
     sizes = (pods, leaves, spines, hosts_per_leaf, links, core_links, cores if deep else 1)
     if min(sizes) < 1 or not 0 <= count <= places:
         raise TopologyError(
@@ -82,11 +79,11 @@ def folded_clos(
         for leaf in range(pods * leaves):
             pod, place = divmod(leaf, leaves)
             upper = range(first_spine + pod * spines, first_spine + (pod + 1) * spines)
-            yield from _uplinks(count + leaf, place, upper, links, ports, above)
+            yield from _uplinks(count + leaf, place, upper, links, ports, rate_bps)
         for spine in range(pods * spines):
             pod, plane = divmod(spine, spines)
             upper = range(first_core + plane * cores, first_core + (plane + 1) * cores)
-            yield from _uplinks(first_spine + spine, pod, upper, core_links, ports, above)
+            yield from _uplinks(first_spine + spine, pod, upper, core_links, ports, rate_bps)
 
     of_leaf = _numbered("H", pods * leaves)
     of_place = _numbered("-", hosts_per_leaf)

@@ -1,5 +1,6 @@
 """A fabric as it is cabled: hosts, switches, cables."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,6 +65,14 @@ class Fabric:
         """What each cabled end is connected to, both ways."""
         ends = {cable.a: cable.b for cable in self.cables}
         return ends | {cable.b: cable.a for cable in self.cables}
+
+    @cached_property
+    def attached(self) -> Counter[int]:
+        """How many hosts are cabled to each switch (index in `nodes`)."""
+        hosts = len(self.hosts)
+        return Counter(
+            there.node for here, there in self.peers.items() if here.node < hosts <= there.node
+        )
 
     def port_name(self, end: End) -> str:
         """A port for people: `Ethernet48`, or its number."""

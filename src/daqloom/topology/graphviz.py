@@ -1,5 +1,6 @@
 """A fabric as text for Graphviz's `dot`: levels as ranks, parallel links as a line with a count."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,9 +15,6 @@ def to_dot(fabric: Fabric, *, each_host: bool = False) -> str:
 
 def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
     hosts = len(fabric.hosts)
-    attached = Counter(
-        there.node for here, there in fabric.peers.items() if here.node < hosts <= there.node
-    )
     yield f"graph {quoted(fabric.name)} {{"
     yield "  graph [rankdir=BT, ranksep=2, splines=line]; node [shape=box]; edge [fontsize=8];"
     ranks: dict[int, list[int]] = {0: list(range(hosts))} if each_host else {}
@@ -26,8 +24,8 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
         yield "  { rank=same;" if level or each_host else "  {"
         for node in nodes:
             label = fabric.nodes[node].name
-            if attached[node] and not each_host:
-                label += f"\n{attached[node]} hosts"
+            if fabric.attached[node] and not each_host:
+                label += f"\n{fabric.attached[node]} hosts"
             shape = ", shape=ellipse" if node < hosts else ""
             yield f"    n{node} [label={quoted(label)}{shape}];"
         yield "  }"
@@ -44,5 +42,4 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
 
 def quoted(text: str) -> str:
     """A string of the DOT language that shows `text` as it is."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return json.dumps(text, ensure_ascii=False)

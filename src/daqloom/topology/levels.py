@@ -1,14 +1,16 @@
 """Levels of a tree of switches, and whether each level passes on what comes from below."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from daqloom.topology.fabric import End, Fabric
 
+HOST = -1
 UNREACHED = 0
 """The level of a switch that no cable connects to a host."""
+NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 MOST_LEVELS = 8
 """No tree has more; what is further from the hosts than this is looked at no closer."""
@@ -28,21 +30,6 @@ class Balance:
     down_bps: int
     up_bps: int
 
-    @property
-    def passes_all(self) -> bool:
-        """No less capacity upwards than downwards."""
-        return self.up_bps >= self.down_bps
-
-
-@dataclass(frozen=True)
-class Subtree:
-    """Switches up to some level that are connected below the next: a leaf, a pod."""
-
-    hosts_bps: int
-    """What its hosts can send (b/s)."""
-    up_bps: int
-    """What it can pass on to the next level (b/s)."""
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -50,17 +37,13 @@ class Tree:
 
     level: tuple[int, ...]
     """Of each switch, in the order of `fabric.switches`; `UNREACHED` where no cable leads to it."""
-    below_top: tuple[Balance, ...]
-    """Every switch that is not of the top level."""
-    subtrees: tuple[Subtree, ...]
-    """Subtrees of all levels below the top."""
+    blocking: tuple[Balance, ...]
+    """The switches below the top that have less capacity upwards than downwards."""
+    full_bisection: bool
+    """Any half of the hosts can send to the other half at full rate, as far as capacity goes. Every
+    leaf and pod passes on what its hosts can send, or what all others can take."""
     hosts_bps: int
     """All hosts' cables together."""
-
-    @property
-    def top(self) -> int:
-        """The highest level, 0 without hosts."""
-        return max(self.level, default=0)
 
     @property
     def counts(self) -> dict[int, int]:
@@ -68,20 +51,11 @@ class Tree:
         return dict(sorted(Counter(self.level).items()))
 
     @property
-    def full_bisection(self) -> bool:
-        """Any half of the hosts can send to the other half at full rate, as far as capacity goes.
-        Every leaf and pod passes on what its hosts can send, or what all others can take."""
-        return all(
-            part.up_bps >= min(part.hosts_bps, self.hosts_bps - part.hosts_bps)
-            for part in self.subtrees
-        )
-
-    @property
     def non_blocking(self) -> bool:
         """Every switch below the top has no less capacity up than down. That is necessary for any
         permutation of hosts to run at full rate, and sufficient (with the right routes) where the
         cabling is regular: where `anomalies` has nothing to say."""
-        return all(balance.passes_all for balance in self.below_top)
+        return not self.blocking
 
 
 def tree(fabric: Fabric) -> Tree:
@@ -100,6 +74,16 @@ def tree(fabric: Fabric) -> Tree:
     return _weigh(fabric, level, links)
 
 
+def node_levels(fabric: Fabric) -> tuple[int, ...]:
+    """The level of each node, `HOST` of hosts."""
+    return (HOST,) * len(fabric.hosts) + tree(fabric).level
+
+
+def level_name(level: int) -> str:
+    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
+    return NAMES.get(level, f"level {level}")
+
+
 def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
     """For each switch (node index) its ports with a cable to a switch, and the other end."""
     hosts = len(fabric.hosts)
@@ -112,10 +96,7 @@ def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
 
 def _inhabited(fabric: Fabric, links: Links) -> set[int]:
     """The leaves with hosts."""
-    hosts = len(fabric.hosts)
-    attached = Counter(
-        there.node for here, there in fabric.peers.items() if here.node < hosts <= there.node
-    )
+    attached = fabric.attached
     leaves: set[int] = set()
     for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
         above = any(
@@ -141,15 +122,20 @@ def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
 
 def _parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
     """These switches in groups that cables between them connect."""
-    left = set(switches)
-    for first in switches:
+    return connected(switches, lambda switch: {end.node for end in links[switch].values()})
+
+
+def connected(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterator[list[int]]:
+    """These nodes in groups in which each is near another; `near` goes both ways."""
+    left = set(nodes)
+    for first in nodes:
         if first in left:
             left.remove(first)
             part = [first]
-            for switch in part:
-                near = {end.node for end in links[switch].values()} & left
-                left -= near
-                part += sorted(near)
+            for node in part:
+                found = near(node) & left
+                left -= found
+                part += sorted(found)
             yield part
 
 
@@ -189,21 +175,22 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
                 down[here.node] += cable.rate_bps
             elif level[there.node] > level[here.node]:
                 up[here.node] += cable.rate_bps
-    top = max(level.values(), default=0)
+    top, hosts_bps = max(level.values(), default=0), sum(sent.values())
+    subtrees = (  # what its hosts can send, what it can pass on to the next level
+        (
+            sum(sent[switch] for switch in part),
+            sum(up[switch] for switch in part if level[switch] == height),
+        )
+        for height in range(1, min(top, MOST_LEVELS))
+        for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
+    )
     return Tree(
         tuple(level[hosts + place] for place in range(len(fabric.switches))),
         tuple(
             Balance(node - hosts, down[node], up[node])
             for node in sorted(level)
-            if level[node] < top
+            if level[node] < top and up[node] < down[node]
         ),
-        tuple(
-            Subtree(
-                sum(sent[switch] for switch in part),
-                sum(up[switch] for switch in part if level[switch] == height),
-            )
-            for height in range(1, min(top, MOST_LEVELS))
-            for part in _parts([s for s in links if UNREACHED < level[s] <= height], links)
-        ),
-        sum(sent.values()),
+        all(up_bps >= min(own_bps, hosts_bps - own_bps) for own_bps, up_bps in subtrees),
+        hosts_bps,
     )

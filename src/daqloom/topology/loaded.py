@@ -3,6 +3,7 @@
 from os import PathLike
 
 from daqloom.scenario import load as read
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides
 from daqloom.scenario.possible import impossible
@@ -63,7 +64,10 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     if scenario.building.protocol != "pull":
         from daqloom.topology.run_length import run_length
 
-        return run_length(scenario)
+        try:
+            return run_length(scenario)
+        except ScenarioError:
+            return NOT_POSSIBLE_YET
     rate, builders = scenario.event.rate, scenario.builder_units(scenario.nodes)
     timeouts_s = 2 * scenario.transport.rto_min if scenario.transport.kind == "tcp" else 0.0
     warmup_s = max(EVENTS_TO_SETTLE * builders / rate, timeouts_s)

@@ -17,51 +17,35 @@ from daqloom.topology.fabric import Fabric
 from daqloom.topology.routes import Routes, no_routes
 from daqloom.topology.wiring import NONE, Wiring, leaf_distances, wire
 
-Chooser = Callable[[NDArray[np.bool_], int], NDArray[np.intp]]
-"""From the ports of each switch on a shortest path, (switches, ports), and the destination's port
-index on its leaf: the port of each switch."""
+Chooser = Callable[[NDArray[np.bool_], NDArray[np.int64], int], NDArray[np.intp]]
+"""From the ports of each switch on a shortest path, (switches, ports), how many destinations each
+port has got so far, and the destination's port index on its leaf: the port of each switch."""
 
 
-def _lowest_port() -> Chooser:
-    def choose(ways: NDArray[np.bool_], index: int) -> NDArray[np.intp]:
-        first: NDArray[np.intp] = ways.argmax(axis=1)
-        return first
-
-    return choose
+def _balanced(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    """The port that fewest destinations have got so far, as OpenSM's minhop."""
+    port: NDArray[np.intp] = np.where(ways, used, np.iinfo(np.int64).max).argmin(axis=1)
+    return port
 
 
-def _modulo() -> Chooser:
-    def choose(ways: NDArray[np.bool_], index: int) -> NDArray[np.intp]:
-        count = ways.cumsum(axis=1)
-        wanted = index % np.maximum(count[:, -1:], 1) + 1
-        port: NDArray[np.intp] = (ways & (count == wanted)).argmax(axis=1)
-        return port
-
-    return choose
+def _lowest_port(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    first: NDArray[np.intp] = ways.argmax(axis=1)
+    return first
 
 
-def _balanced() -> Chooser:
-    used: NDArray[np.int64] = np.zeros((1, 1), np.int64)
-
-    def choose(ways: NDArray[np.bool_], index: int) -> NDArray[np.intp]:
-        nonlocal used
-        if used.shape != ways.shape:
-            used = np.zeros(ways.shape, np.int64)
-        port: NDArray[np.intp] = np.where(ways, used, np.iinfo(np.int64).max).argmin(axis=1)
-        rows = np.flatnonzero(ways.any(axis=1))
-        used[rows, port[rows]] += 1
-        return port
-
-    return choose
+def _modulo(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+    """The way whose number is the destination's port index mod the number of ways."""
+    count = ways.cumsum(axis=1)
+    wanted = index % np.maximum(count[:, -1:], 1) + 1
+    port: NDArray[np.intp] = (ways & (count == wanted)).argmax(axis=1)
+    return port
 
 
-TIES: dict[str, Callable[[], Chooser]] = {
+TIES: dict[str, Chooser] = {
     "balanced": _balanced,
     "lowest-port": _lowest_port,
     "modulo": _modulo,
 }
-"""balanced: the port that fewest destinations have got so far, as OpenSM's minhop; lowest-port;
-modulo: the destination's port index on its leaf, mod the number of ways."""
 
 
 def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
@@ -71,13 +55,16 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
         raise TopologyError(f'minimal routing has no tie rule "{tie}"; known are {", ".join(TIES)}')
     ports = no_routes(fabric)
     wiring = wire(fabric)
-    choose = TIES[tie]()
     index = port_index(wiring)
     ways_to = ways_to_leaf(wiring)
+    used = np.zeros((len(fabric.switches), wiring.out.shape[1]), np.int64)
     for host, leaf in enumerate(wiring.leaf.tolist()):
         if leaf != NONE:
             ways = ways_to(leaf)
-            ports[:, host] = np.where(ways.any(axis=1), choose(ways, int(index[host])), 0)
+            rows = np.flatnonzero(ways.any(axis=1))
+            chosen = TIES[tie](ways, used, int(index[host]))[rows]
+            used[rows, chosen] += 1
+            ports[rows, host] = chosen
             ports[leaf, host] = wiring.leaf_port[host]
     return Routes(ports)
 

@@ -161,10 +161,8 @@ class _Match:
                 )
             else:
                 self.told[plug] = first
-        self.warn(managed)
-        self.warn(own)
-        self.warn(empty)
-        self.warn(crowds)
+        for sentences in managed, own, empty, crowds:
+            self.warn(sentences)
 
     def check_names(self) -> None:
         """Raises TopologyError where two devices have one name."""
@@ -258,18 +256,14 @@ class _Match:
         near: dict[str, set[str]] = defaultdict(set)
         for plug, far in self.peer.items():
             near[plug.node].add(far.node)
-        forwards: dict[str, bool] = {}
-        for neighbour in self.told.values():
-            if neighbour.forwards is not None:
-                before = forwards.get(neighbour.device, False)
-                forwards[neighbour.device] = before or neighbour.forwards
+        said = {(each.device, each.forwards) for each in self.told.values()}
 
         def is_switch(device: str) -> bool:
             if (table := self.tables.get(device)) and table.is_switch:
                 return True
-            if (told := forwards.get(device)) is None:
-                return len(near[device]) > 1
-            return told and degree[device] > 1
+            if (device, True) in said:
+                return degree[device] > 1
+            return (device, False) not in said and len(near[device]) > 1
 
         switches = {device for device in degree if is_switch(device)}
         if not switches:
@@ -282,7 +276,7 @@ class _Match:
                 f'"{device}" says that it is a bridge or a router, and has one cable; taken for a '
                 "host"
                 for device in in_order(degree)
-                if device not in switches and forwards.get(device)
+                if device not in switches and (device, True) in said
             ]
         )
         self.warn(

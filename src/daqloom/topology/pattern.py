@@ -20,37 +20,27 @@ pattern.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from daqloom.topology.fabric import End
-
-Uplinks = Mapping[int, Mapping[int, End]]
-"""For each switch (node index) its cabled ports and the ends that they lead to."""
+from daqloom.topology.levels import Links, connected
 
 UNKNOWN = 0
 """The port of an end of which the pattern tells only the switch."""
 NEXT_FEW = 16
 
 
-def groups(uplinks: Uplinks) -> list[list[int]]:
+def groups(uplinks: Links) -> list[list[int]]:
     """Switches that agree on at least half of their uplinks; singles are groups of one."""
-    parent = {switch: switch for switch in uplinks}
-
-    def root(switch: int) -> int:
-        while parent[switch] != switch:
-            parent[switch] = switch = parent[parent[switch]]
-        return switch
-
+    alike: dict[int, set[int]] = defaultdict(set)
     for (one, other), agreed in _agreements(uplinks).items():
         if 2 * agreed >= min(len(uplinks[one]), len(uplinks[other])):
-            parent[max(root(one), root(other))] = min(root(one), root(other))
-    members: dict[int, list[int]] = defaultdict(list)
-    for switch in sorted(uplinks):
-        members[root(switch)].append(switch)
-    return list(members.values())
+            alike[one].add(other)
+            alike[other].add(one)
+    return [sorted(group) for group in connected(sorted(uplinks), alike.__getitem__)]
 
 
-def _agreements(uplinks: Uplinks) -> Counter[tuple[int, int]]:
+def _agreements(uplinks: Links) -> Counter[tuple[int, int]]:
     """For pairs of switches, lower index first, the ports by which both reach the same switch. A
     switch is compared with the next few that reach the same: in a group, all form a chain."""
     same: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -65,7 +55,7 @@ def _agreements(uplinks: Uplinks) -> Counter[tuple[int, int]]:
     )
 
 
-def fit(members: Sequence[int], uplinks: Uplinks) -> dict[End, End]:
+def fit(members: Sequence[int], uplinks: Links) -> dict[End, End]:
     """Where the pattern leads each port of a group's switches; empty where there is no pattern. A
     port counts where at least half of the members have a cable. One member shows no pattern."""
     if len(members) < 2:
@@ -96,7 +86,7 @@ def agrees(end: End, expected: End | None) -> bool:
     )
 
 
-def _by_port(members: Sequence[int], uplinks: Uplinks, ports: list[int]) -> dict[End, End]:
+def _by_port(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict[End, End]:
     """Rules 1 and 2: upper switch and port."""
     first = _first_ports(members, uplinks)
     votes: dict[int, Counter[tuple[int, int]]] = {port: Counter() for port in ports}
@@ -118,7 +108,7 @@ def _by_port(members: Sequence[int], uplinks: Uplinks, ports: list[int]) -> dict
     }
 
 
-def _by_switch(members: Sequence[int], uplinks: Uplinks, ports: list[int]) -> dict[End, End]:
+def _by_switch(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict[End, End]:
     """Rule 1 alone."""
     expected: dict[End, End] = {}
     for port in ports:
@@ -128,7 +118,7 @@ def _by_switch(members: Sequence[int], uplinks: Uplinks, ports: list[int]) -> di
     return expected
 
 
-def _first_ports(members: Sequence[int], uplinks: Uplinks) -> dict[int, int]:
+def _first_ports(members: Sequence[int], uplinks: Links) -> dict[int, int]:
     """a(switch), up to a constant: members are placed one by one relative to those before."""
     # How often a port is seen to lead to an upper switch with this b, by members placed already.
     seen: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)

@@ -3,7 +3,6 @@
 import math
 from typing import NamedTuple
 
-from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
 from daqloom.scenario.models import Scenario
 from daqloom.topology.cabled import cables
@@ -21,8 +20,6 @@ which so many packets are less than these rounds have fewer counted, two with th
 if they are as much as that."""
 SWITCHES = 3
 """On the way between two hosts, mostly."""
-UNKNOWN = (2e-3, 8e-3)
-"""Of a system that no method takes, since its fabric and its nodes do not fit together."""
 
 
 class Round(NamedTuple):
@@ -37,20 +34,18 @@ class Round(NamedTuple):
 def run_length(scenario: Scenario) -> tuple[float, float]:
     """Warm-up and the time counted behind it (s): rounds of event building, or messages. An
     estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a run
-    has really counted, its warnings say."""
-    try:
-        fabric, _ = cables(scenario)
-        slots = node_slots(scenario, fabric)
-        nodes = int((slots != DUMMY).sum())
-        given_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
-        rate_bps = given_bps or _slowest_bps(fabric)
-        if scenario.building.protocol == "none":
-            return _of_flows(scenario, nodes, rate_bps)
-        if scenario.building.protocol == "daqpipe":
-            return _of_rounds(_turn(scenario, nodes, rate_bps))
-        return _of_rounds(_round(scenario, nodes, len(slots), rate_bps))
-    except ScenarioError:
-        return UNKNOWN
+    has really counted, its warnings say. Raises ScenarioError where fabric and nodes do not fit
+    together."""
+    fabric, _ = cables(scenario)
+    slots = node_slots(scenario, fabric)
+    nodes = int((slots != DUMMY).sum())
+    given_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
+    rate_bps = given_bps or _slowest_bps(fabric)
+    if scenario.building.protocol == "none":
+        return _of_flows(scenario, nodes, rate_bps)
+    if scenario.building.protocol == "daqpipe":
+        return _of_rounds(_turn(scenario, nodes, rate_bps))
+    return _of_rounds(_round(scenario, nodes, len(slots), rate_bps))
 
 
 def _of_rounds(each: Round) -> tuple[float, float]:

@@ -11,6 +11,7 @@ the unit of time is one transfer over the slowest cable of a host in the schedul
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,37 +99,41 @@ def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftChe
     """Checks any phases of some hosts, given in batches of any number of them."""
     links = paths.wiring.links
     time = _times(paths.wiring, hosts)
-    transfers, slowest_link = [np.zeros(0)], [np.zeros(0, np.int32)]
-    worst, worst_link = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    none = _most(np.zeros((0, links), np.int32))
+    found = [(*none, *none)]
     histogram = np.zeros(1, np.int64)
     link_worst, link_conflicts = np.zeros(links, np.int32), np.zeros(links, np.int32)
     lost = 0
     for senders, receivers in batches:
         flows = _flows(paths, senders, receivers)
-        worst.append(flows.max(axis=1, initial=0))
-        worst_link.append(np.where(worst[-1] > 0, flows.argmax(axis=1) if links else NONE, NONE))
-        taken = flows * time
-        transfers.append(taken.max(axis=1, initial=0))
-        slowest_link.append(
-            np.where(transfers[-1] > 0, taken.argmax(axis=1) if links else NONE, NONE)
-        )
-        seen = np.bincount(flows.reshape(-1))
-        histogram = _sum(histogram, seen)
+        found.append((*_most(flows), *_most(flows * time)))
+        seen = np.bincount(flows.reshape(-1), minlength=len(histogram))
+        seen[: len(histogram)] += histogram
+        histogram = seen
         link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
         link_conflicts += (flows > 1).sum(axis=0, dtype=np.int32)
         lost += int(paths.broken(senders, receivers).sum())
-    phases = sum(map(len, worst))
-    histogram[0] -= phases * int((link_worst == 0).sum())
+    worst, worst_link, transfers, slowest_link = (
+        np.concatenate(column) for column in zip(*found, strict=True)
+    )
+    histogram[0] -= len(worst) * int((link_worst == 0).sum())
     return ShiftCheck(
-        np.concatenate(worst).astype(np.int32),
-        np.concatenate(worst_link).astype(np.int32),
+        worst.astype(np.int32),
+        worst_link,
         histogram,
-        np.concatenate(transfers),
-        np.concatenate(slowest_link).astype(np.int32),
+        transfers.astype(np.float64),
+        slowest_link,
         link_worst,
         link_conflicts,
         lost,
     )
+
+
+def _most(loads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """(phases,): the largest load of a link, and the first such link, `NONE` where all are 0."""
+    most = loads.max(axis=1, initial=0)
+    link = loads.argmax(axis=1) if loads.shape[1] else NONE
+    return most, np.where(most > 0, link, NONE).astype(np.int32)
 
 
 def _times(wiring: Wiring, hosts: list[int]) -> NDArray[np.float64]:
@@ -160,10 +165,3 @@ def _flows(paths: Paths, senders: NDArray[np.int32], receivers: NDArray[np.int32
         .reshape(phases, links)
         .astype(np.int32)
     )
-
-
-def _sum(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    short, long = sorted((left, right), key=len)
-    total = long.astype(np.int64)
-    total[: len(short)] += short
-    return total

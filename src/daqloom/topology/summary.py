@@ -1,16 +1,15 @@
 """What `daqloom topology show` says: levels, rates, capacity, irregularities, as one record."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from daqloom.topology.anomalies import Anomaly, anomalies
 from daqloom.topology.fabric import Fabric
-from daqloom.topology.levels import UNREACHED, Balance, Tree, tree
+from daqloom.topology.levels import Tree, level_name, node_levels, tree
 
 SCHEMA = 1
-HOST = -1
-NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,11 @@ class Summary:
     """A fabric seen from afar."""
 
     fabric: Fabric
+    level: Sequence[int]
+    """Of each node; see `node_levels`."""
     tree: Tree
     cables: list[Cables]
     anomalies: tuple[Anomaly, ...]
-
-    @property
-    def blocking(self) -> list[Balance]:
-        """Switches that pass on less than they get from below."""
-        return [balance for balance in self.tree.below_top if not balance.passes_all]
 
     @property
     def regular_cabling(self) -> bool:
@@ -68,7 +64,7 @@ class Summary:
                     "down_bps": balance.down_bps,
                     "up_bps": balance.up_bps,
                 }
-                for balance in self.blocking
+                for balance in self.tree.blocking
             ],
             "anomalies": [
                 {
@@ -81,22 +77,12 @@ class Summary:
         }
 
 
-def level_name(level: int) -> str:
-    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
-    return NAMES.get(level, f"level {level}")
-
-
 def summarise(fabric: Fabric) -> Summary:
     """Counts a fabric's nodes and cables by level, and looks for irregularities."""
-    levels = tree(fabric)
-    hosts = len(fabric.hosts)
-
-    def level(node: int) -> int:
-        return HOST if node < hosts else levels.level[node - hosts]
-
+    level = node_levels(fabric)
     counts: Counter[tuple[int, int, int]] = Counter()
     for cable in fabric.cables:
-        lower, upper = sorted((level(cable.a.node), level(cable.b.node)))
+        lower, upper = sorted((level[cable.a.node], level[cable.b.node]))
         counts[lower, upper, cable.rate_bps] += 1
     cables = [Cables(*between, count) for between, count in sorted(counts.items())]
-    return Summary(fabric, levels, cables, anomalies(fabric))
+    return Summary(fabric, level, tree(fabric), cables, anomalies(fabric))

@@ -88,27 +88,24 @@ class Survey:
 
     def add(self, device: Device) -> None:
         """A device that the file tells of for the first time."""
-        if device.guid in self.devices:
-            other = self.devices[device.guid]
+        what = f'{device.kind} "{device.name}"'
+        if other := self.devices.get(device.guid):
             self.fail(
                 device.line,
-                f'{device.kind} "{device.name}" has GUID 0x{device.guid:016x}, which line '
-                f'{other.line} gives to {other.kind} "{other.name}"; GUIDs are unique',
+                f"{what} has GUID 0x{device.guid:016x}, which line {other.line} gives to "
+                f'{other.kind} "{other.name}"; GUIDs are unique',
             )
         if not 1 <= device.ports <= MOST_PORTS:
+            told = f"{what} has {device.ports} ports; expected 1 to {MOST_PORTS}"
+            self.fail(device.line, told)
+        if (length := len(device.name)) > LONGEST_DESCRIPTION:
             self.fail(
                 device.line,
-                f'{device.kind} "{device.name}" has {device.ports} ports; '
-                f"expected 1 to {MOST_PORTS}",
-            )
-        if len(device.name) > LONGEST_DESCRIPTION:
-            self.fail(
-                device.line,
-                f'{device.kind} "{device.name[:20]}…" has a name of {len(device.name)} characters; '
+                f'{device.kind} "{device.name[:20]}…" has a name of {length} characters; '
                 f"expected at most {LONGEST_DESCRIPTION}",
             )
         if device.guid == 0:
-            self.fail(device.line, f'{device.kind} "{device.name}" has GUID 0')
+            self.fail(device.line, f"{what} has GUID 0")
         if len(self.devices) == MOST_NODES:
             self.fail(device.line, f"more than the {MOST_NODES} nodes of a subnet")
         self._check_lid(device.lid, device.line)
@@ -164,25 +161,17 @@ class Survey:
 
     def _check_both_ends(self) -> None:
         for here, told in self.told.items():
-            if told.there.guid not in self.devices:
-                self.fail(
-                    told.line,
-                    f"{self.name(here)} leads to {self.name(told.there)}, which the file does not "
-                    "describe; it may be truncated",
-                )
             back = self.told.get(told.there)
-            if back is None:
-                self.fail(
-                    told.line,
-                    f"{self.name(here)} leads to {self.name(told.there)}, which has no cable; "
-                    "the file may be truncated",
-                )
-            if back.there != here:
-                self.fail(
-                    told.line,
-                    f"{self.name(here)} leads to {self.name(told.there)}, but line {back.line} "
-                    f"says that this leads to {self.name(back.there)}",
-                )
+            if back is not None and back.there == here:
+                continue
+            way = f"{self.name(here)} leads to {self.name(told.there)}"
+            if told.there.guid not in self.devices:
+                way += ", which the file does not describe; it may be truncated"
+            elif back is None:
+                way += ", which has no cable; the file may be truncated"
+            else:
+                way += f", but line {back.line} says that this leads to {self.name(back.there)}"
+            self.fail(told.line, way)
 
     def _check_lids(self) -> None:
         lines: dict[int, tuple[str, int]] = {}
@@ -200,30 +189,22 @@ class Survey:
 
     def _leave_out(self) -> None:
         """Drops routers, the switches' internal adapters and cables that carry nothing."""
-        for kind, foreign in (
-            ("router", {d.guid for d in self.devices.values() if d.kind == "router"}),
-            (
-                "internal adapter of a switch",
-                {
-                    d.guid
-                    for d in self.devices.values()
-                    if d.kind == "adapter" and INTERNAL_ADAPTER in d.name
-                },
-            ),
-        ):
-            if foreign:
-                first = self.devices[min(foreign, key=lambda guid: self.devices[guid].line)]
+        devices = sorted(self.devices.values(), key=lambda device: device.line)
+        adapters = [d for d in devices if d.kind == "adapter" and INTERNAL_ADAPTER in d.name]
+        routers = [d for d in devices if d.kind == "router"]
+        for kind, left in ("router", routers), ("internal adapter of a switch", adapters):
+            if left:
                 self.warnings.append(
-                    f"{self.path}, line {first.line}: {len(foreign)} × {kind} left out, "
-                    f'first "{first.name}"'
+                    f"{self.path}, line {left[0].line}: {len(left)} × {kind} left out, "
+                    f'first "{left[0].name}"'
                 )
-            for guid in foreign:
-                del self.devices[guid]
-            self.told = {
-                here: told
-                for here, told in self.told.items()
-                if here.guid not in foreign and told.there.guid not in foreign
-            }
+        foreign = {device.guid for device in routers + adapters}
+        self.devices = {guid: d for guid, d in self.devices.items() if guid not in foreign}
+        self.told = {
+            here: told
+            for here, told in self.told.items()
+            if not foreign & {here.guid, told.there.guid}
+        }
         down = {p for p, told in self.told.items() if p in self.idle or told.there in self.idle}
         if down:
             first_plug = min(down, key=lambda plug: self.told[plug].line)

@@ -1,15 +1,19 @@
-"""The methods side by side as bars: event rate, phase, latency, and the use of a node's time."""
+"""The methods side by side: rate, phase, latency and use of time as bars, alone or on a page."""
 
 from __future__ import annotations
 
+import html
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from daqloom.metrics import label, unit_of
-from daqloom.output import written_whole
+from daqloom.output import write_text
 from daqloom.report import style
-from daqloom.report.system.beside_table import title, value_of
+from daqloom.report.page import page, picture, table
+from daqloom.report.system.beside_table import head, rows, title, value_of, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     from daqloom.result import Result
     from daqloom.study.beside import Beside
 
-DPI = 130
 COLOURS = {"analyse": style.GREY, "simulate": style.BLUE, "measure": style.ORANGE}
 NAMES = {"analyse": "closed form", "simulate": "simulated", "measure": "measured"}
 AMOUNTS = ("event_rate_hz", "phase_s", "collection_latency_s.mean")
@@ -33,20 +36,39 @@ SHARES = {
 """Shares of a node's time, and their colours."""
 REST = "sending, building, rest"
 LIGHT = "#d9d9d9"
+BAR = 0.62
+"""Height of a bar, of that of a row."""
+LEAST_SHARE = 5e-4
 
 
 def write(path: Path, found: Beside) -> None:
-    """Writes png, pdf or svg. Raises OutputError."""
-    figure = draw(found)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=DPI)
+    """Writes png, pdf, svg, or a page that opens in any browser, offline. Raises OutputError."""
+    if path.suffix.lower() == ".html":
+        write_text(path, render(found))
+    else:
+        style.save(draw(found), path)
 
 
-def png(found: Beside) -> bytes:
-    """The same picture for a page, which has the title."""
-    buffer = io.BytesIO()
-    draw(found, titled=False).savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()
+def render(found: Beside) -> str:
+    """Return the page: the picture, what it says, the table, and notes of the methods."""
+    stream = io.BytesIO()
+    draw(found, titled=False).savefig(stream, format="png", dpi=130)
+    described = "Bars of the methods: events per second, length of a phase, shares of time"
+    notes = [
+        f"Note, {result.method}: {warning}"
+        for result in found.results
+        for warning in result.warnings
+    ]
+    return page(
+        f"{found.scenario.name}: {', '.join(result.method for result in found.results)}",
+        title(found),
+        [
+            picture("One scenario, all methods", "", stream.getvalue(), described),
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in verdict(found)),
+            table(head(found), rows(found)),
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in notes),
+        ],
+    )
 
 
 def draw(found: Beside, *, titled: bool = True) -> Figure:
@@ -78,13 +100,18 @@ def _bars(axes: Axes, results: tuple[Result, ...], path: str) -> None:
     unit = unit_of(path)
     values = [value_of(result, path) for result in results]
     divisor, prefixed = style.prefixed(unit, max(value or 0.0 for value in values))
-    for place, (result, value) in enumerate(zip(results, values, strict=True)):
-        if value is None:
-            axes.text(0, place, " not given", va="center", color=style.GREY, fontsize=8)
-            continue
-        axes.barh(place, value / divisor, height=0.62, color=COLOURS[result.method])
-        scale, own = style.prefixed(unit, value)
-        axes.text(value / divisor, place, f" {value / scale:.3g} {own}", va="center", fontsize=9)
+    bars = axes.barh(
+        range(len(results)),
+        [(value or 0.0) / divisor for value in values],
+        height=BAR,
+        color=[COLOURS[result.method] for result in results],
+    )
+    scales = [style.prefixed(unit, value or 0.0) for value in values]
+    told = [
+        " not given" if value is None else f" {value / scale:.3g} {own}"
+        for value, (scale, own) in zip(values, scales, strict=True)
+    ]
+    axes.bar_label(bars, told, fontsize=9)
     _methods(axes, results)
     axes.set_xlabel(prefixed)
     axes.margins(x=0.28)
@@ -96,33 +123,24 @@ def _shares(result: Result) -> dict[str, float]:
 
 
 def _stacks(axes: Axes, results: tuple[Result, ...]) -> None:
-    named: set[str] = set()
-    for place, result in enumerate(results):
-        shares = _shares(result)
+    given = [_shares(result) for result in results]
+    for place, shares in enumerate(given):
         if not shares:
             axes.text(0, place, " not given", va="center", color=style.GREY, fontsize=8)
+    parts = [
+        (label(path), colour, [shares.get(path, 0.0) for shares in given])
+        for path, colour in SHARES.items()
+    ]
+    rest = [max(0.0, 1 - sum(shares.values())) if shares else 0.0 for shares in given]
+    left = np.zeros(len(given))
+    for name, colour, taken in [*parts, (REST, LIGHT, rest)]:
+        if max(taken) < LEAST_SHARE:
             continue
-        parts = [(shares.get(path, 0.0), label(path), colour) for path, colour in SHARES.items()]
-        left = 0.0
-        for share, name, colour in [*parts, (max(0.0, 1 - sum(shares.values())), REST, LIGHT)]:
-            if share < 5e-4:
-                continue
-            legend = None if name in named else name
-            named.add(name)
-            axes.barh(place, 100 * share, left=left, height=0.62, color=colour, label=legend)
-            if share > 0.12:
-                told = f"{100 * share:.0f} %"
-                middle = left + 50 * share
-                axes.text(
-                    middle,
-                    place,
-                    told,
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color=style.on(colour),
-                )
-            left += 100 * share
+        percent = 100 * np.array(taken)
+        bars = axes.barh(range(len(given)), percent, BAR, left, color=colour, label=name)
+        told = [f"{each:.0f} %" if each > 12 else "" for each in percent]
+        axes.bar_label(bars, told, label_type="center", fontsize=8, color=style.on(colour))
+        left += percent
     _methods(axes, results)
     axes.set(xlim=(0, 100), xlabel="% of the nodes' time")
     axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2, frameon=False, fontsize=8)

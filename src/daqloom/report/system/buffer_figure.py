@@ -1,24 +1,33 @@
-"""The figure of the buffer question, for print."""
+"""The figure of the buffer question, for print, and as a page to zoom and hover."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import html
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.system import panels
+from daqloom.report.page import page, table
+from daqloom.report.system import comparison
 from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
+from daqloom.report.system.panel_drawing import draw_panel, part
+from daqloom.report.system.panels import Panel, latency, triangles, whole_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+QUESTION = "How much buffer does a top-of-rack switch need?"
 
-def write_png(question: BufferQuestion, path: Path, dpi: int = 130) -> None:
-    """Writes the figure to `path`. Raises `OutputError`."""
-    figure = draw(question)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=dpi)
+
+def _panels(question: BufferQuestion) -> tuple[Panel, Panel, Panel]:
+    run = whole_run(question.runs, SHALLOW)
+    peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
+    needed = f": up to {style.megabytes(peak)} needed" if peak else ""
+    return (
+        triangles(question.regular, SHALLOW),
+        replace(run, title="Random events" + needed),
+        latency(question.runs),
+    )
 
 
 def draw(question: BufferQuestion) -> Figure:
@@ -28,29 +37,23 @@ def draw(question: BufferQuestion) -> Figure:
 
     with mpl.rc_context(style.RC):
         figure = Figure(figsize=(10, 7.4), layout="constrained")
-        figure.suptitle(
-            f"How much buffer does a top-of-rack switch need?\n{question.title}",
-            fontsize=12.5,
-            fontweight="bold",
-            ha="left",
-            x=0.012,
-        )
+        title = f"{QUESTION}\n{question.title}"
+        figure.suptitle(title, fontsize=12.5, fontweight="bold", ha="left", x=0.012)
         grid = figure.add_gridspec(2, 2, height_ratios=(1.15, 1), hspace=0.08, wspace=0.06)
-
-        top = figure.add_subplot(grid[0, :])
-        panels.triangles(top, question.regular, SHALLOW)
-        top.set_title("Regular events, initially empty switch: simulation and formula")
-
-        left = figure.add_subplot(grid[1, 0])
-        panels.whole_run(left, question.runs, SHALLOW)
-        left.set_title(_headline(question))
-
-        right = figure.add_subplot(grid[1, 1])
-        panels.latency(right, question.runs)
-        right.set_title("Event-building latency")
+        places = grid[0, :], grid[1, 0], grid[1, 1]
+        for place, panel in zip(places, _panels(question), strict=True):
+            draw_panel(figure.add_subplot(place), panel)
     return figure
 
 
-def _headline(question: BufferQuestion) -> str:
-    peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
-    return "Random events" + (f": up to {style.megabytes(peak)} needed" if peak else "")
+def render(question: BufferQuestion) -> str:
+    """The page: table, what it means, three figures."""
+    return page(
+        QUESTION,
+        question.title,
+        [
+            *(f"<p>{html.escape(sentence)}</p>" for sentence in comparison.verdict(question)),
+            table(comparison.head(question), comparison.rows(question)),
+            *map(part, _panels(question)),
+        ],
+    )

@@ -67,9 +67,7 @@ class BufferQuestion:
     events, for which the formula is exact. `runs` are simulations with the scenario's own arrivals,
     the unlimited buffer first."""
 
-    scenario: str
-    rate_hz: float
-    event_bytes: int
+    scenario: Scenario
     analysis: Result
     regular: Regular
     runs: tuple[Run, ...]
@@ -77,10 +75,9 @@ class BufferQuestion:
     @property
     def title(self) -> str:
         """The operating point, as a heading."""
-        return (
-            f"{self.scenario}: events of {self.event_bytes / 1e6:g} MB "
-            f"at {self.rate_hz / 1e3:g} kHz into one rack"
-        )
+        event = self.scenario.event
+        size, rate = event.size / 1e6, event.rate / 1e3
+        return f"{self.scenario.name}: events of {size:g} MB at {rate:g} kHz into one rack"
 
 
 def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from daqloom.output import written_whole
 from daqloom.report import style
-from daqloom.report.system.curves import most_held
+from daqloom.report.system.panels import most_held
 from daqloom.study.compare import Comparison
 
 
@@ -34,5 +33,4 @@ def write(path: Path, title: str, found: Comparison) -> None:
         axes.set_title(title)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False)
         style.quiet_grid(axes)
-        with written_whole(path) as scratch:
-            figure.savefig(scratch, dpi=130)
+        style.save(figure, path)

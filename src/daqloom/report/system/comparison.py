@@ -9,6 +9,7 @@ from daqloom.metrics import label
 from daqloom.report import style
 from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
 from daqloom.result import Result
+from daqloom.words import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,8 +23,42 @@ def head(question: BufferQuestion) -> list[str]:
 
 
 def rows(question: BufferQuestion) -> list[list[str]]:
-    """Return cells as text; a number that a method cannot give is a dash."""
-    return [[name, formula, *cells] for name, formula, cells in _rows(question)]
+    """Name, formula and simulations as text, a dash where a method cannot give the number. Names
+    are short, so that 80 columns hold the table."""
+    analysis, runs = question.analysis, question.runs
+    published = analysis.analysis["published"]["value_bytes"]
+    worst = analysis.analysis["back_to_back"]["value_bytes"]
+    bound = analysis.metric("event_rate_bound_hz")
+    least = analysis.metric("collection_latency_s.min")
+
+    def each(path: str, form: Callable[[float], str]) -> list[str]:
+        values = [run.result.metric(path) for run in runs]
+        return [NOTHING if value is None else form(value) for value in values]
+
+    latency = "collection_latency_s"
+    peak = style.megabytes(question.regular.peak_bytes)
+    return [
+        ["switch buffer", NOTHING, *map(_capacity, runs)],
+        ["peak occupancy", peak, *each("buffer_peak_bytes.tor", style.megabytes)],
+        [" published formula", style.megabytes(published), *[NOTHING] * len(runs)],
+        [" for any arrivals", style.megabytes(worst), *[NOTHING] * len(runs)],
+        [
+            label("event_rate_hz"),
+            f"≤ {_kilohertz(bound)}" if bound else NOTHING,
+            *each("event_rate_hz", _kilohertz),
+        ],
+        [label("packets_dropped"), NOTHING, *each("packets_dropped", _count)],
+        ["TCP RTO timeouts", NOTHING, *each("retransmission_timeouts", _count)],
+        [
+            "latency, mean",
+            f"≥ {style.seconds(least)}" if least else NOTHING,
+            *each(f"{latency}.mean", style.seconds),
+        ],
+        ["latency, 99 %", NOTHING, *each(f"{latency}.p99", style.seconds)],
+        ["latency, slowest", NOTHING, *each(f"{latency}.max", style.seconds)],
+        ["relative cost", NOTHING, *(f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs)],
+        ["hops per CPU s", NOTHING, *(_hop_rate(run.result) for run in runs)],
+    ]
 
 
 def table(question: BufferQuestion) -> Table:
@@ -61,11 +96,12 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         rate = result.metric("event_rate_hz")
         if rate is None:
             continue
-        outcome = f"builds {_kilohertz(rate)} of {_kilohertz(question.rate_hz)}"
+        outcome = f"builds {_kilohertz(rate)} of {_kilohertz(question.scenario.event.rate)}"
         drops = result.metric("packets_dropped")
-        timeouts = result.metric("retransmission_timeouts")
+        timeouts = int(result.metric("retransmission_timeouts") or 0)
         if drops:
-            outcome += f": {drops:,} packets were dropped, with {_timeouts(int(timeouts or 0))}"
+            repair = counted(timeouts, "TCP retransmission timeout")
+            outcome += f": {drops:,} packets were dropped, with {repair}"
         elif drops == 0:
             outcome += " without packet loss"
         slow = result.metric("collection_latency_s.p99")
@@ -77,45 +113,6 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
             "No RACK: TCP without the fast loss detection of RFC 8985 (RACK and tail-loss "
             "probes), so that retransmission often waits for a timeout of 200 ms."
         )
-
-
-def _rows(question: BufferQuestion) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield name, formula and simulations; names are short, so that 80 columns hold the table."""
-    analysis, runs = question.analysis, question.runs
-    published = analysis.analysis["published"]["value_bytes"]
-    worst = analysis.analysis["back_to_back"]["value_bytes"]
-    bound = analysis.metric("event_rate_bound_hz")
-    least = analysis.metric("collection_latency_s.min")
-
-    yield "switch buffer", NOTHING, [_capacity(run) for run in runs]
-    yield (
-        "peak occupancy",
-        style.megabytes(question.regular.peak_bytes),
-        _each(runs, "buffer_peak_bytes.tor", style.megabytes),
-    )
-    yield " published formula", style.megabytes(published), [NOTHING] * len(runs)
-    yield " for any arrivals", style.megabytes(worst), [NOTHING] * len(runs)
-    yield (
-        label("event_rate_hz"),
-        f"≤ {_kilohertz(bound)}" if bound else NOTHING,
-        _each(runs, "event_rate_hz", _kilohertz),
-    )
-    yield label("packets_dropped"), NOTHING, _each(runs, "packets_dropped", _count)
-    yield "TCP RTO timeouts", NOTHING, _each(runs, "retransmission_timeouts", _count)
-    yield (
-        "latency, mean",
-        f"≥ {style.seconds(least)}" if least else NOTHING,
-        _each(runs, "collection_latency_s.mean", style.seconds),
-    )
-    for name, path in (("latency, 99 %", "p99"), ("latency, slowest", "max")):
-        yield name, NOTHING, _each(runs, f"collection_latency_s.{path}", style.seconds)
-    yield "relative cost", NOTHING, [f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs]
-    yield ("hops per CPU s", NOTHING, [_hop_rate(run.result) for run in runs])
-
-
-def _each(runs: tuple[Run, ...], path: str, form: Callable[[float], str]) -> list[str]:
-    values = [run.result.metric(path) for run in runs]
-    return [NOTHING if value is None else form(value) for value in values]
 
 
 def _column(switch: Switch) -> str:
@@ -136,10 +133,6 @@ def _hop_rate(result: Result) -> str:
         hops, cpu_s = result.engine.get("packet_hops"), result.engine.get("cpu_s")
         rate = hops / cpu_s if hops and cpu_s else None
     return NOTHING if rate is None else f"{rate / 1e6:.1f} M"
-
-
-def _timeouts(count: int) -> str:
-    return f"{count:,} TCP retransmission {'timeout' if count == 1 else 'timeouts'}"
 
 
 def _kilohertz(value: float) -> str:

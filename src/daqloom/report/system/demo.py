@@ -8,7 +8,6 @@ are cores, each on a thread: the engine runs without the interpreter's lock.
 from __future__ import annotations
 
 import json
-import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from daqloom import methods
 from daqloom.analyse.system import System
-from daqloom.output import written_whole
-from daqloom.report.system import buffer_figure, buffer_page, comparison
+from daqloom.output import write_text
+from daqloom.report import style
+from daqloom.report.system import buffer_figure, comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
@@ -70,12 +70,7 @@ def run(
         longest_first = (SHALLOW, DEEP, UNLIMITED, SHALLOW_PLAIN_TCP)
         runs = _simulate_all(scenario, longest_first, progress)
     question = BufferQuestion(
-        scenario=scenario.name,
-        rate_hz=scenario.event.rate,
-        event_bytes=scenario.event.size,
-        analysis=analysis,
-        regular=regular,
-        runs=tuple(runs[switch] for switch in SWITCHES),
+        scenario, analysis, regular, tuple(runs[switch] for switch in SWITCHES)
     )
     _write(question, output)
     _tell(question, output, console)
@@ -158,26 +153,23 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
             progress.update(bar, completed=share)
 
         return advance
-    quarters = iter((0.25, 0.5, 0.75, 1.0, math.inf))
-    ahead = next(quarters)
+    quarters = 0
 
     def say(share: float) -> None:
-        nonlocal ahead
-        if share >= ahead:
+        nonlocal quarters
+        if int(4 * share) > quarters:
             progress.console.print(f"{name}: {share:.0%} simulated")
-            while share >= ahead:
-                ahead = next(quarters)
+            quarters = int(4 * share)
 
     return say
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
-    buffer_figure.write_png(question, output / "figure.png")
-    buffer_page.write_html(question, output / "figure.html")
+    style.save(buffer_figure.draw(question), output / "figure.png")
+    write_text(output / "figure.html", buffer_figure.render(question))
     results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
-    with written_whole(output / "results.json") as scratch:
-        records = [result.to_dict(series=True) for result in results if result is not None]
-        scratch.write_text(json.dumps(records, default=lambda array: array.tolist()))
+    records = [result.to_dict(series=True) for result in results if result is not None]
+    write_text(output / "results.json", json.dumps(records, default=lambda array: array.tolist()))
 
 
 def _tell(question: BufferQuestion, output: Path, console: Console) -> None:

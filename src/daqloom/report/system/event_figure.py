@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
-from daqloom.report.system.phase_figure import LEAST_HEIGHT, rows, spread
+from daqloom.report.system.fabric_layout import FONT, LETTER
+from daqloom.report.system.phase_figure import Timeline, spread, timeline
 from daqloom.report.system.sheet import Sheet
 from daqloom.words import natural_key
 
@@ -55,24 +55,26 @@ def draw(sheet: Sheet, width: float, events: Events, warmup_s: float) -> float:
     lanes_of = {name: lanes([bar for bar in of[name] if bar.end_s > begin_s]) for name in every}
     most = max(1, *map(len, lanes_of.values()))
     builders = spread(every, max(2, MOST_LANES // most))
-    label = 10 + LETTER * max(len(shortened(name)) for name in builders)
-    height = max(LANE * most * len(builders), LEAST_HEIGHT)
-    axes = sheet.axes(label, width - label, height)
-    rows(axes, builders, (begin_s, end_s))
-    high, points_per_s = (1 - GAP) / most, (width - label) / (end_s - begin_s)
+    few = f"{len(builders)} of {len(every)}" if len(builders) < len(every) else "all"
+    title = f"Events collected by {few} builder units, from assignment to last fragment"
+    height = LANE * most * len(builders)
+    line = timeline(sheet, width, height, builders, (begin_s, end_s), title)
+    high = (1 - GAP) / most
     for row, builder in enumerate(builders):
         ordered = sorted(of[builder])
         colour = {bar.event: COLOURS[i % len(COLOURS)] for i, bar in enumerate(ordered)}
         for lane, bars in enumerate(lanes_of[builder]):
             y = row + GAP / 2 + (lane + 0.5) * high
             for bar in bars:
-                _draw_bar(axes, bar, colour[bar.event], y, high, points_per_s)
-    _mark_warmup(axes, warmup_s)
-    few = f"{len(builders)} of {len(every)}" if len(builders) < len(every) else "all"
-    title = f"Events collected by {few} builder units, from assignment to last fragment"
-    axes.set_title(title, x=-label / (width - label))
-    _legend(axes, height)
-    return height + 52
+                _draw_bar(line, bar, colour[bar.event], y, high)
+    _mark_warmup(line.axes, warmup_s)
+    incomplete = {"alpha": UNFINISHED, "label": "incomplete at the end of the run"}
+    return line.legend(
+        [
+            {"color": style.SKY, "label": "an event; colours distinguish neighbours"},
+            {"color": style.SKY} | incomplete,
+        ]
+    )
 
 
 def lanes(bars: Sequence[Bar]) -> list[list[Bar]]:
@@ -95,9 +97,8 @@ def _window(bars: Sequence[Bar], warmup_s: float) -> tuple[float, float]:
     return max(end_s - EVENTS * mean_s, earliest_s, 0.0), end_s
 
 
-def _draw_bar(
-    axes: Axes, bar: Bar, colour: str, y: float, high: float, points_per_s: float
-) -> None:
+def _draw_bar(line: Timeline, bar: Bar, colour: str, y: float, high: float) -> None:
+    axes, points_per_s = line.axes, line.points_per_s
     first_s, last_s = max(bar.begin_s, axes.get_xlim()[0] / 1e3), bar.end_s
     axes.barh(
         y,
@@ -127,20 +128,3 @@ def _mark_warmup(axes: Axes, warmup_s: float) -> None:
             ha="center",
             fontsize=FONT,
         )
-
-
-def _legend(axes: Axes, height: float) -> None:
-    from matplotlib.patches import Patch
-
-    axes.legend(
-        handles=[
-            Patch(color=style.SKY, label="an event; colours distinguish neighbours"),
-            Patch(color=style.SKY, alpha=UNFINISHED, label="incomplete at the end of the run"),
-        ],
-        loc="upper left",
-        bbox_to_anchor=(0, -32 / height),
-        ncols=2,
-        frameon=False,
-        fontsize=FONT,
-        borderaxespad=0,
-    )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom.output import written_whole
 from daqloom.report import style
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
 from daqloom.topology.anomalies import Anomaly, anomalies
@@ -38,16 +36,10 @@ MOST_TAGGED = 500
 """Cables with the numbers of their ports; of more, nobody could read them."""
 
 
-def write(path: Path, fabric: Fabric, *, each_host: bool = False) -> None:
-    """Writes png, pdf or svg. Raises OutputError; TopologyError where it is too large to see."""
-    figure = draw(fabric, each_host=each_host)
-    with written_whole(path) as scratch:
-        figure.savefig(scratch, dpi=130)
-
-
 def draw(fabric: Fabric, *, each_host: bool = False) -> Figure:
     """The picture; hosts are a number below their leaf unless `each_host`. A grey line is all
-    regular cables between two nodes, the thicker the more."""
+    regular cables between two nodes, the thicker the more. Raises TopologyError where the fabric is
+    too large to see."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

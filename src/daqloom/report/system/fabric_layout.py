@@ -138,7 +138,6 @@ def _notes(
 ) -> tuple[dict[int, list[str]], set[int]]:
     """What is written below a switch, and the switches where that is irregular."""
     hosts = len(fabric.hosts)
-    attached = Counter(t.node for h, t in fabric.peers.items() if h.node < hosts <= t.node)
     words = {
         "missing host": "missing",
         "unexpected host": "unexpected",
@@ -151,7 +150,7 @@ def _notes(
         if len(switches) == 1 and anomaly.kind in words:
             odd[switches[0]][words[anomaly.kind]] += 1
     notes: dict[int, list[str]] = defaultdict(list)
-    for node, count in attached.items():
+    for node, count in fabric.attached.items():
         if not each_host:
             notes[node].append(f"{count} host{'s' if count > 1 else ''}")
     for node, kinds in odd.items():

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from daqloom.metrics import label, unit_of
 from daqloom.report import style
 from daqloom.report.system import event_figure, link_load_map, phase_figure, write_latency
-from daqloom.report.system.link_load import level_label, loads
+from daqloom.report.system.link_load import loads
 from daqloom.report.system.link_load_map import plural
 from daqloom.report.system.sheet import Sheet
-from daqloom.topology.levels import tree
+from daqloom.topology.levels import level_name, tree
 from daqloom.topology.system import fabric_system
 
 if TYPE_CHECKING:
@@ -98,21 +98,12 @@ def _draw_times(sheet: Sheet, scenario: Scenario, result: Result) -> None:
 
 def _about(scenario: Scenario, system: FabricSystem) -> str:
     """Who builds events, and how."""
-    building = scenario.building
-    protocol = building.protocol
-    how: str = protocol
-    if protocol == "shift":
-        step = f"{building.barrier} barrier" if building.barrier != "none" else "no barrier"
-        how = f"linear shifting, {step if building.change == 'count' else 'by time windows'}"
-    if protocol == "pull":
-        how = f"pull building, {building.concurrent_events} concurrent events"
-    if protocol == "daqpipe":
-        how = f"DAQPIPE, {building.credits} credits, {building.parallel_sends} parallel sends"
+    how = scenario.building.in_words
     if scenario.network.is_racks:
         switches = Counter(system.levels)
         levels = f"{switches['core']} core, {switches['tor']} top-of-rack"
         return f"{system.nodes} nodes, switches: {levels}; {how}"
-    switches = Counter(map(level_label, tree(system.fabric).level))
+    switches = Counter(map(level_name, tree(system.fabric).level))
     levels = ", ".join(
         f"{count} {level if count == 1 else plural(level)}" for level, count in switches.items()
     )

@@ -1,7 +1,6 @@
 """What every cable of a simulated fabric carried, and its place in a table of cables."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +9,9 @@ from numpy.typing import NDArray
 from daqloom.output import OutputError
 from daqloom.result import Result
 from daqloom.topology.fabric import Cable, End, Fabric, natural_order
-from daqloom.topology.levels import UNREACHED, tree
-from daqloom.topology.summary import level_name
+from daqloom.topology.levels import HOST, level_name, node_levels
 from daqloom.topology.wiring import NONE
 
-UNREACHABLE = -1
-"""The level here of switches without a way to any host; that of hosts is 0."""
 DENSE = 0.5
 """Columns are ports or switches by name where so many of a table's cells hold a cable."""
 
@@ -64,11 +60,6 @@ class Block:
     tables: list[Table]
 
 
-def level_label(level: int) -> str:
-    """host, leaf, spine, …; of `UNREACHABLE` what it is called elsewhere."""
-    return "host" if level == 0 else level_name(max(level, UNREACHED))
-
-
 def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
     """From `result.series["ports"]`; raises OutputError where it is of another fabric."""
     ports = result.series.get("ports", {})
@@ -89,15 +80,13 @@ def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
 
 def blocks(fabric: Fabric) -> list[Block]:
     """All cables at switches: those at leaves, at spines, …; a cable stands in one table."""
-    hosts = len(fabric.hosts)
-    reached = (each if each != UNREACHED else UNREACHABLE for each in tree(fabric).level)
-    level = (0,) * hosts + tuple(reached)
+    level = node_levels(fabric)
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, cable in enumerate(fabric.cables):
         low, high = sorted((level[cable.a.node], level[cable.b.node]))
-        if low or high:
+        if high != HOST:
             pairs[low, high].append(index)
-    order = [hosts + place for place in natural_order(fabric.switches)]
+    order = [fabric.switch_node(place) for place in natural_order(fabric.switches)]
     found = []
     for height in sorted({_rows_of(pair) for pair in pairs}):
         rows = [node for node in order if level[node] == height]
@@ -107,13 +96,13 @@ def blocks(fabric: Fabric) -> list[Block]:
             if _rows_of(pair) == height
         ]
         names = [fabric.nodes[node].name for node in rows]
-        found.append(Block(level_label(height), names, tables))
+        found.append(Block(level_name(height), names, tables))
     return found
 
 
 def _rows_of(pair: tuple[int, int]) -> int:
     """The level whose switches are the rows."""
-    return pair[0] or pair[1]
+    return pair[1] if pair[0] == HOST else pair[0]
 
 
 def _table(
@@ -124,30 +113,35 @@ def _table(
     rows: list[int],
     order: list[int],
 ) -> Table:
-    cells: dict[int, dict[tuple[int, int], int]] = {row: {} for row in rows}
+    cells: dict[tuple[int, tuple[int, int]], int] = {}  # links by row and key of the column
     parallel: Counter[tuple[int, int]] = Counter()
     place = {node: rank for rank, node in enumerate(order)}
     for low, high, link in sorted(_upwards(fabric.cables[c], c, level) for c in cables):
-        if pair[0] == 0:
-            cells[high.node][high.port, 0] = link
+        if pair[0] == HOST:
+            cells[high.node, (high.port, 0)] = link
         else:
-            cells[low.node][place[high.node], parallel[low.node, high.node]] = link
+            cells[low.node, (place[high.node], parallel[low.node, high.node])] = link
             parallel[low.node, high.node] += 1
-    keys = sorted({key for row in cells.values() for key in row})
-    if len(cables) < DENSE * len(rows) * len(keys):
-        cells = {
-            row: {(rank, 0): held[key] for rank, key in enumerate(sorted(held), start=1)}
-            for row, held in cells.items()
-        }
-        keys = [(rank, 0) for rank in range(1, 1 + max(map(len, cells.values())))]
-        columns, labels = "its cables, one after the other", {k: str(k) for k, _ in keys}
-    elif pair[0] == 0:
-        columns, labels = f"port of the {level_label(pair[1])}", {k: str(k) for k, _ in keys}
-    else:
-        columns = level_label(pair[1])
-        labels = {key: fabric.nodes[order[key]].name for key, _ in keys}
-    lower, upper = map(level_label, pair)
-    return Table(lower, upper, columns, _groups(keys, labels), _grid(cells, keys))
+    keys = sorted({key for _, key in cells})
+    lower, upper = map(level_name, pair)
+    columns = f"port of the {upper}" if pair[0] == HOST else upper
+    if len(cells) < DENSE * len(rows) * len(keys):
+        columns, held = "its cables, one after the other", Counter[int]()
+        dense = {}
+        for (node, _), link in sorted(cells.items()):
+            held[node] += 1
+            dense[node, (held[node], 0)] = link
+        cells, keys = dense, sorted({key for _, key in dense})
+    groups: list[Group] = []
+    for key, count in Counter(key for key, _ in keys).items():
+        label = fabric.nodes[order[key]].name if columns == upper else str(key)
+        groups.append(Group(label, sum(group.count for group in groups), count))
+    row = {node: place for place, node in enumerate(rows)}
+    column = {key: place for place, key in enumerate(keys)}
+    grid = np.full((len(rows), len(keys)), NONE, np.int32)
+    for (node, at), link in cells.items():
+        grid[row[node], column[at]] = link
+    return Table(lower, upper, columns, groups, grid)
 
 
 def _upwards(cable: Cable, index: int, level: tuple[int, ...]) -> tuple[End, End, int]:
@@ -155,20 +149,3 @@ def _upwards(cable: Cable, index: int, level: tuple[int, ...]) -> tuple[End, End
     if level[cable.a.node] <= level[cable.b.node]:
         return cable.a, cable.b, 2 * index
     return cable.b, cable.a, 2 * index + 1
-
-
-def _groups(keys: list[tuple[int, int]], labels: Mapping[int, str]) -> list[Group]:
-    counts = Counter(key for key, _ in keys)
-    firsts = {key: column for column, (key, _) in reversed(list(enumerate(keys)))}
-    return [Group(labels[key], firsts[key], count) for key, count in counts.items()]
-
-
-def _grid(
-    cells: Mapping[int, Mapping[tuple[int, int], int]], keys: list[tuple[int, int]]
-) -> NDArray[np.int32]:
-    column: dict[Hashable, int] = {key: place for place, key in enumerate(keys)}
-    grid = np.full((len(cells), len(keys)), NONE, np.int32)
-    for row, held in enumerate(cells.values()):
-        for key, link in held.items():
-            grid[row, column[key]] = link
-    return grid

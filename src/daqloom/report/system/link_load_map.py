@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ BAR = 10.0
 FEWEST_ROWS = 6
 """With no more rows than this there is room for the names of hosts."""
 LEAST_WAITING = 1e-3
+DOT: Any = {"color": style.ORANGE, "linewidths": 0, "zorder": 3}
 TOPS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -65,7 +66,8 @@ def draw(sheet: Sheet, fabric: Fabric, loads: Loads) -> None:
             if row > 2 * ROW and table.lower == "host" and cell > LINE:
                 _name_hosts(axes, grid, fabric)
             x += grid.shape[1] * cell + GAP
-        sheet.down(len(block.rows) * row + _foot(panels, cell))
+        foot = max(LINE, *(_labels(table, cell).height for table in block.tables))
+        sheet.down(len(block.rows) * row + foot + 1.5 * LINE)
     sheet.down(LINE)
     _keys(sheet, found, drawn, room, loads)
 
@@ -107,13 +109,12 @@ def _frame(axes: Axes, title: str, table: Table, cell: float) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0, labelsize=FONT, pad=2)
-    every = _every(table, cell)
-    shown = table.groups[::every]
-    turned = _turned(table, cell)
+    labels = _labels(table, cell)
+    shown = table.groups[:: labels.every]
     axes.set_xticks(
         [group.first + group.count / 2 for group in shown],
         [shortened(group.label) for group in shown],
-        rotation=90 if turned else 0,
+        rotation=90 if labels.turned else 0,
         parse_math=False,
     )
     axes.set_xlabel(table.columns, fontsize=FONT, color=style.GREY, labelpad=1)
@@ -122,25 +123,21 @@ def _frame(axes: Axes, title: str, table: Table, cell: float) -> None:
             axes.axvline(group.first, color=style.GREY, linewidth=0.5)
 
 
-def _every(table: Table, cell: float) -> int:
+class Labels(NamedTuple):
+    """How the columns of a table are named."""
+
+    every: int
     """One of so many columns has room for its name, upright or turned."""
+    turned: bool
+    height: float
+
+
+def _labels(table: Table, cell: float) -> Labels:
     narrowest = min(group.count for group in table.groups) * cell
-    return max(1, int(-(-LINE // narrowest)))
-
-
-def _turned(table: Table, cell: float) -> bool:
+    every = max(1, int(-(-LINE // narrowest)))
     longest = max(len(shortened(group.label)) for group in table.groups)
-    narrowest = min(group.count for group in table.groups) * cell * _every(table, cell)
-    return longest > 2 and narrowest < LETTER * longest + 4
-
-
-def _foot(panels: Sequence[tuple[str, Any, Table]], cell: float) -> float:
-    """What names of columns take below."""
-    lines = [LINE]
-    for _, _, table in panels:
-        longest = max(len(shortened(group.label)) for group in table.groups)
-        lines.append(LETTER * longest + 4 if _turned(table, cell) else LINE)
-    return max(lines) + 1.5 * LINE
+    turned = longest > 2 and narrowest * every < LETTER * longest + 4
+    return Labels(every, turned, LETTER * longest + 4 if turned else LINE)
 
 
 def _name_rows(axes: Axes, names: Sequence[str], row: float) -> None:
@@ -158,16 +155,12 @@ def _mark_waiting(
     if not len(rows):
         return
     shares = loads.waiting[grid[rows, columns]]
-    axes.scatter(columns + 0.5, rows + 1 - up, s=_area(shares, room), **_dot())
+    axes.scatter(columns + 0.5, rows + 1 - up, s=_area(shares, room), **DOT)
 
 
 def _area(share: Any, room: float) -> Any:
     """Of a dot in points²; it fills the smallest cell if the port always waits."""
     return (0.9 * room) ** 2 * share
-
-
-def _dot() -> dict[str, Any]:
-    return {"color": style.ORANGE, "linewidths": 0, "zorder": 3}
 
 
 def _name_hosts(axes: Axes, grid: NDArray[np.int32], fabric: Fabric) -> None:
@@ -201,7 +194,7 @@ def _keys(sheet: Sheet, found: Sequence[Block], drawn: Any, room: float, loads: 
             text = (
                 f"waiting for credits {share:.0%} of the time" if share == 0.01 else f"{share:.0%}"
             )
-            keys.scatter([], [], s=_area(share, room), label=text, **_dot())
+            keys.scatter([], [], s=_area(share, room), label=text, **DOT)
     elif loads.has_credits:
         keys.scatter([], [], s=0, label="no port waits for credits for 0.1 % of the time or more")
     keys.legend(loc="center left", ncols=5, frameon=False, fontsize=FONT + 1, borderpad=0)

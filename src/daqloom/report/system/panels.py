@@ -1,145 +1,194 @@
-"""The panels that figures for print are made of."""
+"""The panels of a rack's figures as data: curves, limits, axes; see `panel_drawing`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from daqloom.report import style
-from daqloom.report.system import windows
-from daqloom.report.system.buffer_question import Regular, Run, Switch
-from daqloom.report.system.curves import most_held, share_slower, stacked_events, thinned
-from daqloom.report.system.windows import RTO_S
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from daqloom.analyse.triangles import Triangle
+    from daqloom.report.system.buffer_question import Regular, Run, Switch
+    from daqloom.result import Result
 
-LAYERS = ("#d6e6f4", "#eaf2fa")
-"""Fills of every other event in the buffer."""
+XY = tuple[NDArray[np.float64], NDArray[np.float64]]
+RTO_S = 0.2
+"""TCP's smallest retransmission timeout, as Linux has it."""
 
 
-def triangles(axes: Axes, regular: Regular, limit: Switch | None) -> None:
+class Axis(NamedTuple):
+    """What an axis shows, and the part of it that is seen, on paper as on the screen."""
+
+    title: str
+    unit: str
+    ends: tuple[float, float]
+
+
+class Curve(NamedTuple):
+    """A line; widths are points."""
+
+    x: Any
+    y: Any
+    name: str
+    colour: str
+    width: float
+    opacity: float = 1.0
+
+
+class Limit(NamedTuple):
+    """A straight line across the panel, and the words on it."""
+
+    at: float
+    text: str
+    colour: str
+    dash: Literal["dash", "dot"] = "dash"
+    is_upright: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves and limits over layers."""
+
+    title: str
+    about: str
+    """A sentence or two for a page, which has room for them."""
+    x: Axis
+    y: Axis
+    curves: Sequence[Curve]
+    limits: Sequence[Limit] = ()
+    layers: Sequence[Any] = ()
+    """Upper edges of areas that lie on one another, over the x of the last curve."""
+    is_binned: bool = False
+    """Whether each y holds until the next x."""
+    is_log: bool = False
+    """Whether both axes are logarithmic."""
+    hover: str = "%{y:.2f} MB"
+    """What is said of the point under the mouse."""
+
+
+def triangles(regular: Regular, switch: Switch | None) -> Panel:
     """Periodic events, one triangle each, stacked; the simulated switch; the closed form's peak."""
     times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
-    below = 0 * times
-    for index, height in enumerate(stack):
-        axes.fill_between(
-            times * 1e3,
-            below / 1e6,
-            height / 1e6,
-            color=LAYERS[index % 2],
-            lw=0,
-            label=None if index else "one event: filled by all sources, drained by one link",
-        )
-        below = height
+    curves = [Curve(times * 1e3, stack[-1] / 1e6, "formula: their sum", style.BLACK, 1.1)]
     if regular.result is not None:
         instants, held = most_held(regular.result)
-        axes.plot(
-            instants * 1e3,
-            held / 1e6,
-            color=style.BLUE,
-            lw=4,
-            alpha=0.5,
-            label="simulation, packet by packet",
-        )
-    axes.plot(times * 1e3, below / 1e6, color=style.BLACK, lw=1.1, label="formula: their sum")
+        name = "simulation, packet by packet"
+        curves.insert(0, Curve(instants * 1e3, held / 1e6, name, style.BLUE, 4, 0.5))
+    text = f"exact peak: {style.megabytes(regular.peak_bytes)}"
     peak = regular.peak_bytes / 1e6
-    axes.axhline(peak, color=style.BLACK, lw=0.8, ls=(0, (6, 4)))
-    _label_line(axes, f"exact peak: {style.megabytes(regular.peak_bytes)}", peak, style.BLACK)
-    if limit is not None:
-        _limit(axes, limit)
-    x, y = windows.triangles(regular)
-    axes.set(
-        xlabel="time (ms)",
-        ylabel="held by the switch (MB)",
-        xlim=[1e3 * end for end in x],
-        ylim=[end / 1e6 for end in y],
+    return Panel(
+        "Regular events, initially empty switch",
+        "Each layer is one event: filled by all sources at once, drained by one builder's link. "
+        "Their sum is the closed form.",
+        Axis("time", "ms", (0.0, regular.until_s * 1e3)),
+        _held(1.27 * peak),  # above the peak there is room for words
+        curves,
+        [Limit(peak, text, style.BLACK), *_buffer(switch)],
+        layers=list(stack / 1e6),
     )
-    axes.legend(loc="upper left", frameon=False, ncols=3, borderaxespad=0.2)
-    style.quiet_grid(axes)
 
 
-def whole_run(axes: Axes, runs: Sequence[Run], limit: Switch | None) -> None:
+def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
     """Most bytes held, bin by bin."""
-    for run in runs:
-        times, held = thinned(*most_held(run.result))
-        first = run is runs[0]
-        axes.step(
-            times,
-            held / 1e6,
-            where="post",
-            color=run.switch.colour,
-            lw=2.4 if first and len(runs) > 1 else 0.8,
-            alpha=0.4 if first and len(runs) > 1 else 1.0,
-        )
-    if limit is not None:
-        _limit(axes, limit)
-    x, y = windows.whole_run(runs)
-    axes.set(
-        xlabel="time (s)", ylabel="held by the switch (MB)", xlim=x, ylim=[end / 1e6 for end in y]
+    curves = _of_runs(runs, 0.8, [most_held(run.result) for run in runs], 1, 1e-6)
+    filled = [curve for curve in curves if curve.x.size]
+    first = min((float(curve.x[0]) for curve in filled), default=0.0)
+    last = max((float(curve.x[-1]) for curve in filled), default=1.0)
+    if last == first:  # a run that ended at its first sample
+        last = first + 1e-3
+    top = max((float(curve.y.max()) for curve in filled), default=0.0)
+    return Panel(
+        "Buffer of the top-of-rack switch",
+        "Peak occupancy in each interval, over the whole run. Click a name in the legend to hide "
+        "its curve.",
+        Axis("time", "s", (first, last)),
+        _held(1.1 * top or 1.0),
+        curves,
+        _buffer(switch),
+        is_binned=True,
     )
-    style.quiet_grid(axes)
 
 
-def latency(axes: Axes, runs: Sequence[Run]) -> None:
+def latency(runs: Sequence[Run]) -> Panel:
     """Share of the events that took longer, on two logarithmic axes."""
-    curves = [(run, *share_slower(run.result)) for run in runs]
-    curves = [(run, taken, slower) for run, taken, slower in curves if taken.size]
-    for run, taken, slower in curves:
-        first = run is runs[0] and len(runs) > 1
-        axes.plot(
-            taken,
-            slower,
-            color=run.switch.colour,
-            lw=5 if first else 1.8,
-            alpha=0.4 if first else 1.0,
-            label=run.switch.label,
-        )
-    axes.axvline(RTO_S, color=style.GREY, lw=0.8, ls=(0, (6, 4)))
-    axes.annotate(
-        "smallest TCP RTO, 200 ms",
-        (RTO_S, 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(0, 2),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        color=style.GREY,
+    curves = _of_runs(runs, 1.8, [share_slower(run.result) for run in runs], 1e3, 100)
+    filled = [curve for curve in curves if curve.x.size]
+    rarest = min((float(curve.y[curve.y > 0].min()) for curve in filled), default=0.1)
+    fastest = min((float(curve.x[0]) for curve in filled), default=1.0)
+    text = f"smallest TCP RTO, {RTO_S * 1e3:g} ms"
+    rto = Limit(RTO_S * 1e3, text, style.GREY, is_upright=True)
+    slowest = max([rto.at, *(float(curve.x[-1]) for curve in filled)])
+    return Panel(
+        "Event-building latency",
+        "Share of events with a longer latency. An event that loses the tail of a reply waits for "
+        "a TCP retransmission timeout.",
+        Axis("event-building latency", "ms", (fastest / 1.5, slowest * 1.6)),
+        Axis("share of events with a longer latency", "%", (rarest / 2, 150.0)),
+        curves,
+        [rto],
+        is_log=True,
+        hover="%{y:.3g} % longer than %{x:.4g} ms",
     )
-    x, y = windows.latency(runs)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=x,
-        ylim=y,
-        xlabel="event-building latency",
-        ylabel="share of events with a longer latency",
+
+
+def _of_runs(
+    runs: Sequence[Run], width: float, found: Sequence[Any], x_scale: float, y_scale: float
+) -> list[Curve]:
+    """The first of several curves is broad and pale: others may lie on it."""
+    look = [(3 * width, 0.4) if len(runs) > 1 else (width, 1.0)] + [(width, 1.0)] * len(runs)
+    return [
+        Curve(x * x_scale, y * y_scale, run.switch.label, run.switch.colour, *how)
+        for run, (x, y), how in zip(runs, found, look, strict=False)
+    ]
+
+
+def _held(top: float) -> Axis:
+    return Axis("held by the switch", "MB", (0.0, top))
+
+
+def _buffer(switch: Switch | None) -> list[Limit]:
+    if switch is None or switch.buffer_bytes is None:
+        return []
+    size = switch.buffer_bytes / 1e6
+    return [Limit(size, f"buffer of the {switch.label}: {size:g} MB", switch.colour, "dot")]
+
+
+def share_slower(result: Result) -> XY:
+    """(latency in s, share of events that took longer), from the latency histogram. Both have shape
+    (n,), the share falls from 1 to 0. Empty where no event was built."""
+    histogram = result.series.get("collection_latency", {})
+    counts = np.asarray(histogram.get("count", ()), dtype=np.float64)
+    filled = counts > 0
+    if not filled.any():
+        return np.empty(0), np.empty(0)
+    lowest = np.asarray(histogram["lowest_s"], dtype=np.float64)[filled]
+    highest = lowest + np.asarray(histogram["width_s"], dtype=np.float64)[filled]
+    slower = 1.0 - np.cumsum(counts[filled]) / counts.sum()
+    slower[-1] = 0.0
+    return np.concatenate([lowest[:1], highest]), np.concatenate([[1.0], slower])
+
+
+def most_held(result: Result) -> XY:
+    """(time in s, most bytes that the ToR held in the bin that starts there), shape (n,) each."""
+    series = result.series.get("tor_occupancy", {})
+    return (
+        np.asarray(series.get("time_s", ()), dtype=np.float64),
+        np.asarray(series.get("max_bytes", ()), dtype=np.float64),
     )
-    axes.xaxis.set_major_formatter(lambda value, _: style.round_seconds(value))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
-    if len(curves) > 1:
-        # Below the axes: curves may run anywhere within them.
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, frameon=False)
-    style.quiet_grid(axes)
 
 
-def _limit(axes: Axes, switch: Switch) -> None:
-    if switch.buffer_bytes is None:
-        return
-    capacity = switch.buffer_bytes / 1e6
-    axes.axhline(capacity, color=switch.colour, lw=1.2, ls=(0, (2, 2)))
-    _label_line(axes, f"buffer of the {switch.label}: {capacity:g} MB", capacity, switch.colour)
+def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
+    """(time in s, bytes of the first, the first two, … all events), up to `until_s`. Shapes (n,)
+    and (arrivals, n). The last row is the occupancy of the switch."""
+    from daqloom.analyse.occupancy import occupancy
 
-
-def _label_line(axes: Axes, text: str, height: float, colour: str) -> None:
-    """Words on a horizontal line, at its right end."""
-    axes.annotate(
-        text,
-        (1.0, height),
-        xycoords=("axes fraction", "data"),
-        xytext=(-6, 4),
-        textcoords="offset points",
-        ha="right",
-        color=colour,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1},
-    )
+    singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
+    corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
+    corners = corners[corners <= until_s]
+    heights = [np.interp(corners, times, held, left=0, right=0) for times, held in singles]
+    return corners, np.cumsum(heights, axis=0)

@@ -41,17 +41,13 @@ def draw(sheet: Sheet, width: float, phases: Phases, warmup_s: float) -> float:
     every = sorted(set(phases["node"]), key=natural_key)
     nodes = spread(every, MOST_NODES)
     begin_s, end_s, which = window(phases, warmup_s)
-    label = 10 + LETTER * max(len(shortened(name)) for name in nodes)
-    height = max(ROW * len(nodes), LEAST_HEIGHT)
-    axes = sheet.axes(label, width - label, height)
-    points_per_s = (width - label) / (end_s - begin_s)
-    meaning = _bars(axes, phases, {name: row for row, name in enumerate(nodes)}, begin_s, end_s)
-    _label_bars(axes, phases, nodes, begin_s, end_s, points_per_s)
-    rows(axes, nodes, (begin_s, end_s))
     few = f"{len(nodes)} of {len(every)} nodes" if len(nodes) < len(every) else "all nodes"
-    axes.set_title(f"Sender and receiver in each phase, {few}: {which}", x=-label / (width - label))
-    _legend(axes, meaning, height)
-    return height + 52
+    title = f"Sender and receiver in each phase, {few}: {which}"
+    line = timeline(sheet, width, ROW * len(nodes), nodes, (begin_s, end_s), title)
+    axes = line.axes
+    meaning = _bars(axes, phases, {name: row for row, name in enumerate(nodes)}, begin_s, end_s)
+    _label_bars(axes, phases, nodes, begin_s, end_s, line.points_per_s)
+    return line.legend([{"color": colour, "label": text} for colour, text in meaning.items()])
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:
@@ -60,13 +56,50 @@ def spread(names: Sequence[str], most: int) -> list[str]:
     return [names[place] for place in places]
 
 
-def rows(axes: Axes, names: Sequence[str], window_s: tuple[float, float]) -> None:
-    """Axes with a row for each name and the time of the run, in ms."""
+class Timeline(NamedTuple):
+    """A panel over the time of a run."""
+
+    axes: Axes
+    height: float
+    points_per_s: float
+
+    def legend(self, patches: Sequence[Mapping[str, Any]]) -> float:
+        """Says below the panel what colours mean; returns the height that both take."""
+        from matplotlib.patches import Patch
+
+        self.axes.legend(
+            handles=[Patch(**patch) for patch in patches],
+            loc="upper left",
+            bbox_to_anchor=(0, -32 / self.height),
+            ncols=len(patches),
+            frameon=False,
+            fontsize=FONT,
+            handlelength=1.2,
+            columnspacing=1.2,
+            borderaxespad=0,
+        )
+        return self.height + 52
+
+
+def timeline(
+    sheet: Sheet,
+    width: float,
+    height: float,
+    names: Sequence[str],
+    window_s: tuple[float, float],
+    title: str,
+) -> Timeline:
+    """A panel with a row for each name, and the time of the run in ms."""
+    label = 10 + LETTER * max(len(shortened(name)) for name in names)
+    height = max(height, LEAST_HEIGHT)
+    axes = sheet.axes(label, width - label, height)
+    axes.set_title(title, x=-label / (width - label))
     axes.set(xlim=[1e3 * at for at in window_s], ylim=(len(names), 0))
     places = [row + 0.5 for row in range(len(names))]
     axes.set_yticks(places, [shortened(name) for name in names], parse_math=False)
     axes.tick_params(axis="y", length=0, labelsize=FONT)
     axes.set_xlabel("time since the start of the run (ms)")
+    return Timeline(axes, height, (width - label) / (window_s[1] - window_s[0]))
 
 
 class Window(NamedTuple):
@@ -149,19 +182,3 @@ def _label_bars(
 
 def _columns(phases: Phases, *names: str) -> Any:
     return zip(*(phases[name] for name in (*names, "begin_s", "end_s")), strict=True)
-
-
-def _legend(axes: Axes, meaning: Mapping[str, str], height: float) -> None:
-    from matplotlib.patches import Patch
-
-    axes.legend(
-        handles=[Patch(color=colour, label=text) for colour, text in meaning.items()],
-        loc="upper left",
-        bbox_to_anchor=(0, -32 / height),
-        ncols=len(meaning),
-        frameon=False,
-        fontsize=FONT,
-        handlelength=1.2,
-        columnspacing=1.2,
-        borderaxespad=0,
-    )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.output import OutputError, written_whole
+from daqloom.output import OutputError, write_text
 from daqloom.report import style
-from daqloom.report.page import page, section
-from daqloom.report.system import interactive, panels
+from daqloom.report.page import page
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
+from daqloom.report.system.panel_drawing import draw_panel, part
+from daqloom.report.system.panels import Panel, latency, triangles, whole_run
 from daqloom.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 PICTURED = 1.8
 """Length of the picture of regular events, in lengths of one event: then they have settled."""
-
-
 RACK_ENDINGS = (".png", ".pdf", ".svg", ".html")
 FABRIC_ENDINGS = (".png", ".pdf", ".svg")
 FABRIC_DPI = 100
@@ -45,76 +45,43 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
             f"cannot write {path}: the name of a figure of {scenario.name} has to end in "
             f"{' or '.join(endings(scenario))}"
         )
-    if scenario.is_rack and ending == ".html":
-        text = _page(scenario, result)
-        with written_whole(path) as scratch:
-            scratch.write_text(text, encoding="utf-8")
-    else:
-        figure = _draw(scenario, result)
-        with written_whole(path) as scratch:
-            figure.savefig(scratch, dpi=130 if scenario.is_rack else FABRIC_DPI)
-
-
-def _draw(scenario: Scenario, result: Result) -> Figure:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     if not scenario.is_rack:
         from daqloom.report.system import fabric_result_figure
 
-        return fabric_result_figure.draw(scenario, result)
+        style.save(fabric_result_figure.draw(scenario, result), path, FABRIC_DPI)
+        return
+    title, found = _title(scenario, result), _panels(scenario, result)
+    if ending == ".html":
+        write_text(path, page(title, scenario.title, [part(panel) for panel in found]))
+    else:
+        style.save(_draw(title, found), path)
+
+
+def _panels(scenario: Scenario, result: Result) -> list[Panel]:
     switch = switch_of(scenario)
+    if result.method == "analyse":
+        event = regular_events(scenario, 0.0).event
+        until_s = max(PICTURED * event.length_s, 5 / scenario.event.rate)
+        return [triangles(regular_events(scenario, until_s), switch)]
+    runs = [Run(switch, result)]
+    return [whole_run(runs, switch), latency(runs)]
+
+
+def _draw(title: str, found: Sequence[Panel]) -> Figure:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(style.RC):
-        if result.method == "analyse":
-            figure = Figure(figsize=(9, 4.2), layout="constrained")
-            axes = figure.add_subplot()
-            panels.triangles(axes, regular_events(scenario, _picture_s(scenario)), switch)
-            axes.set_title(_title(scenario))
-            return figure
-        figure = Figure(figsize=(11, 4.2), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-        panels.whole_run(left, [Run(switch, result)], switch)
-        left.set_title(_title(scenario) + (", interrupted" if result.interrupted else ""))
-        panels.latency(right, [Run(switch, result)])
-        right.set_title("Time to collect an event")
+        figure = Figure(figsize=(7 + 2 * len(found), 4.2), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        for axes, panel in zip(
+            figure.subplots(1, len(found), squeeze=False)[0], found, strict=True
+        ):
+            draw_panel(axes, panel)
     return figure
 
 
-def _page(scenario: Scenario, result: Result) -> str:
-    switch = switch_of(scenario)
-    if result.method == "analyse":
-        regular = regular_events(scenario, _picture_s(scenario))
-        parts = [
-            section(
-                "Regular events, initially empty switch",
-                "Each layer is one event: filled by all sources at once, drained by one builder's "
-                "link.",
-                interactive.triangles(regular, switch),
-            )
-        ]
-    else:
-        runs = [Run(switch, result)]
-        parts = [
-            section(
-                "Buffer of the top-of-rack switch",
-                "Peak occupancy in each interval.",
-                interactive.whole_run(runs, switch),
-            ),
-            section(
-                "Time to collect an event",
-                "Share of events with a longer latency.",
-                interactive.latency(runs),
-            ),
-        ]
-    ended = ", interrupted" if result.interrupted else ""
-    return page(_title(scenario) + ended, scenario.title, parts)
-
-
-def _title(scenario: Scenario) -> str:
+def _title(scenario: Scenario, result: Result) -> str:
     event = scenario.event
-    return f"{scenario.name}: {event.size / 1e6:g} MB at {style.hertz(event.rate)}"
-
-
-def _picture_s(scenario: Scenario) -> float:
-    event = regular_events(scenario, 0.0).event
-    return max(PICTURED * event.length_s, 5 / scenario.event.rate)
+    ended = ", interrupted" if result.interrupted else ""
+    return f"{scenario.name}: {event.size / 1e6:g} MB at {style.hertz(event.rate)}{ended}"
