@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import daqloom
 import daqloom.scenario
 from daqloom import methods
+from daqloom.analyse.answer import first_failing
 from daqloom.analyse.bdp import bandwidth_delay
-from daqloom.analyse.condition import first_failing
 from daqloom.analyse.framing import framing
 from daqloom.analyse.incast import incast
 from daqloom.result import Result

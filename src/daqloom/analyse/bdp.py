@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from daqloom.analyse.condition import Condition
+from daqloom.analyse.answer import Condition
 
 
 @dataclass(frozen=True, slots=True)

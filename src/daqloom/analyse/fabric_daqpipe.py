@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.analyse.condition import Condition
-from daqloom.analyse.fabric_answer import Answer, check_connected, of_network, rates_hz, written
+from daqloom.analyse.answer import Answer, Condition
 from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
-from daqloom.analyse.fabric_view import View
+from daqloom.analyse.fabric_view import View, rates_of
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.topology.schedule import hosts_of, slots_of
 from daqloom.topology.system import mfp_bytes, unit_slots
 
@@ -209,42 +209,32 @@ class Pipe(View):
         return there_s + known_s
 
 
-def daqpipe(pipe: Pipe) -> Answer:
+def daqpipe(scenario: Scenario) -> Answer:
     """Evaluate the closed forms of DAQPIPE. Raises ScenarioError where nodes are not connected."""
-    scenario, nodes = pipe.scenario, len(pipe.traffic.hosts)
-    check_connected(scenario, pipe.traffic)
-    events = scenario.event.packing
-    bounds = rates_hz(scenario, events, pipe.busy_s())
+    pipe = Pipe(scenario)
+    pipe.check_connected()
+    events, building = scenario.event.packing, scenario.building
+    bounds = pipe.rates_hz(events, pipe.busy_s())
     rate_hz = min(bounds.values())
     throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
     processor_s = 2 * pipe.letters * pipe.messages.cost_s
     metrics = {
-        "event_rate_hz": rate_hz,
-        "event_rate_bound_hz": rate_hz,
-        "throughput_bps": throughput_bps,
-        **written(rate_hz, throughput_bps),
-        "node_throughput_bps": throughput_bps / len(pipe.readouts),
+        **rates_of(rate_hz, rate_hz, throughput_bps, len(pipe.readouts)),
         "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
-        "processor_share": processor_s * rate_hz / events / nodes,
+        "processor_share": processor_s * rate_hz / events / len(pipe.traffic.hosts),
     }
-    largest = pipe.link.message(int(pipe.fragments.max()))
     slowest = min(bounds, key=lambda name: bounds[name])
     entries = {"event": {"value_s": float(pipe.collected_s.mean()), "limit": slowest}}
+    condition = Condition(
+        "one builder unit, one at a time",
+        len(pipe.builders) == building.credits == building.parallel_sends == 1,
+        "builder units contend for readout units, and events for builder units, for which "
+        "there is no closed form: these are bounds (that of fabric_link if all builder units "
+        "build equally many events)",
+    )
     return Answer(
         metrics,
-        entries | of_network(pipe.messages, pipe.traffic, largest, bounds),
-        {"event": _conditions(pipe)},
+        entries | pipe.of_network(int(pipe.fragments.max()), bounds),
+        {"event": [condition]},
+        [],
     )
-
-
-def _conditions(pipe: Pipe) -> list[Condition]:
-    building = pipe.scenario.building
-    return [
-        Condition(
-            "one builder unit, one at a time",
-            len(pipe.builders) == building.credits == building.parallel_sends == 1,
-            "builder units contend for readout units, and events for builder units, for which "
-            "there is no closed form: these are bounds (that of fabric_link if all builder units "
-            "build equally many events)",
-        )
-    ]

@@ -13,9 +13,6 @@ from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import View
 from daqloom.topology.system import mfp_bytes
 
-pass
-
-
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and grants, sent and received."""
 

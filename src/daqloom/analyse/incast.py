@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from daqloom.analyse.condition import Condition
+from daqloom.analyse.answer import Condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float)
     and (arrivals, n). The last row is the occupancy of the switch."""
     import numpy as np
 
-    from daqloom.analyse.occupancy import occupancy
+    from daqloom.analyse.triangles import occupancy
 
     singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
     corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
