@@ -4,10 +4,8 @@ Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
 `docs/explanation/infiniband-model.md` for what the simulated hosts and switches do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +59,7 @@ class Link:
     """Least time between two credit updates."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Link:
+    def of(cls, scenario: Scenario) -> Self:
         """Return the link of a scenario, whose cables are all alike."""
         links, switch = scenario.network.links, scenario.network.switch
         if scenario.network.technology == "ethernet":

@@ -1,7 +1,5 @@
 """Linear shifting: the time of a round, what bounds its rate, and the time spent in barriers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -21,18 +19,6 @@ from daqloom.topology.schedule import DUMMY
 
 SAMPLED = 8
 """Phases, spread over the round, for which the effect of randomness is computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A round in the steady state: all phases of the schedule, once each."""
-
-    length_s: float
-    waiting_s: float
-    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
-    releasing_s: float
-    """Time from then until its release."""
-    schedule: Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +46,18 @@ class Schedule:
     def conflicting(self) -> int:
         """Number of phases in which flows share a link."""
         return int((self.flows > 1).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round in the steady state: all phases of the schedule, once each."""
+
+    length_s: float
+    waiting_s: float
+    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
+    releasing_s: float
+    """Time from then until its release."""
+    schedule: Schedule
 
 
 def shift(scenario: Scenario) -> Answer:

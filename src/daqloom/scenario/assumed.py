@@ -1,7 +1,5 @@
 """The assumptions of a scenario: numbers of its system that the file does not give."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """[building]: how events are built: the protocol, and the keys of each."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Cables one by one: a network that the scenario lists itself."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from daqloom.scenario.link_rates import PortRate

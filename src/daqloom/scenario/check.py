@@ -1,24 +1,19 @@
 """What has to fit together across the tables of a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
+from daqloom.scenario.placement import UnitPlace
 from daqloom.scenario.quantities import SIZE, TIME
 from daqloom.scenario.scheduling import CLASSES
+from daqloom.scenario.tables import Tables
 from daqloom.scenario.transport import (
     BLOCK_BYTES,
     LARGEST_HEADER_BYTES,
     ROCE_HEADER_BYTES,
     WRITE_BYTES,
 )
-
-if TYPE_CHECKING:
-    from daqloom.scenario.placement import UnitPlace
-    from daqloom.scenario.tables import Tables
 
 
 def check(scenario: Tables) -> None:

@@ -1,7 +1,5 @@
 """The choices of a scenario, and which keys go with them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

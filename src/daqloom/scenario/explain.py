@@ -1,7 +1,5 @@
 """The sentence on what is wrong with a scenario: key, value, what was expected."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 from collections.abc import Collection, Iterator, Sequence

@@ -1,8 +1,6 @@
 """[flows.NAME]: messages without event building, as of load generators and benchmarks; alone, or
 background traffic beside a building protocol."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator

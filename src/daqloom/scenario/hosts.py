@@ -1,7 +1,5 @@
 """[hosts]: where units are, what hosts take time for, and how they send."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """[network.links]: the cables."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

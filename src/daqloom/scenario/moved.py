@@ -3,8 +3,6 @@
 A key that is not listed has its old name in the first new table of its old one.
 """
 
-from __future__ import annotations
-
 TABLES = {
     "fragments": "event",
     "nodes": "building, readout, builders, hosts and transport",

@@ -1,7 +1,5 @@
 """[network]: over what: technology, shape, and what both have of switches and cables."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Annotated, Literal, Self

@@ -1,7 +1,5 @@
 """The base of all tables of a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise

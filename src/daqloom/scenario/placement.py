@@ -1,7 +1,5 @@
 """Which units are on which hosts: by a rule or unit by unit."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field

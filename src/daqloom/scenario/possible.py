@@ -1,13 +1,7 @@
 """Which choices the methods can combine so far."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from daqloom.scenario.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from daqloom.scenario.tables import Tables
+from daqloom.scenario.tables import Tables
 
 
 def check_possible(scenario: Tables) -> None:

@@ -4,8 +4,6 @@ Sizes are whole bytes, rates whole bits per second, times seconds and frequencie
 `format_quantity` writes a number back so that it reads as exactly the same number.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How a port of Ethernet shares its wire among classes of frames."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator

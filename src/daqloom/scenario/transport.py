@@ -1,7 +1,5 @@
 """[transport]: how bytes travel: TCP, or RDMA over reliable connections."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """[readout] and [builders]: who builds: the units at both ends."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,21 +1,16 @@
 """An Ethernet, as the engine is told of it, and what it has counted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.scheduling import CLASSES
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.scheduling import CLASSES, Scheduling
+from daqloom.scenario.switches import Switch
 from daqloom.simulate.graph import set_graph
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.scheduling import Scheduling
-    from daqloom.scenario.switches import Switch
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
@@ -163,7 +158,7 @@ def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) ->
     return means | ({link.name: share for link, share in busy} if one_rack else {})
 
 
-def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def ethernet_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
     """Return what each output has counted after the warm-up, by its name."""
     ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
     return {

@@ -1,16 +1,10 @@
 """The graph of a network, as the engine is told of it for both technologies."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from daqloom import _engine
 from daqloom.topology.links import delays_s
-
-if TYPE_CHECKING:
-    from daqloom import _engine
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def set_graph(

@@ -1,18 +1,14 @@
 """An InfiniBand fabric, as the engine is told of it, and what it has counted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import named
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
 from daqloom.simulate.graph import set_graph
 from daqloom.topology.fabric import End
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
@@ -69,7 +65,7 @@ def _utilisation(system: FabricSystem, ports: _engine.Ports, end_s: float) -> di
     return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
 
 
-def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
     """Return what each output has counted, by its name."""
     ports, lanes = counted.ports, counted.lanes
     ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)

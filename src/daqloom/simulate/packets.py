@@ -1,17 +1,12 @@
 """What protocols of multi-fragment packets share: sources that fill them, a delay of processing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from daqloom import _engine
 from daqloom.rules import set_delay
+from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from daqloom import _engine
-    from daqloom.scenario.distribution import Distribution
-    from daqloom.scenario.event import Event
+from daqloom.scenario.event import Event
 
 
 def interval_s(event: Event) -> float:

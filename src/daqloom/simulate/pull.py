@@ -1,23 +1,19 @@
 """A simulated run of pull building: its configuration, its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import set_pull_rules
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
 from daqloom.simulate.system_config import set_system
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100

@@ -1,24 +1,20 @@
 """A simulated run of linear shifting: its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import set_delay, set_shift_rules
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.units import Card
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.packets import interval_s, set_processing
 from daqloom.simulate.system_config import no_frames, set_system
 from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
 from daqloom.topology.schedule import hosts_of
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.units import Card
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:

@@ -1,21 +1,16 @@
 """Tells the engine of what every simulated system has: network, transport, hosts, flows, a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from daqloom import _engine
 from daqloom.rules import set_delay
+from daqloom.scenario.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
-
-if TYPE_CHECKING:
-    from daqloom import _engine
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:
