@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from daqloom.scenario.hosts import Host
 from daqloom.scenario.part import ASSUMED, Number, Part
-from daqloom.scenario.placement import Host
 from daqloom.scenario.quantities import PositiveBytes, Seconds
 
 MOST_FLOWS = 256

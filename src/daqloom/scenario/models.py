@@ -9,9 +9,8 @@ from pydantic import ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticSerializationError
 
 from daqloom.scenario import inputs
-from daqloom.scenario.assumed import assumptions
 from daqloom.scenario.check import check
-from daqloom.scenario.choices import Choices
+from daqloom.scenario.choices import Choices, assumptions
 from daqloom.scenario.document import forget, given, put, without_empty_tables
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables

@@ -10,8 +10,7 @@ from daqloom.rules import set_daqpipe_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.packets import interval_s, set_processing
-from daqloom.simulate.system_config import no_frames, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, set_processing, set_system
 from daqloom.timeline import Collected, event_columns, write_events
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem

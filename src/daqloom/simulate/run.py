@@ -11,9 +11,8 @@ from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
-from daqloom.simulate import latency
+from daqloom.simulate import SimulationError, latency
 from daqloom.simulate.daqpipe import DaqpipeRun
-from daqloom.simulate.errors import SimulationError
 from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
 from daqloom.simulate.flow_traffic import flow_metrics, flow_warnings
 from daqloom.simulate.flows import FlowsRun

@@ -1,10 +1,13 @@
 """Tells the engine of what every simulated system has: network, transport, hosts, flows, a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from daqloom import _engine
 from daqloom.rules import set_delay
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.event import Event
 from daqloom.scenario.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.flow_traffic import set_flows
@@ -51,3 +54,19 @@ def set_system(
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed
+
+
+def interval_s(event: Event) -> float:
+    """Return the time between two MFPs of a source; 0: as fast as they are consumed."""
+    return event.packing / event.rate if event.rate else 0.0
+
+
+def set_processing(delay: _engine.Delay, stages: Sequence[Distribution]) -> None:
+    """Set the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
+    if len(stages) > 1:
+        raise ScenarioError(
+            f"builders.processing has {len(stages)} delays, which only pull building "
+            "simulates yet; give one"
+        )
+    for stage in stages:
+        set_delay(delay, stage)

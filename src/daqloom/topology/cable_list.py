@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import count
 
-from daqloom.scenario.cables import Cable as GivenCable
+from daqloom.scenario.links import Cable as GivenCable
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import MOST_PORTS, Cable, End, Fabric, Node, check_size, checked
 
