@@ -6,7 +6,7 @@ from daqloom import _engine
 from daqloom.rules import named
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
-from daqloom.simulate.graph import set_graph
+from daqloom.simulate.graph import by_kind, set_graph
 from daqloom.topology.fabric import End
 from daqloom.topology.system import FabricSystem
 
@@ -37,12 +37,16 @@ def infiniband_metrics(
 ) -> dict[str, Any]:
     """Return the metrics of the fabric over the whole run, which ended at `end_s`."""
     ports = counted.ports
+    busy = (
+        8 * nbytes / (system.fabric.cables[index // 2].rate_bps * end_s)
+        for index, nbytes in enumerate(ports.bytes.tolist())
+    )
     metrics: dict[str, Any] = {
         "xmit_wait_s": {
             "credits": sum(ports.wait_credits_s.tolist()),
             "crossbar": sum(ports.wait_crossbar_s.tolist()),
         },
-        "link_utilisation": _utilisation(system, ports, end_s),
+        "link_utilisation": by_kind(system, busy),
         "packet_hops": counted.packet_hops,
     }
     if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
@@ -53,16 +57,6 @@ def infiniband_metrics(
 def discarded(counted: _engine.RunReport) -> int:
     """Return the number of packets discarded after the head-of-queue lifetime."""
     return sum(counted.ports.discards.tolist())
-
-
-def _utilisation(system: FabricSystem, ports: _engine.Ports, end_s: float) -> dict[str, float]:
-    """Return the utilisation of links by kind, hosts that are no nodes included."""
-    busy: dict[str, list[float]] = {}
-    columns = zip(system.links, ports.bytes.tolist(), strict=True)
-    for index, (link, nbytes) in enumerate(columns):
-        rate_bps = system.fabric.cables[index // 2].rate_bps
-        busy.setdefault(link.kind, []).append(8 * nbytes / (rate_bps * end_s))
-    return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
 
 
 def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
