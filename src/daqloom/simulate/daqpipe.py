@@ -10,7 +10,7 @@ from daqloom.rules import set_daqpipe_rules
 from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.system_config import interval_s, no_frames, set_processing, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import Collected, event_columns, write_events
 from daqloom.topology.schedule import hosts_of
 from daqloom.topology.system import FabricSystem
@@ -29,7 +29,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
     config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.event_interval_s = interval_s(scenario.event)
-    set_processing(config.processing, scenario.builders.processing)
+    config.processing = processing_of(scenario.builders.processing)
     return config
 
 

@@ -26,15 +26,11 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     config.readouts = system.readouts.tolist()
     config.builders = system.builders.tolist()
     set_pull_rules(config, scenario)
-    _set_units(config, scenario)
+    usual_s = scenario.hosts.message_cost
+    config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
+    config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s
+    config.request_bytes = scenario.building.request_size
     return config
-
-
-def _set_units(config: _engine.PullConfig, scenario: Scenario) -> None:
-    readout, builders, building = scenario.readout, scenario.builders, scenario.building
-    config.readout_cost_per_message_s = readout.message_cost or scenario.hosts.message_cost
-    config.builder_cost_per_message_s = builders.message_cost or scenario.hosts.message_cost
-    config.request_bytes = building.request_size
 
 
 class PullRun:

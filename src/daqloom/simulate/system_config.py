@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from daqloom import _engine
-from daqloom.rules import set_delay
+from daqloom.rules import delay_of
 from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.event import Event
@@ -43,7 +43,7 @@ def set_system(
     config.path.memory_passes = hosts.memory_passes
     config.data_service_level = transport.data_service_level
     config.control_service_level = transport.control_service_level
-    set_delay(config.latency, hosts.latency)
+    config.latency = delay_of(hosts.latency)
     config.message_cost_s = hosts.message_cost
     config.polling_delay_s = hosts.polling_delay
     config.control_bytes = scenario.building.control_size
@@ -61,12 +61,11 @@ def interval_s(event: Event) -> float:
     return event.packing / event.rate if event.rate else 0.0
 
 
-def set_processing(delay: _engine.Delay, stages: Sequence[Distribution]) -> None:
-    """Set the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
+def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
+    """Return the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
     if len(stages) > 1:
         raise ScenarioError(
             f"builders.processing has {len(stages)} delays, which only pull building "
             "simulates yet; give one"
         )
-    for stage in stages:
-        set_delay(delay, stage)
+    return delay_of(stages[0]) if stages else _engine.Delay()
