@@ -3,10 +3,9 @@
 from typing import Any
 
 from daqloom.analyse.answer import Answer, evaluated, first_failing
-from daqloom.analyse.bdp import bandwidth_delay
+from daqloom.analyse.bottleneck import Incast, bandwidth_delay, incast
 from daqloom.analyse.bounds import event_rate_bounds_hz, unloaded_latency_s
 from daqloom.analyse.departures import departures
-from daqloom.analyse.incast import Incast, incast
 from daqloom.analyse.peak import back_to_back, exact, published
 from daqloom.analyse.system import System
 from daqloom.result import Result
