@@ -28,11 +28,6 @@ class Pipe(View):
     unit: `packing` collisions. Rates are a second, all builder units together. R readout units, B
     builder units, c credits, s parallel sends."""
 
-    @property
-    def folded(self) -> bool:
-        """Whether each node has both a readout unit and a builder unit."""
-        return self.scenario.folded
-
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
         """Hosts of the readout units; the event manager is with the first."""
@@ -86,7 +81,7 @@ class Pipe(View):
         units also the acknowledge of a fragment, a request, and updates for what comes of these.
         """
         other = self.link.acknowledge.bytes + 2 * self.link.update
-        if not self.folded:
+        if not self.scenario.folded:
             bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
             return 8 * (bare + other) / self.link.rate_bps
         other += self.link.acknowledge.bytes + self.request.bytes + self.link.update
@@ -183,7 +178,7 @@ class Pipe(View):
     def _of_hosts(self, fragment_s: Times) -> Times:
         """(hosts): time per event of each host, both directions together."""
         up_s, down_s = self._ways(fragment_s)
-        return up_s + down_s if self.folded else np.concatenate([up_s, down_s])
+        return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
         """Of fragments sent by each readout unit, and had by each builder unit, in an event."""
@@ -196,7 +191,7 @@ class Pipe(View):
         readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
         readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
         builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
-        if not self.folded:
+        if not self.scenario.folded:
             return max(float(readout.max()), float(builder.max()))
         return float((readout + builder).max())
 

@@ -31,11 +31,6 @@ class Push(View):
         """N: number of nodes."""
         return len(self.traffic.hosts)
 
-    @property
-    def packing(self) -> int:
-        """Events in a multi-event packet."""
-        return self.scenario.event.packing
-
     @cached_property
     def mfps(self) -> NDArray[np.int64]:
         """(nodes, streams): mean bytes of an MFP."""
@@ -135,7 +130,7 @@ class Push(View):
     @property
     def events(self) -> int:
         """Events per round: each node builds as many multi-event packets as a phase has."""
-        return self.packing * self.nodes * self.meps
+        return self.scenario.event.packing * self.nodes * self.meps
 
     @property
     def bytes_a_round(self) -> int:
