@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import daqloom
 import daqloom.scenario
 from daqloom import methods
-from daqloom.analyse.bdp import bandwidth_delay
-from daqloom.analyse.condition import first_failing
-from daqloom.analyse.framing import framing
-from daqloom.analyse.incast import incast
+from daqloom.analyse.answer import first_failing
+from daqloom.analyse.bottleneck import bandwidth_delay, incast
+from daqloom.analyse.system import framing
 from daqloom.result import Result
 from daqloom.topology.loaded import load
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.analyse.exact import exact
-from daqloom.analyse.occupancy import in_turn, occupancy, periodic
-from daqloom.analyse.triangles import Triangle
+from daqloom.analyse.peak import exact
+from daqloom.analyse.triangles import Triangle, in_turn, occupancy, periodic
 
 ATLAS = Triangle(5e6, 800e9, 25e9)
 

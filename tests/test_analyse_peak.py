@@ -8,12 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daqloom.analyse.back_to_back import back_to_back
-from daqloom.analyse.condition import first_failing
-from daqloom.analyse.exact import exact
-from daqloom.analyse.occupancy import in_turn, occupancy
-from daqloom.analyse.published import published
-from daqloom.analyse.triangles import Triangle
+from daqloom.analyse.answer import first_failing
+from daqloom.analyse.peak import back_to_back, exact, published
+from daqloom.analyse.triangles import Triangle, in_turn, occupancy
 
 GBPS = 1e9
 

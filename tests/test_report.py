@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from daqloom import methods
-from daqloom.analyse.occupancy import occupancy
+from daqloom.analyse.triangles import occupancy
 from daqloom.output import OutputError, written_whole
 from daqloom.report import style
 from daqloom.report.page import page, picture, section, table

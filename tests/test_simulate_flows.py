@@ -10,7 +10,7 @@ from small_fabrics import metrics, small, way_s
 
 from daqloom import methods
 from daqloom.scenario import Scenario, ScenarioError, to_toml
-from daqloom.simulate.errors import SimulationError
+from daqloom.simulate import SimulationError
 from daqloom.simulate.run import _check_stall
 from daqloom.topology.loaded import load, override
 from daqloom.topology.system import fabric_system

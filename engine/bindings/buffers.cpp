@@ -151,27 +151,47 @@ class Served {
 
 void bind_buffers(nb::module_& module) {
     using namespace nb::literals;
-    nb::class_<Writer>(module, "BufferWriter")
+    nb::class_<Writer>(
+        module, "BufferWriter",
+        "The writing side of a unit's buffer. Waits up to `timeout_s` for the unit. "
+        "ConnectionError "
+        "if it does not come, or somebody else has this side. Not for several threads at once.")
         .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
-        .def("reserve", &Writer::reserve, "bytes"_a)
-        .def("commit", &Writer::commit, "tag"_a, "bytes"_a)
-        .def("wait", &Writer::wait_for_room, "timeout_s"_a)
-        .def("close", &Writer::close)
-        .def_prop_ro("committed", &Writer::committed)
-        .def_prop_ro("acknowledged", &Writer::acknowledged)
-        .def_prop_ro("is_abandoned", &Writer::is_abandoned);
-    nb::class_<Reader>(module, "BufferReader")
+        .def("reserve", &Writer::reserve, "bytes"_a,
+             "Room for a piece of up to so many bytes, which is this process's until the next "
+             "`reserve` or `commit`; None: the other side must acknowledge first.")
+        .def("commit", &Writer::commit, "tag"_a, "bytes"_a,
+             "The first bytes of what was reserved are complete; `tag`: the MFP's number.")
+        .def("wait", &Writer::wait_for_room, "timeout_s"_a,
+             "Sleeps until more is acknowledged than when there was no room, or the unit is gone.")
+        .def("close", &Writer::close,
+             "No more will be committed: the reader knows that it is at the end.")
+        .def_prop_ro("committed", &Writer::committed,
+                     "Pieces that were ever committed, by writers before this one as well.")
+        .def_prop_ro("acknowledged", &Writer::acknowledged,
+                     "Of these, what the reader does not need any more.")
+        .def_prop_ro("is_abandoned", &Writer::is_abandoned, "The unit is gone.");
+    nb::class_<Reader>(
+        module, "BufferReader",
+        "The reading side of a unit's buffer. A new reader reads again what the one before had not "
+        "acknowledged. Else as BufferWriter.")
         .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
-        .def("next", &Reader::next)
-        .def("acknowledge", &Reader::acknowledge)
-        .def("wait", &Reader::wait_for_piece, "timeout_s"_a)
-        .def_prop_ro("outstanding", &Reader::outstanding)
-        .def_prop_ro("is_at_end", &Reader::is_at_end)
-        .def_prop_ro("is_abandoned", &Reader::is_abandoned);
+        .def("next", &Reader::next,
+             "Tag and bytes of the next piece, to be read only until it is acknowledged; None: "
+             "there is none yet. ConnectionError if the writer has damaged the buffer.")
+        .def("acknowledge", &Reader::acknowledge,
+             "The oldest piece that was read is not needed any more. False: there is none.")
+        .def("wait", &Reader::wait_for_piece, "timeout_s"_a,
+             "Sleeps until there is a piece, the end, or the unit is gone. False: not by then.")
+        .def_prop_ro("outstanding", &Reader::outstanding,
+                     "Pieces that were read and are not acknowledged.")
+        .def_prop_ro("is_at_end", &Reader::is_at_end,
+                     "The writer has closed the buffer, and all is read.")
+        .def_prop_ro("is_abandoned", &Reader::is_abandoned, "The unit is gone.");
     nb::class_<Served>(module, "ServedBuffer")
         .def(nb::init<const std::string&, std::int64_t, std::uint32_t>(), "name"_a, "bytes"_a,
              "pieces"_a)
-        .def("close", &Served::close);
+        .def("close", &Served::close, "Both sides see that it is gone.");
 }
 
 const Subject buffers(bind_buffers);

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray
 
     from daqloom.result import Result
+    from daqloom.study.dataset import open_study
     from daqloom.study.file import Method
     from daqloom.system import System
 
@@ -45,23 +46,6 @@ def load(
     from daqloom.topology.loaded import load
 
     return System(load(scenario, overrides))
-
-
-def open_study(
-    path: str | PathLike[str],
-    *,
-    store: str | PathLike[str] = "daqloom-store",
-    quick: bool = False,
-    course: bool = False,
-) -> xarray.Dataset:
-    """What a store holds of the study in the file `path`, as an `xarray.Dataset`.
-
-    See `daqloom.study.dataset.open_study` for dimensions, variables and units. Raises
-    `daqloom.study.StudyError`, whose text is one sentence for a person.
-    """
-    from daqloom.study.dataset import open_study as open_dataset
-
-    return open_dataset(path, store=store, quick=quick, course=course)
 
 
 def sweep(
@@ -128,9 +112,13 @@ def write_report(
 
 if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
 
-    def __getattr__(name: str) -> str:
+    def __getattr__(name: str) -> Any:
         if name == "__version__":
             from daqloom.version import installed
 
             return installed()
+        if name == "open_study":
+            from daqloom.study.dataset import open_study
+
+            return open_study
         raise AttributeError(f"module 'daqloom' has no attribute {name!r}")

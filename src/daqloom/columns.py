@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,24 +29,14 @@ def width_of(console: Console) -> int:
     return console.width if console.is_terminal else UNLIMITED
 
 
-def print_table(
-    head: Sequence[str],
-    rows: Rows,
-    *,
-    names: int = 1,
-    words: Collection[int] = (),
-    numbers: Literal["left", "right"] = "right",
-    framed: bool = False,
-) -> None:
-    """On standard output, as wide as that is; see `tables`."""
+def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:
+    """On standard output, as wide as that is; `layout` as of `tables`."""
     from rich.console import Console
 
     console = Console(highlight=False)
     width = width_of(console)
     console.width = width
-    for place, table in enumerate(
-        tables(head, rows, width, names=names, words=words, numbers=numbers, framed=framed)
-    ):
+    for place, table in enumerate(tables(head, rows, width, framed=framed, **layout)):
         if place and not framed:
             console.print()
         console.print(table)

@@ -1,21 +1,15 @@
 """The three methods, each for any scenario: what the choices made call for is picked here."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from daqloom.metrics import Parts
+from daqloom.result import Result
+from daqloom.scenario.building import PACKED
+from daqloom.scenario.check import check_possible
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.parts import parts_of
-from daqloom.scenario.possible import check_possible
-
-if TYPE_CHECKING:
-    from daqloom.measure.outputs import RunEvent
-    from daqloom.measure.run import Progress
-    from daqloom.result import Result
-    from daqloom.scenario.models import Scenario
 
 
 def analyse(scenario: Scenario) -> Result:
@@ -34,9 +28,6 @@ def analyse(scenario: Scenario) -> Result:
 
 
 def _without_closed_form(scenario: Scenario) -> Result:
-    from daqloom.result import Result
-    from daqloom.scenario.building import PACKED
-
     protocol, network = scenario.building.protocol, scenario.network
     hint = ""
     if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
@@ -60,24 +51,14 @@ def _without_closed_form(scenario: Scenario) -> Result:
     )
 
 
-def simulate(
-    scenario: Scenario,
-    *,
-    seed: int | None = None,
-    pcap: Mapping[str, Path] | None = None,
-    trace: Path | None = None,
-    timeline: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Result:
-    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the arguments. The
-    warnings say where the closed forms contradict a rate, or explain a timeout."""
+def simulate(scenario: Scenario, **options: Any) -> Result:
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the options. The warnings
+    say where the closed forms contradict a rate, or explain a timeout."""
     from daqloom.analyse.resonance import beyond, resonating
     from daqloom.simulate import run
 
     check_possible(scenario)
-    result = run.simulate(
-        scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
-    )
+    result = run.simulate(scenario, **options)
     notes = resonating(scenario, result) if scenario.is_rack else []
     exceeding = beyond(result, _bound_hz(scenario))
     return replace(result, warnings=[*result.warnings, *exceeding, *notes])
@@ -85,33 +66,14 @@ def simulate(
 
 def _bound_hz(scenario: Scenario) -> float | None:
     """Return the highest event rate by the closed forms; None of a system without any."""
-    from daqloom.scenario.errors import ScenarioError
-
     try:
         return analyse(scenario).metric("event_rate_bound_hz")
     except ScenarioError:
         return None
 
 
-def measure(
-    scenario: Scenario,
-    *,
-    seed: int | None = None,
-    log_dir: Path | None = None,
-    trace: Path | None = None,
-    timeline: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    on_event: Callable[[RunEvent], None] | None = None,
-) -> Result:
-    """Build events with real processes; see `daqloom.measure.run.measure` for the arguments."""
-    from daqloom.measure.run import measure as measure_fabric
+def measure(scenario: Scenario, **options: Any) -> Result:
+    """Build events with real processes; see `daqloom.measure.run.measure` for the options."""
+    from daqloom.measure import run
 
-    return measure_fabric(
-        scenario,
-        seed=seed,
-        log_dir=log_dir,
-        trace=trace,
-        timeline=timeline,
-        progress=progress,
-        on_event=on_event,
-    )
+    return run.measure(scenario, **options)

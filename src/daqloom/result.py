@@ -97,28 +97,24 @@ class Result:
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
         """The record in the order in which people read it; empty blocks are left out. `series` says
         whether to tell the series, or which."""
+        told = self.series if series is True else series or ()
         record: dict[str, Any] = {
             "schema": SCHEMA,
             "scenario": self.scenario,
             "scenario_hash": self.scenario_hash,
             "method": self.method,
+            "seed": self.seed,
+            "fingerprint": self.fingerprint or None,
+            "interrupted": self.interrupted or None,
+            "version": self.version,
+            "metrics": self.metrics,
+            "analysis": self.analysis or None,
+            "engine": self.engine,
+            "warnings": list(self.warnings),
+            "assumed": dict(self.assumed) or None,
+            "series": {name: self.series[name] for name in told if name in self.series} or None,
         }
-        if self.seed is not None:
-            record["seed"] = self.seed
-        if self.fingerprint:
-            record["fingerprint"] = self.fingerprint
-        if self.interrupted:
-            record["interrupted"] = True
-        record |= {"version": self.version, "metrics": self.metrics}
-        if self.analysis:
-            record["analysis"] = self.analysis
-        record |= {"engine": self.engine, "warnings": list(self.warnings)}
-        if self.assumed:
-            record["assumed"] = dict(self.assumed)
-        told = self.series if series is True else series or ()
-        if kept := {name: self.series[name] for name in told if name in self.series}:
-            record["series"] = kept
-        return record
+        return {name: value for name, value in record.items() if value is not None}
 
     def to_json(self, *, series: bool | Sequence[str] = False, indent: int | None = 2) -> str:
         """One JSON object without NaN; `series` adds time series and histograms, all or some."""

@@ -70,21 +70,16 @@ def _set_event(config: _engine.PullConfig | _engine.LiveConfig, event: Event) ->
         config.share = list(event.share)
 
 
-def set_delay(delay: _engine.Delay, time: Distribution) -> None:
-    """Set the engine's delay to a distribution."""
-    measured = time.measured
-    if measured is not None:
-        delay.set_measured(*measured)
-        return
-    delay.kind = named(_engine.DelayKind, time.kind)
-    delay.mean_s = time.mean
-    delay.spread_s = time.spread
-
-
 def delay_of(time: Distribution) -> _engine.Delay:
     """Return the engine's delay with a distribution."""
     delay = _engine.Delay()
-    set_delay(delay, time)
+    measured = time.measured
+    if measured is not None:
+        delay.set_measured(*measured)
+        return delay
+    delay.kind = named(_engine.DelayKind, time.kind)
+    delay.mean_s = time.mean
+    delay.spread_s = time.spread
     return delay
 
 

@@ -1,4 +1,4 @@
-"""Closed-form analysis of a scenario, one formula per file."""
+"""Closed-form analysis of a scenario, one file for each quantity."""
 
 from daqloom.analyse.analyse import analyse
 

@@ -1,13 +1,7 @@
 """Bounds that hold for any buffer: the highest event rate and the lowest latency."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from daqloom.analyse.system import System
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
-
-if TYPE_CHECKING:
-    from daqloom.analyse.system import System
 
 
 def event_rate_bounds_hz(system: System) -> dict[str, float]:

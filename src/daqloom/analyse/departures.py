@@ -1,12 +1,8 @@
 """Sentences on the features of a scenario that the triangles ignore."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from daqloom.analyse.system import System
+from daqloom.analyse.system import System
 
 
 def departures(system: System, peak_bytes: float) -> Iterator[str]:

@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.analyse.condition import Condition
-from daqloom.analyse.fabric_answer import Answer, check_connected, of_network, rates_hz, written
+from daqloom.analyse.answer import Answer, Condition
 from daqloom.analyse.fabric_link import OnWire
 from daqloom.analyse.fabric_messages import OFFSET_BYTES
 from daqloom.analyse.fabric_slowest import Times
-from daqloom.analyse.fabric_view import View
+from daqloom.analyse.fabric_view import View, rates_of
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.topology.schedule import hosts_of, slots_of
 from daqloom.topology.system import mfp_bytes, unit_slots
 
@@ -27,11 +27,6 @@ class Pipe(View):
     """A scenario of DAQPIPE as the closed forms see it. An event here is a fragment of each readout
     unit: `packing` collisions. Rates are a second, all builder units together. R readout units, B
     builder units, c credits, s parallel sends."""
-
-    @property
-    def folded(self) -> bool:
-        """Whether each node has both a readout unit and a builder unit."""
-        return self.scenario.folded
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
@@ -86,7 +81,7 @@ class Pipe(View):
         units also the acknowledge of a fragment, a request, and updates for what comes of these.
         """
         other = self.link.acknowledge.bytes + 2 * self.link.update
-        if not self.folded:
+        if not self.scenario.folded:
             bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
             return 8 * (bare + other) / self.link.rate_bps
         other += self.link.acknowledge.bytes + self.request.bytes + self.link.update
@@ -183,7 +178,7 @@ class Pipe(View):
     def _of_hosts(self, fragment_s: Times) -> Times:
         """(hosts): time per event of each host, both directions together."""
         up_s, down_s = self._ways(fragment_s)
-        return up_s + down_s if self.folded else np.concatenate([up_s, down_s])
+        return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
         """Of fragments sent by each readout unit, and had by each builder unit, in an event."""
@@ -196,7 +191,7 @@ class Pipe(View):
         readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
         readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
         builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
-        if not self.folded:
+        if not self.scenario.folded:
             return max(float(readout.max()), float(builder.max()))
         return float((readout + builder).max())
 
@@ -209,42 +204,32 @@ class Pipe(View):
         return there_s + known_s
 
 
-def daqpipe(pipe: Pipe) -> Answer:
+def daqpipe(scenario: Scenario) -> Answer:
     """Evaluate the closed forms of DAQPIPE. Raises ScenarioError where nodes are not connected."""
-    scenario, nodes = pipe.scenario, len(pipe.traffic.hosts)
-    check_connected(scenario, pipe.traffic)
-    events = scenario.event.packing
-    bounds = rates_hz(scenario, events, pipe.busy_s())
+    pipe = Pipe(scenario)
+    pipe.check_connected()
+    events, building = scenario.event.packing, scenario.building
+    bounds = pipe.rates_hz(events, pipe.busy_s())
     rate_hz = min(bounds.values())
     throughput_bps = 8 * int(pipe.fragments.sum()) * rate_hz / events
     processor_s = 2 * pipe.letters * pipe.messages.cost_s
     metrics = {
-        "event_rate_hz": rate_hz,
-        "event_rate_bound_hz": rate_hz,
-        "throughput_bps": throughput_bps,
-        **written(rate_hz, throughput_bps),
-        "node_throughput_bps": throughput_bps / len(pipe.readouts),
+        **rates_of(rate_hz, rate_hz, throughput_bps, len(pipe.readouts)),
         "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
-        "processor_share": processor_s * rate_hz / events / nodes,
+        "processor_share": processor_s * rate_hz / events / len(pipe.traffic.hosts),
     }
-    largest = pipe.link.message(int(pipe.fragments.max()))
     slowest = min(bounds, key=lambda name: bounds[name])
     entries = {"event": {"value_s": float(pipe.collected_s.mean()), "limit": slowest}}
+    condition = Condition(
+        "one builder unit, one at a time",
+        len(pipe.builders) == building.credits == building.parallel_sends == 1,
+        "builder units contend for readout units, and events for builder units, for which "
+        "there is no closed form: these are bounds (that of fabric_link if all builder units "
+        "build equally many events)",
+    )
     return Answer(
         metrics,
-        entries | of_network(pipe.messages, pipe.traffic, largest, bounds),
-        {"event": _conditions(pipe)},
+        entries | pipe.of_network(int(pipe.fragments.max()), bounds),
+        {"event": [condition]},
+        [],
     )
-
-
-def _conditions(pipe: Pipe) -> list[Condition]:
-    building = pipe.scenario.building
-    return [
-        Condition(
-            "one builder unit, one at a time",
-            len(pipe.builders) == building.credits == building.parallel_sends == 1,
-            "builder units contend for readout units, and events for builder units, for which "
-            "there is no closed form: these are bounds (that of fabric_link if all builder units "
-            "build equally many events)",
-        )
-    ]

@@ -4,10 +4,8 @@ Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
 `docs/explanation/infiniband-model.md` for what the simulated hosts and switches do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,38 +42,32 @@ class Link:
 
     rate_bps: float
     delay_s: float
-    switch_s: float
-    """Time from a flit's arrival at a switch until it can leave."""
     mtu: int
     headers: int
     """Header bytes of each packet; on Ethernet with the gap behind it."""
-    cut: int
+    switch_s: float = 0.0
+    """Time from a flit's arrival at a switch until it can leave."""
+    cut: int = 0
     """Bytes of a packet with which a switch forwards it; 0: whole packets."""
-    blocks: int
+    blocks: int = 0
     """Blocks in the input buffer of a lane; 0: no credits."""
-    per_block: bool
+    per_block: bool = False
     """Whether a block is freed as soon as it has left, else with its packet's tail."""
-    update: int
+    update: int = 0
     """Size of a credit update (bytes)."""
-    update_s: float
+    update_s: float = 0.0
     """Least time between two credit updates."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Link:
+    def of(cls, scenario: Scenario) -> Self:
         """Return the link of a scenario, whose cables are all alike."""
         links, switch = scenario.network.links, scenario.network.switch
         if scenario.network.technology == "ethernet":
             return cls(
                 rate_bps=links.rate,
                 delay_s=links.delay,
-                switch_s=0.0,
                 mtu=scenario.transport.mtu,
                 headers=ROCE_HEADER_BYTES + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES,
-                cut=0,
-                blocks=0,
-                per_block=False,
-                update=0,
-                update_s=0.0,
             )
         return cls(
             rate_bps=links.rate,

@@ -5,9 +5,8 @@ it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Cu
 1993). It is o that decides over barriers: at the master of a centralised one it counts N times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 from daqloom.analyse.fabric_link import Count, Link, OnWire
 from daqloom.analyse.fabric_slowest import delay_of
@@ -32,7 +31,7 @@ class Messages:
     """An empty message."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Messages:
+    def of(cls, scenario: Scenario) -> Self:
         """Return the messages of a scenario."""
         link = Link.of(scenario)
         return cls(

@@ -13,9 +13,6 @@ from daqloom.analyse.fabric_slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric_view import View
 from daqloom.topology.system import mfp_bytes
 
-pass
-
-
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and grants, sent and received."""
 
@@ -33,11 +30,6 @@ class Push(View):
     def nodes(self) -> int:
         """N: number of nodes."""
         return len(self.traffic.hosts)
-
-    @property
-    def packing(self) -> int:
-        """Events in a multi-event packet."""
-        return self.scenario.event.packing
 
     @cached_property
     def mfps(self) -> NDArray[np.int64]:
@@ -138,7 +130,7 @@ class Push(View):
     @property
     def events(self) -> int:
         """Events per round: each node builds as many multi-event packets as a phase has."""
-        return self.packing * self.nodes * self.meps
+        return self.scenario.event.packing * self.nodes * self.meps
 
     @property
     def bytes_a_round(self) -> int:

@@ -1,32 +1,24 @@
-"""Linear shifting by count: the time of a round, and the part of it spent in barriers."""
+"""Linear shifting: the time of a round, what bounds its rate, and the time spent in barriers."""
 
-from __future__ import annotations
-
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.analyse.answer import Answer, Condition
 from daqloom.analyse.fabric_barrier import Barrier, barrier
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_slowest import Chance, Times
+from daqloom.analyse.fabric_view import rates_of
+from daqloom.analyse.fabric_windows import by_clock
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.models import Scenario
 from daqloom.topology.schedule import DUMMY
 
 SAMPLED = 8
 """Phases, spread over the round, for which the effect of randomness is computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A round in the steady state: all phases of the schedule, once each."""
-
-    length_s: float
-    waiting_s: float
-    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
-    releasing_s: float
-    """Time from then until its release."""
-    schedule: Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,182 @@ class Schedule:
         return int((self.flows > 1).sum())
 
 
-def fence(push: Push) -> Barrier:
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round in the steady state: all phases of the schedule, once each."""
+
+    length_s: float
+    waiting_s: float
+    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
+    releasing_s: float
+    """Time from then until its release."""
+    schedule: Schedule
+
+
+def shift(scenario: Scenario) -> Answer:
+    """Evaluate the closed forms of linear shifting. Raises ScenarioError where there are none."""
+    if not scenario.folded:
+        raise ScenarioError(
+            f"{scenario.name}: linear shifting with units that are not folded has no closed form; "
+            "simulate it, or put a readout and a builder unit on each host"
+        )
+    push = Push(scenario)
+    push.check_connected()
+    return _by_clock(push) if scenario.building.change == "window" else _by_count(push)
+
+
+def _by_count(push: Push) -> Answer:
+    gate = _fence(push)
+    found = _round(push, gate)
+    busy = _busy_s(push, gate, found.schedule)
+    if push.in_step:
+        busy["schedule"] = float(found.schedule.links_s.sum())
+    bounds = push.rates_hz(push.events, busy)
+    round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
+    metrics = _shift_metrics(push, push.events / round_s, bounds)
+    control_s = push.barriers * push.messages.cost_s * float(gate.messages.mean())
+    discards = metrics["event_rate_hz"] < push.events / round_s
+    if not discards:  # else nobody knows how often a phase has nothing to send
+        metrics["phase_s"] = round_s / push.slots
+        metrics["processor_share"] = (push.processor_s + control_s) / round_s
+        if push.barriers:
+            metrics["barrier_rate_hz"] = push.barriers / round_s
+    if push.barriers and not discards and round_s == found.length_s:  # else sources hold some up
+        metrics["barrier_share"] = push.barriers * (found.waiting_s + found.releasing_s) / round_s
+        metrics["barrier_s"] = {"waiting": found.waiting_s, "releasing": found.releasing_s}
+    phase = {
+        "value_s": found.length_s / push.slots,
+        "links_s": float(found.schedule.links_s.mean()),
+        "own_s": float(found.schedule.own_s.max()) / push.slots,
+    }
+    barrier = {"value_s": gate.cost_s, "messages": int(gate.messages.sum()) // 2}
+    return Answer(
+        metrics,
+        {"phase": phase, "barrier": barrier} | _of_schedule(push, found.schedule, bounds),
+        {"phase": _of_phases(push, found.schedule)},
+        [],
+    )
+
+
+def _by_clock(push: Push) -> Answer:
+    gate = _fence(push)
+    found, plan = by_clock(push), schedule(push, gate)
+    bounds = push.rates_hz(push.events, _busy_s(push, gate, plan))
+    rate_hz = min(push.events * found.meps / found.length_s, bounds.get("source", math.inf))
+    metrics = _shift_metrics(push, rate_hz, bounds)
+    metrics["phase_s"] = found.length_s / push.slots
+    metrics["idle_share"] = metrics["dummy_share"]
+    metrics["processor_share"] = push.processor_s * rate_hz / push.events
+    window = {"value_s": found.length_s / push.slots, "multi_event_packets": found.meps}
+    return Answer(
+        metrics,
+        {"window": window} | _of_schedule(push, plan, bounds),
+        {"window": [*found.conditions, _conflicts(plan)]},
+        [],
+    )
+
+
+def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict[str, Any]:
+    """Return the metrics of linear shifting, for events that the output buffer lets through."""
+    rate_hz = min(rate_hz, bounds.get("output_buffer", math.inf))
+    throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
+    rates = rates_of(rate_hz, min(bounds.values()), throughput_bps, push.nodes)
+    return {**rates, "dummy_share": 1 - push.nodes / push.slots}
+
+
+def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
+    phases = {
+        "phases": push.slots,
+        "conflicting": plan.conflicting,
+        "worst_flows": int(plan.flows.max(initial=0)),
+    }
+    return {"schedule": phases} | push.of_network(int(push.mfps.max()), bounds)
+
+
+def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
+    """Return the busy time of each part in a round; the longest bounds the rate.
+
+    A round brings each of N nodes to each other: so a node's link, its PCIe, its memory and the
+    credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the
+    order of flows. A processor has the messages of its node, those of the barriers included; the
+    master of a centralised one has most. The output buffer holds so many multi-event packets, each
+    for as long as its processing takes at least (Little), and nothing that is larger than itself.
+    """
+    scenario, others = push.scenario, push.nodes - 1
+    told_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
+    busy = {
+        "host_link": others * float(push.wire_s.max()),
+        "fabric_link": plan.busiest_s,
+        "link_credits": others * float(push.credits_s.max()),
+        "pcie": others * float(push.pcie_s.max()),
+        "memory": others * float(push.memory_s.max()),
+        "local_copy": float(push.copy_s.max()),
+        "processor": push.processor_s + told_s,
+    }
+    if scenario.event.rate:
+        busy["source"] = push.events / scenario.event.rate
+    room = scenario.builders.buffer // int(push.mfps.sum())
+    each_s = scenario.builders.processing_mean
+    if each_s or not room:
+        processing_s = push.meps * each_s
+        busy["output_buffer"] = processing_s / room if room else float("inf")
+    return busy
+
+
+def _of_phases(push: Push, plan: Schedule) -> list[Condition]:
+    """Return the conditions of phases that change by count."""
+    building, switch = push.scenario.building, push.scenario.network.switch
+    told = push.barrier not in ("none", "ideal")
+    phases = building.phases_per_barrier
+    return [
+        Condition(
+            "a barrier after each phase",
+            push.in_step,
+            (
+                "without a barrier"
+                if push.barrier == "none"
+                else f"with a barrier once in {phases} phases"
+            )
+            + " nodes fall out of step and contend for links, for which there is no closed form: "
+            "these are upper bounds of the simulated rate",
+        ),
+        _conflicts(plan),
+        Condition(
+            "messages pass streams",
+            not told or (switch.crossbar_speedup > 1 and switch.input_queue == "virtual-output"),
+            f"a barrier message can wait at a switch for the end of a data stream (network.switch."
+            f"crossbar_speedup = {switch.crossbar_speedup}, input_queue = {switch.input_queue}), "
+            "the more so the more nodes are released one after the other: the length of a phase is "
+            "a lower bound",
+        ),
+        Condition(
+            "room for what is built",
+            push.scenario.builders.buffer >= 2 * push.meps * int(push.mfps.sum()),
+            f"builders.buffer is smaller than the {2 * push.meps} multi-event packets that a "
+            "builder unit grants: it discards events, and phases in which nothing is sent are "
+            "shorter",
+        ),
+        Condition(
+            "credits for the line rate",
+            bool((push.credits_s <= push.wire_s).all()),
+            "network.switch.buffer holds too few packets for the line rate; a credit update can "
+            "also wait for a packet in its direction, so that credits allow less than the formula "
+            "says",
+        ),
+    ]
+
+
+def _conflicts(plan: Schedule) -> Condition:
+    return Condition(
+        "no conflicts",
+        not plan.conflicting,
+        f"in {plan.conflicting} of {len(plan.flows)} phases transfers share a link, up to "
+        f"{int(plan.flows.max(initial=0))} of them: such a phase lasts at least as long as its "
+        "most loaded link (`daqloom topology check` suggests other node orders)",
+    )
+
+
+def _fence(push: Push) -> Barrier:
     """Return the barrier of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
     return barrier(
@@ -67,7 +234,7 @@ def fence(push: Push) -> Barrier:
     )
 
 
-def by_count(push: Push, gate: Barrier) -> Round:
+def _round(push: Push, gate: Barrier) -> Round:
     """Return the round of a scenario whose phases change by count, with this barrier."""
     found = schedule(push, gate)
     if push.in_step:

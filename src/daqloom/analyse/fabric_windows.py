@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daqloom.analyse.condition import Condition
+from daqloom.analyse.answer import Condition
 from daqloom.analyse.fabric_push import Push
 from daqloom.analyse.fabric_slowest import Chance, chance_below, delay_of
 

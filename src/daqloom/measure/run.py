@@ -166,8 +166,8 @@ def _whole(course: Coroutine[Any, Any, Result | None]) -> Result | None:
 
 def of_a_fabric(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
+    from daqloom.scenario.check import check_possible
     from daqloom.scenario.errors import ScenarioError
-    from daqloom.scenario.possible import check_possible
 
     check_possible(scenario)
     if scenario.building.protocol == "none":

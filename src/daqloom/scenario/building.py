@@ -1,7 +1,5 @@
 """[building]: how events are built: the protocol, and the keys of each."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -10,11 +8,11 @@ from daqloom.scenario.distribution import Distribution
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 
-_PULL = When(".protocol", ("pull",))
-_SHIFT = When(".protocol", ("shift",))
+PULL = When("building.protocol", ("pull",))
+SHIFT = When("building.protocol", ("shift",))
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
-_DAQPIPE = When(".protocol", ("daqpipe",))
+_DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
 """Readout units send multi-fragment packets."""
 BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
@@ -36,23 +34,21 @@ class Protocol(Part):
 class Pull(Part):
     """Pull: an event manager assigns events to builder units, which request the fragments."""
 
-    assignment: Annotated[Literal["round-robin", "least-busy", "random"], _PULL] = "round-robin"
+    assignment: Annotated[Literal["round-robin", "least-busy", "random"], PULL] = "round-robin"
     """Which builder the event manager gives an event to."""
-    concurrent_events: Annotated[int, _PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
+    concurrent_events: Annotated[int, PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
     """Events that one builder collects and processes at a time."""
-    outstanding_fragments: Annotated[int, _PULL] = Field(default=0, ge=0, le=1_000_000_000)
+    outstanding_fragments: Annotated[int, PULL] = Field(default=0, ge=0, le=1_000_000_000)
     """Fragments that one builder may have requested and not yet received: the application's traffic
     shaping; 0 = no limit."""
-    request_size: Annotated[PositiveBytes, _PULL, ASSUMED] = 100
+    request_size: Annotated[PositiveBytes, PULL, ASSUMED] = 100
     """Payload of one fragment request (B)."""
 
 
 class Shift(Part):
     """Linear shifting: in phase n slot i sends to slot i + n."""
 
-    change: Annotated[Literal["count", "window"], _SHIFT, Assumed(unless_given=".barrier")] = (
-        "count"
-    )
+    change: Annotated[Literal["count", "window"], SHIFT, Assumed(unless_given=".barrier")] = "count"
     """The phase changes when a node has sent its MFPs, or by the clock."""
     barrier: Annotated[
         Literal["none", "centralised", "tournament", "dissemination", "ideal"], _COUNT, ASSUMED
@@ -64,7 +60,7 @@ class Shift(Part):
     """Number of phases from one barrier to the next."""
     phases_under_way: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
     """Phases of a node whose writes may be in flight at once; at a barrier, all are complete."""
-    dummies: Annotated[Literal["none", "used-ports", "all-ports"], _SHIFT, ASSUMED] = "used-ports"
+    dummies: Annotated[Literal["none", "used-ports", "all-ports"], SHIFT, ASSUMED] = "used-ports"
     """Dummy slots of the schedule for absent nodes: none, for ports that are used on other leaves,
     or for all hosts of the network; a table of units has none; live: a lost unit leaves a dummy
     slot, but for none."""
@@ -75,7 +71,7 @@ class Shift(Part):
     """Length of a phase (s)."""
     grace: Annotated[Seconds, _WINDOW] = 0.0
     """Grace period at the end of a window, in which no write is in flight (s)."""
-    jitter: Annotated[Distribution, _SHIFT] = Field(default_factory=Distribution)
+    jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
     """Delay before a node begins a phase."""
 
     @model_validator(mode="after")

@@ -1,24 +1,20 @@
 """What has to fit together across the tables of a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.quantities import SIZE, TIME
 from daqloom.scenario.scheduling import CLASSES
+from daqloom.scenario.tables import Tables
 from daqloom.scenario.transport import (
     BLOCK_BYTES,
     LARGEST_HEADER_BYTES,
     ROCE_HEADER_BYTES,
     WRITE_BYTES,
 )
-
-if TYPE_CHECKING:
-    from daqloom.scenario.placement import UnitPlace
-    from daqloom.scenario.tables import Tables
 
 
 def check(scenario: Tables) -> None:
@@ -284,3 +280,26 @@ def _check_flows(scenario: Tables) -> None:
                 f"flows.{name}.start = {TIME.format(flow.start)} is not before the end of the "
                 f"run, run.duration = {TIME.format(scenario.run.duration)}"
             )
+
+
+def check_possible(scenario: Tables) -> None:
+    """Raise ScenarioError for choices that no method can combine yet."""
+    if choices := impossible(scenario):
+        raise ScenarioError(f"{scenario.name}: {choices}")
+
+
+def impossible(scenario: Tables) -> str:
+    """Return a sentence on choices that cannot be combined yet; empty where all can."""
+    network = scenario.network
+    if network.technology == "infiniband":
+        if network.is_racks:
+            return (
+                f'network.shape = "{network.shape}" with network.technology = "infiniband" is not '
+                "possible yet; expected fat-tree, imported or cables"
+            )
+        if scenario.transport.kind == "tcp":
+            return (
+                'transport.kind = "tcp" over network.technology = "infiniband" is not possible '
+                "yet; expected rdma"
+            )
+    return ""

@@ -1,7 +1,5 @@
 """A scenario as a TOML file has it: tables within tables, whose keys have dotted names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The files that describe an imported network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from daqloom.scenario.shipped import shipped_folder

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.building import BUILT, PACKED
+from daqloom.scenario.building import BUILT, PACKED, PULL
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 
@@ -83,9 +83,6 @@ class Lhc(Part):
         return self
 
 
-_PULL = When("building.protocol", ("pull",))
-
-
 class Group(Part):
     """A group of sources with equal mean fragment sizes."""
 
@@ -100,12 +97,12 @@ class Event(Part):
 
     size: Annotated[
         PositiveBytes,
-        _PULL,
+        PULL,
         When(".size_distribution", ("fixed", "gaussian", "gamma", "poisson")),
         ASSUMED,
     ] = Field(default=5_000_000, le=inputs.LARGEST_SIZE_BYTES)
     """Mean payload of an event, all sources together (B)."""
-    size_distribution: Annotated[SizeDistribution, _PULL] = "fixed"
+    size_distribution: Annotated[SizeDistribution, PULL] = "fixed"
     """Distribution of the size of events."""
     size_spread: Annotated[Number, When(".size_distribution", ("gaussian", "gamma")), ASSUMED] = (
         Field(default=0.2, le=10)
@@ -135,11 +132,11 @@ class Event(Part):
         FrequencyOrNone,
         BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
-        Assumed(when=(_PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
+        Assumed(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = 0.0
     """Mean event rate. For lhc the rate after dead time, or the highest rate that the dead times
     permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)."""
-    arrivals: Annotated[Arrivals, _PULL, ASSUMED] = "poisson"
+    arrivals: Annotated[Arrivals, PULL, ASSUMED] = "poisson"
     """Arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings with
     dead time, or at the times of a file."""
     lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(default_factory=Lhc)
@@ -147,7 +144,7 @@ class Event(Part):
     trace: Annotated[str, When(".arrivals", ("trace",))] = Field(default="", max_length=4096)
     """File of the trace arrivals: one arrival time in seconds a line, not decreasing, relative to
     the scenario's folder; `rate` is then replaced by their mean rate."""
-    share: Annotated[Share, _PULL] = "equal"
+    share: Annotated[Share, PULL] = "equal"
     """Share of each source in an event: equal, or a list of one weight per source."""
 
     _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)

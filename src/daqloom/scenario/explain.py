@@ -1,7 +1,5 @@
 """The sentence on what is wrong with a scenario: key, value, what was expected."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 from collections.abc import Collection, Iterator, Sequence
@@ -94,7 +92,7 @@ def _quote(value: object) -> str:
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     """Return the end of a sentence about an unknown key: the most similar known one."""
-    now = moved(path)
+    now = moved(path, lambda key: knows(key, system))
     if path in TABLES or path in KEYS or knows(now, system):
         return f"; it is {now} now"
     path = now or path

@@ -1,7 +1,5 @@
 """Reads files that a user names, if they are regular and of bounded size."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

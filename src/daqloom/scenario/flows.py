@@ -1,14 +1,12 @@
 """[flows.NAME]: messages without event building, as of load generators and benchmarks; alone, or
 background traffic beside a building protocol."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from daqloom.scenario.hosts import Host
 from daqloom.scenario.part import ASSUMED, Number, Part
-from daqloom.scenario.placement import Host
 from daqloom.scenario.quantities import PositiveBytes, Seconds
 
 MOST_FLOWS = 256

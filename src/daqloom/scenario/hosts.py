@@ -1,21 +1,58 @@
 """[hosts]: where units are, what hosts take time for, and how they send."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from daqloom.scenario.distribution import Distribution
-from daqloom.scenario.part import ASSUMED, Number, Part, When
-from daqloom.scenario.placement import BY_RULE, UnitPlace
+from daqloom.scenario.part import ASSUMED, CABLED, RDMA, Number, Part, When
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.scheduling import Scheduling
 
 MOST_HOSTS = 8192
 
-_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
-_RDMA = When("transport.kind", ("rdma",))
+
+BY_RULE = When("hosts.placement", ("fill", "spread"), or_without=True)
+"""Marks the keys that a table of units replaces."""
+
+
+def _host(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and 0 < len(value) <= 200:
+        return value
+    raise ValueError("is not a host; give its place in the order of ports, from 0, or its name")
+
+
+Host = Annotated[int | str, BeforeValidator(_host)]
+
+
+class UnitPlace(Part):
+    """An entry of `hosts.units`: one unit's role and host."""
+
+    unit: int = Field(ge=0, le=50_000)
+    """Number of the unit, each from 0 on once: its place in the schedule."""
+    role: Literal["readout", "builder", "both"] = "both"
+    """Readout unit, builder unit, or both on this host (folded)."""
+    host: Host
+    """The host, by its place in the order of ports, from 0, or by its name."""
+    adapter: str = Field(default="", max_length=100)
+    """Of a host with several adapters, the one that the unit uses: what follows the host's name in
+    the network, such as "mlx5_1" of "r5n0020 mlx5_1"."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether this is a readout unit."""
+        return self.role != "builder"
+
+    @property
+    def builds(self) -> bool:
+        """Whether this is a builder unit."""
+        return self.role != "readout"
+
+    def __str__(self) -> str:
+        """Return the host, and its adapter, as the network names them."""
+        return f"{self.host} {self.adapter}" if self.adapter else str(self.host)
 
 
 class HostTimes(Part):
@@ -25,7 +62,7 @@ class HostTimes(Part):
         default=0, ge=0, le=MOST_HOSTS
     )
     """Number of hosts, on a farm of each rack; 0: all of the network."""
-    placement: Annotated[Literal["fill", "spread", "table"], _CABLED] = "fill"
+    placement: Annotated[Literal["fill", "spread", "table"], CABLED] = "fill"
     """Fill one leaf switch after the other, spread units evenly over the leaves, or as `units`
     says."""
     units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = Field(
@@ -34,7 +71,7 @@ class HostTimes(Part):
     """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; slots of the
     schedule in the order of units; the k-th readout unit without builder unit shares its slot with
     the k-th builder unit without readout unit."""
-    order: Annotated[Literal["by-port", "shuffled"], _CABLED, BY_RULE] = "by-port"
+    order: Annotated[Literal["by-port", "shuffled"], CABLED, BY_RULE] = "by-port"
     """Order of the units' slots: leaf after leaf by port, or random."""
     message_cost: Seconds = 0.0
     """CPU time per message, sent or received, one message at a time (s)."""
@@ -42,9 +79,9 @@ class HostTimes(Part):
     """Delay until the completion of a transfer is noticed by polling (s)."""
     latency: Distribution = Field(default_factory=Distribution)
     """Host latency, from a post to its first packet."""
-    pcie_rate: Annotated[BitRateOrNone, _RDMA] = 0
+    pcie_rate: Annotated[BitRateOrNone, RDMA] = 0
     """PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)."""
-    memory_rate: Annotated[BitRateOrNone, _RDMA] = 0
+    memory_rate: Annotated[BitRateOrNone, RDMA] = 0
     """Memory rate of a host, all traffic together; "0 b/s": no limit (b/s)."""
     memory_passes: Annotated[int, When(".memory_rate"), ASSUMED] = Field(default=2, ge=1, le=64)
     """How often data crosses memory when sent (written by its source, fetched) and when received

@@ -1,7 +1,5 @@
 """[network.lanes]: virtual lanes of InfiniBand."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Data rates of InfiniBand links: after encoding and forward error correction (b/s)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Annotated
 

@@ -1,14 +1,12 @@
 """[network.links]: the cables."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field
 
 from daqloom.scenario.link_rates import PortRate
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.part import ASSUMED, CABLED, FAT_TREE, RACKS, Assumed, DefaultWith, Part
 from daqloom.scenario.quantities import BitRate, BitRateOrNone, PositiveSeconds, Seconds
 
 FRAME_OVERHEAD_BYTES = 18
@@ -18,10 +16,7 @@ WIRE_OVERHEAD_BYTES = 20
 
 
 MOST_NAMED = 20_000
-
-_RACKS = When("network.shape", ("rack", "farm"))
-_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
-_REGULAR = When("network.shape", ("fat-tree",))
+MOST_CABLES = 20_000
 
 
 class SourceLink(Part):
@@ -72,33 +67,45 @@ class NamedLink(LevelLink):
     """One of its ends, a port of a switch as "leaf0 port 3", or a host by its name."""
 
 
+class Cable(Part):
+    """An entry of `network.cables`: one cable, or several alike side by side."""
+
+    ends: tuple[NodeName, NodeName] = Field(strict=False)
+    """The two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
+    name."""
+    count: int = Field(default=1, ge=1, le=1024)
+    """Cables side by side, each at a free port."""
+    rate: PortRate = 0
+    """Data rate; "0 b/s": that of network.links.rate (b/s)."""
+
+
 class Links(Part):
     """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
 
-    source: Annotated[SourceLink, _RACKS] = Field(default_factory=SourceLink)
+    source: Annotated[SourceLink, RACKS] = Field(default_factory=SourceLink)
     """Source to core."""
-    uplink: Annotated[Uplink, _RACKS] = Field(default_factory=Uplink)
+    uplink: Annotated[Uplink, RACKS] = Field(default_factory=Uplink)
     """Core to ToR."""
-    access: Annotated[AccessLink, _RACKS] = Field(default_factory=AccessLink)
+    access: Annotated[AccessLink, RACKS] = Field(default_factory=AccessLink)
     """ToR to builder."""
     rate: Annotated[
         PortRate,
-        _CABLED,
-        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=_REGULAR),
-        Assumed(unless_given="network.switch.model", when=(_REGULAR,)),
+        CABLED,
+        DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=FAT_TREE),
+        Assumed(unless_given="network.switch.model", when=(FAT_TREE,)),
     ] = 0
     """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of four lanes;
     by default that of the switch; imported: "0 b/s" takes the rates of the dumps; cables: of those
     without a rate of their own (b/s)."""
-    delay: Annotated[PositiveSeconds, _CABLED, ASSUMED] = 170e-9
+    delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
     """Delay of a cable with its transceivers and error correction (s)."""
-    host: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    host: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between hosts and switches."""
-    spine: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    spine: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between leaves and spines."""
-    core: Annotated[LevelLink, _CABLED] = Field(default_factory=LevelLink)
+    core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between spines and cores."""
-    named: Annotated[tuple[NamedLink, ...], _CABLED] = Field(
+    named: Annotated[tuple[NamedLink, ...], CABLED] = Field(
         default=(), strict=False, max_length=MOST_NAMED
     )
     """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those

@@ -1,7 +1,5 @@
 """Loads a scenario by name or file, with overrides; each mistake is a ScenarioError."""
 
-from __future__ import annotations
-
 import re
 from os import PathLike
 from pathlib import Path

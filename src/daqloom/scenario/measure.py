@@ -1,7 +1,5 @@
 """[measure]: how a scenario is measured, with real processes."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Annotated, Any, Literal, Self

@@ -1,7 +1,5 @@
 """The scenario: a system, described once for every method."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -11,25 +9,11 @@ from pydantic import ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticSerializationError
 
 from daqloom.scenario import inputs
-from daqloom.scenario.assumed import assumptions
 from daqloom.scenario.check import check
-from daqloom.scenario.choices import Choices
+from daqloom.scenario.choices import Choices, assumptions
 from daqloom.scenario.document import forget, given, put, without_empty_tables
 from daqloom.scenario.switches import LEVELS
 from daqloom.scenario.tables import Tables
-
-FILES: dict[str, Callable[[Scenario], str]] = {
-    "event.size_histogram": lambda s: inputs.digest(*(s.event.histogram or ())),
-    "event.trace": lambda s: inputs.digest(s.event.arrival_times or b""),
-    "event.lhc.filling": lambda s: inputs.digest(s.event.lhc.pattern),
-    "network.dumps": lambda s: s.network.digest(),
-    "hosts.latency.file": lambda s: s.hosts.latency.digest(),
-    "readout.response.file": lambda s: s.readout.response.digest(),
-    "readout.card.acknowledge.file": lambda s: s.readout.card.acknowledge.digest(),
-    "readout.card.spike.file": lambda s: s.readout.card.spike.digest(),
-    "building.jitter.file": lambda s: s.building.jitter.digest(),
-}
-"""Keys that name a file that affects a result, and the digest of its content."""
 
 
 class Scenario(Tables):
@@ -107,6 +91,20 @@ class Scenario(Tables):
     def _check(self) -> Self:
         check(self)
         return self
+
+
+FILES: dict[str, Callable[[Scenario], str]] = {
+    "event.size_histogram": lambda s: inputs.digest(*(s.event.histogram or ())),
+    "event.trace": lambda s: inputs.digest(s.event.arrival_times or b""),
+    "event.lhc.filling": lambda s: inputs.digest(s.event.lhc.pattern),
+    "network.dumps": lambda s: s.network.digest(),
+    "hosts.latency.file": lambda s: s.hosts.latency.digest(),
+    "readout.response.file": lambda s: s.readout.response.digest(),
+    "readout.card.acknowledge.file": lambda s: s.readout.card.acknowledge.digest(),
+    "readout.card.spike.file": lambda s: s.readout.card.spike.digest(),
+    "building.jitter.file": lambda s: s.building.jitter.digest(),
+}
+"""Keys that name a file that affects a result, and the digest of its content."""
 
 
 def _unset(scenario: Scenario, path: str, document: Mapping[str, Any]) -> None:

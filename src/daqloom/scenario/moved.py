@@ -1,26 +1,26 @@
 """Keys that scenarios once had, and where they are now.
 
-A key that is not listed has its old name in the first new table of its old one.
+A key that is not listed has its old name in the first new table of its old one that has such a key.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
 
 TABLES = {
-    "fragments": "event",
-    "nodes": "building, readout, builders, hosts and transport",
-    "nodes.card": "readout.card",
-    "shift": "building",
-    "daqpipe": "building",
-    "fabric": "network and transport",
-    "fabric.lanes": "network.lanes",
-    "sources": "readout",
-    "links": "network.links",
-    "switch": "network.switch",
-    "links.source": "network.links.source",
-    "links.uplink": "network.links.uplink",
-    "links.access": "network.links.access",
-    "switch.core": "network.switch.core",
-    "switch.tor": "network.switch.tor",
+    "fragments": ("event",),
+    "nodes": ("building", "readout", "builders", "hosts", "transport"),
+    "nodes.card": ("readout.card",),
+    "shift": ("building",),
+    "daqpipe": ("building",),
+    "fabric": ("network", "transport"),
+    "fabric.lanes": ("network.lanes",),
+    "sources": ("readout",),
+    "links": ("network.links",),
+    "switch": ("network.switch",),
+    "links.source": ("network.links.source",),
+    "links.uplink": ("network.links.uplink",),
+    "links.access": ("network.links.access",),
+    "switch.core": ("network.switch.core",),
+    "switch.tor": ("network.switch.tor",),
 }
 
 KEYS = {
@@ -37,32 +37,16 @@ KEYS = {
     "builders.cost_per_message": "builders.message_cost",
     "fragments.size": "event.fragment_size",
     "fragments.sizes": "event.fragment_sizes",
-    "nodes.connection": "transport.connection",
     "nodes.count": "readout.units, or hosts.count without building",
-    "nodes.folded": "builders.folded",
-    "nodes.placement": "hosts.placement",
-    "nodes.order": "hosts.order",
-    "nodes.streams": "readout.streams",
     "nodes.message_cost": "hosts.message_cost",
-    "nodes.polling_delay": "hosts.polling_delay",
     "nodes.latency": "hosts.latency.kind",
     "nodes.latency_file": "hosts.latency.file",
     "nodes.latency_less": "hosts.latency.less",
     "nodes.latency_mean": "hosts.latency.mean",
     "nodes.latency_spread": "hosts.latency.spread",
-    "nodes.pcie_rate": "hosts.pcie_rate",
-    "nodes.retry_timeout": "transport.retry_timeout",
-    "nodes.retry_count": "transport.retry_count",
-    "nodes.data_service_level": "transport.data_service_level",
-    "nodes.control_service_level": "transport.control_service_level",
-    "nodes.memory_rate": "hosts.memory_rate",
-    "nodes.memory_passes": "hosts.memory_passes",
-    "nodes.local_rate": "hosts.local_rate",
     "nodes.source_buffer": "readout.buffer",
     "nodes.output_buffer": "builders.buffer",
     "nodes.processing_mean": "builders.processing",
-    "nodes.clock_offset": "hosts.clock_offset",
-    "nodes.clock_drift": "hosts.clock_drift",
     "nodes.card.kind": "readout.card.acknowledge.kind",
     "nodes.card.mean": "readout.card.acknowledge.mean",
     "nodes.card.spread": "readout.card.acknowledge.spread",
@@ -89,10 +73,13 @@ KEYS = {
 }
 
 
-def moved(path: str) -> str:
+def moved(path: str, knows: Callable[[str], bool]) -> str:
     """Return where a key, or a table, is now; of an unknown key of such a table the place where a
     key of that name would be; empty if there has never been such a table."""
-    if path in KEYS or path in TABLES:
-        return KEYS.get(path) or TABLES[path]
+    if path in KEYS:
+        return KEYS[path]
+    if path in TABLES:
+        return " and ".join(filter(None, [", ".join(TABLES[path][:-1]), TABLES[path][-1]]))
     table, _, key = path.rpartition(".")
-    return f"{TABLES[table].split()[0].rstrip(',')}.{key}" if table in TABLES else ""
+    places = [f"{now}.{key}" for now in TABLES.get(table, ())]
+    return next(filter(knows, places), (*places, "")[0])

@@ -1,7 +1,5 @@
 """Names of hosts and switches, as a scenario gives them."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """[network]: over what: technology, shape, and what both have of switches and cables."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -9,15 +7,23 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.cables import MOST_CABLES, Cable
 from daqloom.scenario.dumps import dumps_of, is_neighbour_table, shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.files import open_regular
 from daqloom.scenario.hosts import MOST_HOSTS
 from daqloom.scenario.lanes import Lanes
-from daqloom.scenario.links import Links
+from daqloom.scenario.links import MOST_CABLES, Cable, Links
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
+from daqloom.scenario.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    FAT_TREE,
+    INFINIBAND,
+    DefaultWith,
+    Part,
+    When,
+)
 from daqloom.scenario.quantities import PositiveBytes
 from daqloom.scenario.switches import Switches
 from daqloom.words import reason_of
@@ -25,10 +31,7 @@ from daqloom.words import reason_of
 SMALLEST_MTU_BYTES = 576
 LARGEST_MTU_BYTES = 65_000
 
-_ETHERNET = When(".technology", ("ethernet",))
-_INFINIBAND = When(".technology", ("infiniband",))
 _FARM = When(".shape", ("farm",))
-_FAT_TREE = When(".shape", ("fat-tree",))
 _IMPORTED = When(".shape", ("imported",))
 _CABLES = When(".shape", ("cables",))
 
@@ -49,26 +52,26 @@ class Shape(Part):
 class FatTree(Part):
     """A regular tree."""
 
-    leaves: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=18, ge=1, le=1024)
+    leaves: Annotated[int, FAT_TREE, ASSUMED] = Field(default=18, ge=1, le=1024)
     """Leaf switches."""
-    spines: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=10, ge=1, le=1024)
+    spines: Annotated[int, FAT_TREE, ASSUMED] = Field(default=10, ge=1, le=1024)
     """Spine switches."""
-    spine_links: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=2, ge=1, le=64)
+    spine_links: Annotated[int, FAT_TREE, ASSUMED] = Field(default=2, ge=1, le=64)
     """Cables between each leaf and each spine."""
-    hosts_per_leaf: Annotated[int, _FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=254)
+    hosts_per_leaf: Annotated[int, FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=254)
     """Host ports of a leaf that are used."""
-    pods: Annotated[int, _FAT_TREE] = Field(default=0, ge=0, le=256)
+    pods: Annotated[int, FAT_TREE] = Field(default=0, ge=0, le=256)
     """Number of such trees (pods) below a third level; 0: no third level."""
-    cores: Annotated[int, _FAT_TREE] = Field(default=0, ge=0, le=1024)
+    cores: Annotated[int, FAT_TREE] = Field(default=0, ge=0, le=1024)
     """Core switches above each spine of every pod."""
-    core_links: Annotated[int, _FAT_TREE] = Field(default=1, ge=1, le=64)
+    core_links: Annotated[int, FAT_TREE] = Field(default=1, ge=1, le=64)
     """Cables between a spine and each of its cores."""
 
 
 class Network(FatTree, Shape):
     """[network]: hosts, switches and cables."""
 
-    mtu: Annotated[PositiveBytes, _ETHERNET] = Field(
+    mtu: Annotated[PositiveBytes, ETHERNET] = Field(
         default=1500, ge=SMALLEST_MTU_BYTES, le=LARGEST_MTU_BYTES
     )
     """Largest IP packet; a frame is 18 B longer in a buffer (header, FCS) and another 20 B on the
@@ -88,9 +91,7 @@ class Network(FatTree, Shape):
         default=(), strict=False, max_length=MOST_CABLES
     )
     """The cables, such as [{ends = ["node0", "leaf0"]}]."""
-    routing: Annotated[str, When(".shape", ("fat-tree", "imported", "cables"))] = Field(
-        default="", max_length=40
-    )
+    routing: Annotated[str, CABLED] = Field(default="", max_length=40)
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
     ways, one for each connection by a hash); by default ecmp on Ethernet, else those of the dumps,
     minimal for cables, else d-mod-k."""
@@ -98,7 +99,7 @@ class Network(FatTree, Shape):
     """Cables."""
     switch: Switches = Field(default_factory=Switches)
     """Switches."""
-    lanes: Annotated[Lanes, _INFINIBAND] = Field(default_factory=Lanes)
+    lanes: Annotated[Lanes, INFINIBAND] = Field(default_factory=Lanes)
     """Virtual lanes."""
 
     @property

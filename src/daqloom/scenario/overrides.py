@@ -1,7 +1,5 @@
 """Overrides of a scenario's keys, such as `event.size=2 MB`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The base of all tables of a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -78,3 +76,10 @@ ASSUMED = Assumed()
 
 Number = Annotated[float, Field(strict=False, ge=0)]
 """Number without unit; whole numbers may be written without a point."""
+
+ETHERNET = When("network.technology", ("ethernet",))
+INFINIBAND = When("network.technology", ("infiniband",))
+RACKS = When("network.shape", ("rack", "farm"))
+FAT_TREE = When("network.shape", ("fat-tree",))
+CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
+RDMA = When("transport.kind", ("rdma",))

@@ -1,13 +1,7 @@
 """What a system is made of, by which metrics are declared."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from daqloom.metrics import Parts
-
-if TYPE_CHECKING:
-    from daqloom.scenario.tables import Tables
+from daqloom.scenario.tables import Tables
 
 _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 

@@ -4,8 +4,6 @@ Sizes are whole bytes, rates whole bits per second, times seconds and frequencie
 `format_quantity` writes a number back so that it reads as exactly the same number.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, replace
@@ -158,5 +156,4 @@ BitRateOrNone = Annotated[int, *reading(RATE)]
 BitRate = Annotated[int, *reading(_positive(RATE))]
 Seconds = Annotated[float, *reading(TIME)]
 PositiveSeconds = Annotated[float, *reading(_positive(TIME))]
-Hertz = Annotated[float, *reading(_positive(FREQUENCY))]
 FrequencyOrNone = Annotated[float, *reading(FREQUENCY)]

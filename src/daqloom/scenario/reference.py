@@ -1,7 +1,5 @@
 """Writes docs/reference/scenario.md from the models: `python -m daqloom.scenario.reference`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 

@@ -1,7 +1,5 @@
 """[run]: how long, and with which random numbers."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from daqloom.scenario.part import Part

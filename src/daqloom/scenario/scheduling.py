@@ -1,24 +1,20 @@
 """How a port of Ethernet shares its wire among classes of frames."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.part import Part, When
+from daqloom.scenario.part import ETHERNET, Part, When
 
 CLASSES = 8
 """Service levels below this are the classes of Ethernet frames (802.1p, 802.1Q)."""
 MOST_WEIGHT = 1000
 
-_ETHERNET = When("network.technology", ("ethernet",))
-
 
 class Scheduling(Part):
     """Keys of all that has ports: switches, by level or name, and hosts."""
 
-    scheduling: Annotated[Literal["fifo", "strict", "weighted"], _ETHERNET] = "fifo"
+    scheduling: Annotated[Literal["fifo", "strict", "weighted"], ETHERNET] = "fifo"
     """Order in which a port sends frames: as they come (fifo), those of the highest class first
     (strict), or each class its share of the wire (weighted); the class is the service level of the
     message."""

@@ -1,7 +1,5 @@
 """The files that come with daqloom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -3,8 +3,6 @@
 Keys that mean nothing beside the choices made are left out, as in any scenario file.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -4,21 +4,26 @@ A model is an architecture of the buffer; products are models with their numbers
 Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, model_validator
 
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Number, Part, When
+from daqloom.scenario.part import (
+    ASSUMED,
+    CABLED,
+    ETHERNET,
+    FAT_TREE,
+    INFINIBAND,
+    RACKS,
+    Assumed,
+    DefaultWith,
+    Number,
+    Part,
+    When,
+)
 from daqloom.scenario.quantities import SIZE, Bytes, PositiveBytes, PositiveSeconds, Seconds
 from daqloom.scenario.scheduling import Scheduling
-
-_ETHERNET = When("network.technology", ("ethernet",))
-_INFINIBAND = When("network.technology", ("infiniband",))
-_RACKS = When("network.shape", ("rack", "farm"))
-_CABLED = When("network.shape", ("fat-tree", "imported", "cables"))
 
 Model = Literal["infinite", "shared-memory", "voq", "drop-tail", "qfx5120-48y", "acx7100-48l"]
 Architecture = Literal["infinite", "shared-memory", "voq", "drop-tail"]
@@ -202,37 +207,37 @@ LEVELS = ("core", "tor", "leaf", "spine")
 class InfinibandSwitch(Part):
     """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
 
-    model: Annotated[Literal["sb7700", "hdr-40"], _INFINIBAND] = "hdr-40"
+    model: Annotated[Literal["sb7700", "hdr-40"], INFINIBAND] = "hdr-40"
     """Switch product, whose radix, links.rate, latency and buffer apply where these keys are not
     given."""
     radix: Annotated[
         int,
-        When("network.shape", ("fat-tree",)),
+        FAT_TREE,
         DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
         Assumed(unless_given=".model"),
     ] = Field(default=40, ge=2, le=254)
     """Ports of a switch."""
     latency: Annotated[
         PositiveSeconds,
-        _INFINIBAND,
+        INFINIBAND,
         DefaultWith(".model", {"sb7700": "90 ns", "hdr-40": "130 ns"}),
         Assumed(unless_given=".model"),
     ] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
-    buffer: Annotated[PositiveBytes, _INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
+    buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
     """Input buffer of a port for each virtual lane (B)."""
-    input_queue: Annotated[Literal["virtual-output", "fifo"], _INFINIBAND] = "virtual-output"
+    input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
     """Queues at an input: one per output, or one for all outputs."""
-    crossbar_speedup: Annotated[int, _INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
+    crossbar_speedup: Annotated[int, INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
     """Packets that one input may send at a time; with 1, a small message can wait for the end of a
     data stream."""
-    credit_release: Annotated[Literal["at-tail", "per-block"], _INFINIBAND] = "at-tail"
+    credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
     """How a packet's buffer is freed: with its last byte, or block by block."""
-    credit_update_interval: Annotated[Seconds, _INFINIBAND] = 0.0
+    credit_update_interval: Annotated[Seconds, INFINIBAND] = 0.0
     """Least time between two credit updates of a lane (s)."""
-    credit_update_size: Annotated[PositiveBytes, _INFINIBAND] = Field(default=8, le=64)
+    credit_update_size: Annotated[PositiveBytes, INFINIBAND] = Field(default=8, le=64)
     """Size of a credit update on the wire (B)."""
-    head_of_queue_lifetime: Annotated[Seconds, _INFINIBAND] = 0.0
+    head_of_queue_lifetime: Annotated[Seconds, INFINIBAND] = 0.0
     """Head-of-queue lifetime: a packet that has been first in its queue in a switch for this time
     is discarded; "0 s": never (s)."""
 
@@ -240,16 +245,16 @@ class InfinibandSwitch(Part):
 class Switches(InfinibandSwitch):
     """[network.switch]: the switches."""
 
-    core: Annotated[Switch, _ETHERNET] = Field(default_factory=Switch)
+    core: Annotated[Switch, ETHERNET] = Field(default_factory=Switch)
     """Racks: between readout units and uplinks; elsewhere: above the spines."""
-    tor: Annotated[Switch, _ETHERNET, _RACKS] = Field(default_factory=Switch)
+    tor: Annotated[Switch, ETHERNET, RACKS] = Field(default_factory=Switch)
     """Top of rack, before the builder units."""
-    leaf: Annotated[Switch, _ETHERNET, _CABLED] = Field(default_factory=Switch)
+    leaf: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
     """With hosts."""
-    spine: Annotated[Switch, _ETHERNET, _CABLED] = Field(default_factory=Switch)
+    spine: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
     """Between leaves."""
 
-    named: Annotated[tuple[NamedSwitch, ...], _ETHERNET, _CABLED] = Field(
+    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = Field(
         default=(), strict=False, max_length=1024
     )
     """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their

@@ -1,7 +1,5 @@
 """The tables of a scenario file, before anything is checked across them."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from daqloom.scenario.building import Building

@@ -1,7 +1,5 @@
 """Parses untrusted TOML: text that would cost too much time or memory is refused before parsing."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

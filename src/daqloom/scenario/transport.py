@@ -1,12 +1,10 @@
 """[transport]: how bytes travel: TCP, or RDMA over reliable connections."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.part import ASSUMED, DefaultWith, Part, When
+from daqloom.scenario.part import ASSUMED, RDMA, DefaultWith, Part, When
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 
 IP_TCP_HEADER_BYTES = 40
@@ -30,7 +28,6 @@ LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
 """Header bytes of the packet of a single-packet RDMA write with immediate data."""
 
 _TCP = When(".kind", ("tcp",))
-_RDMA = When(".kind", ("rdma",))
 _RETRIED = When(".connection", ("reliable",))
 
 
@@ -108,10 +105,10 @@ class Rdma(Part):
     """RDMA: writes over connections between hosts."""
 
     mtu: Annotated[
-        PositiveBytes, _RDMA, DefaultWith("network.technology", {"ethernet": "1024 B"})
+        PositiveBytes, RDMA, DefaultWith("network.technology", {"ethernet": "1024 B"})
     ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
     """Payload of a full packet (B)."""
-    connection: Annotated[Literal["reliable", "unreliable"], _RDMA] = "reliable"
+    connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
     """Unreliable: no acknowledges are sent; a write is complete when it has arrived."""
     retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
     """Retransmission timeout, from the departure of a message's last packet; "0 s": no

@@ -1,25 +1,20 @@
 """[readout] and [builders]: who builds: the units at both ends."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field
 
-from daqloom.scenario.building import BUILT, PACKED
+from daqloom.scenario.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.hosts import BY_RULE
 from daqloom.scenario.part import ASSUMED, Assumed, DefaultWith, Part, When
-from daqloom.scenario.placement import BY_RULE
 from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
-
-_PULL = When("building.protocol", ("pull",))
-_SHIFT = When("building.protocol", ("shift",))
 
 
 class Card(Part):
     """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
 
-    buffer: Annotated[Bytes, _SHIFT] = 0
+    buffer: Annotated[Bytes, SHIFT] = 0
     """Buffer of the card for a stream; when it is full, the trigger stops for all; requires
     event.rate; "0 B": no limit (B)."""
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
@@ -39,18 +34,18 @@ class Readout(Part):
         BUILT,
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 48}),
-        Assumed(when=(_PULL,)),
+        Assumed(when=(PULL,)),
     ] = Field(default=0, ge=0, le=50_000)
     """Number of readout units; 0, not for pull: on all hosts of the network."""
     streams: Annotated[int, PACKED, ASSUMED] = Field(default=3, ge=1, le=8)
     """Sources (data streams) of a unit."""
-    response: Annotated[Distribution, _PULL] = Field(default_factory=Distribution)
+    response: Annotated[Distribution, PULL] = Field(default_factory=Distribution)
     """Time from a request to the answer."""
-    message_cost: Annotated[Seconds, _PULL] = 0.0
+    message_cost: Annotated[Seconds, PULL] = 0.0
     """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
-    buffer: Annotated[PositiveBytes, _SHIFT] = 10**12
+    buffer: Annotated[PositiveBytes, SHIFT] = 10**12
     """Host buffer for the MFPs of a stream (B)."""
-    card: Annotated[Card, _SHIFT] = Field(default_factory=Card)
+    card: Annotated[Card, SHIFT] = Field(default_factory=Card)
     """The readout card of a stream."""
 
 
@@ -62,7 +57,7 @@ class Builders(Part):
         BUILT,
         BY_RULE,
         DefaultWith("building.protocol", {"pull": 32}),
-        Assumed(when=(_PULL,)),
+        Assumed(when=(PULL,)),
     ] = Field(default=0, ge=0, le=10_000)
     """Number of builder units, on a farm of each rack; 0, not for pull: as many as readout
     units."""
@@ -75,7 +70,7 @@ class Builders(Part):
     ] = False
     """Folded event builder: each builder unit shares a host with a readout unit; false: unfolded,
     hosts have one or the other (without pull alternating by port)."""
-    buffer: Annotated[PositiveBytes, _SHIFT] = 10**12
+    buffer: Annotated[PositiveBytes, SHIFT] = 10**12
     """Builder unit's buffer for multi-event packets (MEPs) (B)."""
     processing: Annotated[tuple[Distribution, ...], BUILT] = Field(
         default=(), strict=False, max_length=64
@@ -83,7 +78,7 @@ class Builders(Part):
     """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
     "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
     meanwhile."""
-    message_cost: Annotated[Seconds, _PULL] = 0.0
+    message_cost: Annotated[Seconds, PULL] = 0.0
     """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
 
     @property

@@ -1,5 +1,5 @@
 """Packet-level simulation of a scenario."""
 
-from daqloom.simulate.errors import SimulationError
 
-__all__ = ["SimulationError"]
+class SimulationError(RuntimeError):
+    """A simulation could not be run, or its output not written. The message is one sentence."""

@@ -1,24 +1,19 @@
 """A simulated run of DAQPIPE: its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import set_daqpipe_rules
+from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.packets import interval_s, set_processing
-from daqloom.simulate.system_config import no_frames, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import Collected, event_columns, write_events
 from daqloom.topology.schedule import hosts_of
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
@@ -34,7 +29,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
     config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.event_interval_s = interval_s(scenario.event)
-    set_processing(config.processing, scenario.builders.processing)
+    config.processing = processing_of(scenario.builders.processing)
     return config
 
 

@@ -1,21 +1,16 @@
 """An Ethernet, as the engine is told of it, and what it has counted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import named
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.scheduling import CLASSES
-from daqloom.simulate.graph import set_graph
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.scheduling import Scheduling
-    from daqloom.scenario.switches import Switch
-    from daqloom.topology.system import FabricSystem
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.scheduling import CLASSES, Scheduling
+from daqloom.scenario.switches import Switch
+from daqloom.simulate.graph import by_kind, set_graph
+from daqloom.topology.system import FabricSystem
 
 
 def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
@@ -148,22 +143,15 @@ def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) 
 
 def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) -> dict[str, float]:
     """Return the mean utilisation of all links of a kind and direction, and in racks of each."""
-    columns = zip(
-        system.links,
-        links.wire_bytes.tolist(),
-        links.rate_bps.tolist(),
-        strict=True,
-    )
-    busy = [(link, 8 * nbytes / (rate_bps * window_s)) for link, nbytes, rate_bps in columns]
-    kinds: dict[str, list[float]] = {}
-    for link, share in busy:
-        kinds.setdefault(link.kind, []).append(share)
-    means = {kind: sum(shares) / len(shares) for kind, shares in kinds.items()}
-    one_rack = system.network.shape == "rack"
-    return means | ({link.name: share for link, share in busy} if one_rack else {})
+    columns = zip(links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
+    busy = [8 * nbytes / (rate_bps * window_s) for nbytes, rate_bps in columns]
+    means = by_kind(system, busy)
+    if system.network.shape == "rack":
+        means |= {link.name: share for link, share in zip(system.links, busy, strict=True)}
+    return means
 
 
-def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def ethernet_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
     """Return what each output has counted after the warm-up, by its name."""
     ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
     return {

@@ -1,7 +1,5 @@
 """Two rates of linear shifting and DAQPIPE: of events built, and of fragments written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,22 +1,15 @@
 """The flows of a simulated system, alone or beside a building protocol: what the engine is told of
 them, and what came out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from daqloom import _engine
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
+from daqloom.scenario.models import Scenario
 from daqloom.simulate import latency
 from daqloom.topology.routes import trace
-from daqloom.topology.system import check_paths
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem, check_paths
 
 
 def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:

@@ -1,21 +1,17 @@
 """A simulated run of flows alone: its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
+from daqloom.scenario.models import Scenario
 from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.simulate.port_wait import probe_of
 from daqloom.simulate.system_config import no_frames, set_system
 from daqloom.timeline import write_messages
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 class FlowsRun:

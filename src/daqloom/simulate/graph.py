@@ -1,16 +1,12 @@
 """The graph of a network, as the engine is told of it for both technologies."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
+from daqloom import _engine
 from daqloom.topology.links import delays_s
-
-if TYPE_CHECKING:
-    from daqloom import _engine
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def set_graph(
@@ -26,3 +22,11 @@ def set_graph(
     config.set_forwarding(np.ascontiguousarray(system.ways.ports, np.uint16))
     for switch, ports in system.ways.groups:
         config.add_group(fabric.switch_node(switch), list(ports))
+
+
+def by_kind(system: FabricSystem, shares: Iterable[float]) -> dict[str, float]:
+    """Return the mean of the shares of all links of a kind and direction."""
+    kinds: dict[str, list[float]] = {}
+    for link, share in zip(system.links, shares, strict=True):
+        kinds.setdefault(link.kind, []).append(share)
+    return {kind: sum(each) / len(each) for kind, each in kinds.items()}

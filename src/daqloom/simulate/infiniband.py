@@ -1,18 +1,14 @@
 """An InfiniBand fabric, as the engine is told of it, and what it has counted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import named
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
-from daqloom.simulate.graph import set_graph
+from daqloom.simulate.graph import by_kind, set_graph
 from daqloom.topology.fabric import End
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def infiniband_config(system: FabricSystem) -> _engine.InfinibandConfig:
@@ -41,12 +37,16 @@ def infiniband_metrics(
 ) -> dict[str, Any]:
     """Return the metrics of the fabric over the whole run, which ended at `end_s`."""
     ports = counted.ports
+    busy = (
+        8 * nbytes / (system.fabric.cables[index // 2].rate_bps * end_s)
+        for index, nbytes in enumerate(ports.bytes.tolist())
+    )
     metrics: dict[str, Any] = {
         "xmit_wait_s": {
             "credits": sum(ports.wait_credits_s.tolist()),
             "crossbar": sum(ports.wait_crossbar_s.tolist()),
         },
-        "link_utilisation": _utilisation(system, ports, end_s),
+        "link_utilisation": by_kind(system, busy),
         "packet_hops": counted.packet_hops,
     }
     if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
@@ -59,17 +59,7 @@ def discarded(counted: _engine.RunReport) -> int:
     return sum(counted.ports.discards.tolist())
 
 
-def _utilisation(system: FabricSystem, ports: _engine.Ports, end_s: float) -> dict[str, float]:
-    """Return the utilisation of links by kind, hosts that are no nodes included."""
-    busy: dict[str, list[float]] = {}
-    columns = zip(system.links, ports.bytes.tolist(), strict=True)
-    for index, (link, nbytes) in enumerate(columns):
-        rate_bps = system.fabric.cables[index // 2].rate_bps
-        busy.setdefault(link.kind, []).append(8 * nbytes / (rate_bps * end_s))
-    return {kind: sum(shares) / len(shares) for kind, shares in busy.items()}
-
-
-def port_columns(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
     """Return what each output has counted, by its name."""
     ports, lanes = counted.ports, counted.lanes
     ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)

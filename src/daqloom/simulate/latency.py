@@ -1,12 +1,8 @@
 """A simulated distribution of durations as metrics and as a series."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from daqloom._engine import Histogram
+from daqloom._engine import Histogram
 
 
 def summary(durations: Histogram) -> dict[str, float]:

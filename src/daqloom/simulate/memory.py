@@ -5,20 +5,15 @@ that wait at an overloaded rack, and the outstanding messages of flows. Bytes ar
 engine's structures, measured; see the test.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.flows import EVERY, RANDOM
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import SIZE
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 CONNECTION_BYTES = 2000
 """A TCP connection in use: both ends, and messages under way."""

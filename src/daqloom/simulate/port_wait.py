@@ -10,16 +10,11 @@ later by the time that the burst takes on the wire. So, as soon as there is any 
 See docs/explanation/infiniband-model.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.transport import BLOCK_BYTES
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
 
 ROUNDING = 1e-3
 """Rounding error of a packet's time (s): the engine counts whole picoseconds."""

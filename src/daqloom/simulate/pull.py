@@ -1,23 +1,19 @@
 """A simulated run of pull building: its configuration, its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import set_pull_rules
+from daqloom.scenario.models import Scenario
 from daqloom.scenario.quantities import TIME
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
 from daqloom.simulate.system_config import set_system
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100
@@ -30,15 +26,11 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
     config.readouts = system.readouts.tolist()
     config.builders = system.builders.tolist()
     set_pull_rules(config, scenario)
-    _set_units(config, scenario)
+    usual_s = scenario.hosts.message_cost
+    config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
+    config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s
+    config.request_bytes = scenario.building.request_size
     return config
-
-
-def _set_units(config: _engine.PullConfig, scenario: Scenario) -> None:
-    readout, builders, building = scenario.readout, scenario.builders, scenario.building
-    config.readout_cost_per_message_s = readout.message_cost or scenario.hosts.message_cost
-    config.builder_cost_per_message_s = builders.message_cost or scenario.hosts.message_cost
-    config.request_bytes = building.request_size
 
 
 class PullRun:

@@ -1,41 +1,44 @@
 """Simulates a scenario and returns the result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from daqloom import _engine
 from daqloom.metrics import with_unit
 from daqloom.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.simulate import latency
-from daqloom.simulate.errors import SimulationError
+from daqloom.scenario.models import Scenario
+from daqloom.simulate import SimulationError, latency
+from daqloom.simulate.daqpipe import DaqpipeRun
+from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
+from daqloom.simulate.flow_traffic import flow_metrics, flow_warnings
+from daqloom.simulate.flows import FlowsRun
+from daqloom.simulate.infiniband import discarded, infiniband_metrics, infiniband_ports
 from daqloom.simulate.memory import check_memory, peak_bytes
+from daqloom.simulate.pull import PullRun
+from daqloom.simulate.shift import ShiftRun
+from daqloom.simulate.transports import transport_metrics
+from daqloom.topology.fabric import End
+from daqloom.topology.load import with_lines
+from daqloom.topology.routes import trace as trace_paths
+from daqloom.topology.routing import IMPORTED
+from daqloom.topology.system import FabricSystem, check_paths, fabric_system
 
-if TYPE_CHECKING:
-    from daqloom._engine import (
-        DaqpipeReport,
-        DaqpipeSystem,
-        FlowsReport,
-        FlowSystem,
-        PullReport,
-        PullSystem,
-        ShiftReport,
-        ShiftSystem,
-    )
-    from daqloom.scenario.models import Scenario
-    from daqloom.simulate.daqpipe import DaqpipeRun
-    from daqloom.simulate.flows import FlowsRun
-    from daqloom.simulate.pull import PullRun
-    from daqloom.simulate.shift import ShiftRun
-    from daqloom.topology.system import FabricSystem
+ProtocolRun: TypeAlias = PullRun | ShiftRun | DaqpipeRun | FlowsRun
+Engine: TypeAlias = (
+    _engine.PullSystem | _engine.ShiftSystem | _engine.DaqpipeSystem | _engine.FlowSystem
+)
 
-    ProtocolRun: TypeAlias = PullRun | ShiftRun | DaqpipeRun | FlowsRun
-    Engine: TypeAlias = PullSystem | ShiftSystem | DaqpipeSystem | FlowSystem
-    Counted: TypeAlias = PullReport | ShiftReport | DaqpipeReport | FlowsReport
+RUNS: dict[str, type[ProtocolRun]] = {
+    "pull": PullRun,
+    "shift": ShiftRun,
+    "daqpipe": DaqpipeRun,
+    "none": FlowsRun,
+}
+"""The simulated run of each protocol."""
 
 
 def simulate(
@@ -70,15 +73,13 @@ def simulate(
     Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are complete in
     that case too. Losses that block the event builder for good are a warning.
     """
-    from daqloom.topology.system import fabric_system
-
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
     system = fabric_system(scenario)
     check_memory(scenario, system.nodes)
     _check_paths(scenario, system)
     try:
-        run = _protocol_run(scenario, system, seed)
+        run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
             run.record(pcap or {}, trace)
         ran = run_engine(run.engine, scenario.run.duration, progress)
@@ -100,11 +101,11 @@ def simulate(
         method="simulate",
         seed=seed,
         fingerprint=f"{counted.fingerprint:016x}",
-        metrics=run.metrics() | _metrics(scenario, system, ran, counted),
+        metrics=run.metrics() | _metrics(run, ran.end_s),
         interrupted=ran.interrupted,
         engine=cost(started_s, ran, counted),
         warnings=ran.warnings() + system.warnings + run.warnings() + _warnings(scenario, counted),
-        series=run.series(timeline=timeline) | _series(scenario, system, counted),
+        series=run.series(timeline=timeline) | _series(run),
     )
     return ran.whole(result)
 
@@ -142,33 +143,13 @@ class Ran:
 
 def _check_paths(scenario: Scenario, system: FabricSystem) -> None:
     """Raise ScenarioError where a node cannot reach another; flows check this themselves."""
-    from daqloom.topology.load import with_lines
-    from daqloom.topology.routes import trace
-    from daqloom.topology.routing import IMPORTED
-    from daqloom.topology.system import check_paths
-
     network = scenario.network
     if scenario.building.protocol == "none" or network.is_racks:
         return
-    paths = trace(system.fabric, system.routes)
+    paths = trace_paths(system.fabric, system.routes)
     if network.shape == "imported" and network.routing in ("", IMPORTED):
         paths = with_lines(network.folder, system.fabric, paths)
     check_paths(scenario.name, paths, system.hosts, system.hosts)
-
-
-def _protocol_run(scenario: Scenario, system: FabricSystem, seed: int) -> ProtocolRun:
-    from daqloom.simulate.daqpipe import DaqpipeRun
-    from daqloom.simulate.flows import FlowsRun
-    from daqloom.simulate.pull import PullRun
-    from daqloom.simulate.shift import ShiftRun
-
-    kinds: dict[str, type[ProtocolRun]] = {
-        "pull": PullRun,
-        "shift": ShiftRun,
-        "daqpipe": DaqpipeRun,
-        "none": FlowsRun,
-    }
-    return kinds[scenario.building.protocol](scenario, system, seed)
 
 
 def run_engine(engine: Engine, duration_s: float, progress: Callable[[float], None] | None) -> Ran:
@@ -191,7 +172,7 @@ def check_books(engine: Engine) -> None:
         )
 
 
-def cost(started_s: float, ran: Ran, counted: Counted) -> dict[str, Any]:
+def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, Any]:
     """Return the cost of a run, as `Result.engine`; `started_s` by `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
@@ -209,19 +190,13 @@ def cost(started_s: float, ran: Ran, counted: Counted) -> dict[str, Any]:
     }
 
 
-def _metrics(
-    scenario: Scenario, system: FabricSystem, ran: Ran, counted: Counted
-) -> dict[str, Any]:
+def _metrics(run: ProtocolRun, end_s: float) -> dict[str, Any]:
     """Return the metrics of network, transport and flows."""
-    from daqloom.simulate.ethernet import ethernet_metrics
-    from daqloom.simulate.flow_traffic import flow_metrics
-    from daqloom.simulate.infiniband import infiniband_metrics
-    from daqloom.simulate.transports import transport_metrics
-
+    scenario, system, counted = run.scenario, run.system, run.counted
     if scenario.network.technology == "ethernet":
         metrics = ethernet_metrics(system, counted, counted.window_s)
     else:
-        metrics = infiniband_metrics(scenario, system, counted, ran.end_s)
+        metrics = infiniband_metrics(scenario, system, counted, end_s)
     if latencies := latency.summary(counted.write_latency):
         metrics["write_latency_s"] = latencies
     if scenario.has_levels:
@@ -232,23 +207,20 @@ def _metrics(
     return metrics | transport_metrics(scenario, counted)
 
 
-def _series(scenario: Scenario, system: FabricSystem, counted: Counted) -> dict[str, Any]:
-    from daqloom.simulate import ethernet, infiniband
-
+def _series(run: ProtocolRun) -> dict[str, Any]:
+    scenario, counted = run.scenario, run.counted
     series: dict[str, Any] = {}
     if scenario.building.protocol != "pull":
         series["write_latency"] = latency.columns(counted.write_latency)
     if not scenario.network.is_racks:
         on_ethernet = scenario.network.technology == "ethernet"
-        columns = ethernet.port_columns if on_ethernet else infiniband.port_columns
-        series["ports"] = columns(system, counted)
+        ports = ethernet_ports if on_ethernet else infiniband_ports
+        series["ports"] = ports(run.system, counted)
     return series
 
 
-def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None:
+def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunReport) -> None:
     """Raise SimulationError where units wait for what will not come, and nothing was lost."""
-    from daqloom.simulate.infiniband import discarded
-
     if not counted.stalled:
         return
     retries = counted.retries
@@ -258,12 +230,8 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: Counted) -> None
         raise SimulationError(_stall(system, circle))
 
 
-def _warnings(scenario: Scenario, counted: Counted) -> list[str]:
+def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
     """Return warnings about flows, and about losses and their consequences."""
-    from daqloom.simulate.ethernet import class_warnings
-    from daqloom.simulate.flow_traffic import flow_warnings
-    from daqloom.simulate.infiniband import discarded
-
     warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
     lost = counted.drops if scenario.network.technology == "ethernet" else discarded(counted)
@@ -286,8 +254,6 @@ def _warnings(scenario: Scenario, counted: Counted) -> list[str]:
 
 
 def _stall(system: FabricSystem, circle: list[tuple[int, int]]) -> str:
-    from daqloom.topology.fabric import End
-
     if not circle:
         return "the event builder has stalled: no event is left to simulate; please report this"
     names = " → ".join(system.fabric.end_name(End(*end)) for end in [*circle, circle[0]])

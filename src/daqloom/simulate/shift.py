@@ -1,24 +1,18 @@
 """A simulated run of linear shifting: its metrics and its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
-from daqloom.rules import set_delay, set_shift_rules
+from daqloom.rules import delay_of, set_shift_rules
+from daqloom.scenario.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
-from daqloom.simulate.packets import interval_s, set_processing
-from daqloom.simulate.system_config import no_frames, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
 from daqloom.timeline import Span, phase_columns, scheduled, spans, write_phases
 from daqloom.topology.schedule import hosts_of
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.units import Card
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
@@ -29,24 +23,20 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
     config.slots = system.readouts.tolist()
     config.builder_slots = system.builders.tolist()
     set_shift_rules(config, scenario.building)
-    set_delay(config.phase_jitter, scenario.building.jitter)
+    config.phase_jitter = delay_of(scenario.building.jitter)
     config.mfp_bytes = system.mfp_bytes
     config.streams = scenario.readout.streams
     config.is_poissonian = scenario.event.fragment_sizes == "poisson"
     config.mfp_interval_s = interval_s(scenario.event)
     config.stream_buffer = scenario.readout.buffer
-    _set_card(config, scenario.readout.card)
-    config.output_buffer = scenario.builders.buffer
-    set_processing(config.processing, scenario.builders.processing)
-    return config
-
-
-def _set_card(config: _engine.ShiftConfig, card: Card) -> None:
+    card = scenario.readout.card
     config.card_buffer = card.buffer
-    delay = config.card_acknowledge
-    set_delay(delay.usual, card.acknowledge)
-    set_delay(delay.spike, card.spike)
-    delay.spike_probability = card.spike_probability
+    config.card_acknowledge.usual = delay_of(card.acknowledge)
+    config.card_acknowledge.spike = delay_of(card.spike)
+    config.card_acknowledge.spike_probability = card.spike_probability
+    config.output_buffer = scenario.builders.buffer
+    config.processing = processing_of(scenario.builders.processing)
+    return config
 
 
 class ShiftRun:

@@ -1,21 +1,19 @@
 """Tells the engine of what every simulated system has: network, transport, hosts, flows, a run."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from daqloom.rules import set_delay
+from daqloom import _engine
+from daqloom.rules import delay_of
+from daqloom.scenario.distribution import Distribution
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.event import Event
+from daqloom.scenario.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
 from daqloom.simulate.flow_traffic import set_flows
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
-
-if TYPE_CHECKING:
-    from daqloom import _engine
-    from daqloom.scenario.models import Scenario
-    from daqloom.topology.system import FabricSystem
+from daqloom.topology.system import FabricSystem
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:
@@ -45,7 +43,7 @@ def set_system(
     config.path.memory_passes = hosts.memory_passes
     config.data_service_level = transport.data_service_level
     config.control_service_level = transport.control_service_level
-    set_delay(config.latency, hosts.latency)
+    config.latency = delay_of(hosts.latency)
     config.message_cost_s = hosts.message_cost
     config.polling_delay_s = hosts.polling_delay
     config.control_bytes = scenario.building.control_size
@@ -56,3 +54,18 @@ def set_system(
     config.duration_s = scenario.run.duration
     config.warmup_s = scenario.run.warmup
     config.seed = seed
+
+
+def interval_s(event: Event) -> float:
+    """Return the time between two MFPs of a source; 0: as fast as they are consumed."""
+    return event.packing / event.rate if event.rate else 0.0
+
+
+def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
+    """Return the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
+    if len(stages) > 1:
+        raise ScenarioError(
+            f"builders.processing has {len(stages)} delays, which only pull building "
+            "simulates yet; give one"
+        )
+    return delay_of(stages[0]) if stages else _engine.Delay()

@@ -1,15 +1,11 @@
 """TCP and RDMA, as the engine is told of them, and what they have counted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daqloom import _engine
 from daqloom.rules import named
-
-if TYPE_CHECKING:
-    from daqloom.scenario.models import Scenario
-    from daqloom.scenario.transport import Transport
+from daqloom.scenario.models import Scenario
+from daqloom.scenario.transport import Transport
 
 
 def tcp_config(scenario: Scenario) -> _engine.TcpConfig:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from daqloom import methods
 from daqloom.analyse.bounds import first_byte_s
-from daqloom.analyse.exact import exact
-from daqloom.analyse.occupancy import in_turn, occupancy
+from daqloom.analyse.peak import exact
 from daqloom.analyse.system import System
+from daqloom.analyse.triangles import in_turn, occupancy
 from daqloom.result import Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import FREQUENCY, TIME

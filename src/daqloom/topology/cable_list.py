@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 
-from daqloom.scenario.cables import Cable as GivenCable
+from daqloom.scenario.links import Cable as GivenCable
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric import Fabric, Node, check_size
 from daqloom.topology.named_ports import NamedCable, Plug, fabric_of_ports

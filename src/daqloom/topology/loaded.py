@@ -3,10 +3,10 @@
 from os import PathLike
 
 from daqloom.scenario import load as read
+from daqloom.scenario.check import impossible
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.overrides import Overrides
-from daqloom.scenario.possible import impossible
 from daqloom.scenario.quantities import TIME
 
 EVENTS_TO_SETTLE = 400

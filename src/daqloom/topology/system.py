@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from daqloom.scenario.check import check_groups
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.hosts import UnitPlace
 from daqloom.scenario.models import Scenario
 from daqloom.scenario.network import Network
-from daqloom.scenario.placement import UnitPlace
 from daqloom.topology.cabled import cabled
 from daqloom.topology.fabric import Fabric
 from daqloom.topology.links import LinkName, link_names, switch_levels

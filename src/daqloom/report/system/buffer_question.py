@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from daqloom.analyse.bounds import first_byte_s
-from daqloom.analyse.exact import exact
+from daqloom.analyse.peak import exact
 from daqloom.analyse.system import System
 from daqloom.analyse.triangles import Triangle
 from daqloom.report.style import BLUE, GREEN, ORANGE, PURPLE

@@ -185,7 +185,7 @@ def most_held(result: Result) -> XY:
 def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
     """(time in s, bytes of the first, the first two, … all events), up to `until_s`. Shapes (n,)
     and (arrivals, n). The last row is the occupancy of the switch."""
-    from daqloom.analyse.occupancy import occupancy
+    from daqloom.analyse.triangles import occupancy
 
     singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
     corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))

@@ -1,0 +1,88 @@
+"""Two rules on the buffer of a bottleneck: the bandwidth-delay product, and that of incast."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from daqloom.analyse.answer import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthDelay:
+    """Buffer by the rule, for one port and for all ports of the switch."""
+
+    per_port_bytes: float
+    switch_bytes: float
+    conditions: tuple[Condition, ...]
+
+
+def bandwidth_delay(
+    rtt_s: float, port_bps: float, ports: int, first_windows_bytes: float
+) -> BandwidthDelay:
+    """B = RTT·C for every port of rate C.
+
+    Source: Villamizar and Song, "High performance TCP in ANSNET", ACM CCR 24 (1994) 45-60; named
+    as the usual rule in ATLAS HL-LHC buffer benchmarking.
+
+    The rule keeps a link busy while the window of long flows halves. It says nothing about a burst
+    that is there before congestion control has seen one round trip, so it holds only where
+    `first_windows_bytes`, what all senders to one port send at once and unasked, fit into the pipe
+    and the buffer that the rule gives. `rtt_s` is the round trip of a full frame without queues.
+    """
+    per_port = rtt_s * port_bps / 8
+    fits = first_windows_bytes <= 2 * per_port
+    return BandwidthDelay(
+        per_port_bytes=per_port,
+        switch_bytes=per_port * ports,
+        conditions=(
+            Condition(
+                "first windows ≤ BDP + buffer",
+                fits,
+                f"the initial windows of all senders to one builder, "
+                f"{first_windows_bytes / 1e3:.4g} kB, have to fit into the bandwidth-delay product "
+                f"plus the buffer of the rule, {2 * per_port / 1e3:.4g} kB",
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Incast:
+    """The three terms of the rule for one bottleneck, and the buffer that it asks for."""
+
+    windows_bytes: float
+    bdp_bytes: float
+    conditions: tuple[Condition, ...]
+
+    @property
+    def needed_bytes(self) -> float:
+        """The smallest buffer without loss: Σ windows − BDP, at least 0."""
+        return max(0.0, self.windows_bytes - self.bdp_bytes)
+
+    def satisfied_by(self, buffer_bytes: float) -> bool:
+        """Whether BDP + buffer ≥ Σ windows."""
+        return self.bdp_bytes + buffer_bytes >= self.windows_bytes
+
+
+def incast(
+    windows_bytes: Iterable[float], input_bps: float, output_bps: float, rtt_s: float
+) -> Incast:
+    """BDP + buffer ≥ Σ window_i, the condition for a bottleneck to lose nothing.
+
+    Source: lossless software switch slides, the condition under "TCP incast".
+
+    `windows_bytes` is what each sender may have under way to the bottleneck, in bytes as buffered;
+    `input_bps` and `output_bps` are the rates into and out of it, `rtt_s` the round trip without
+    queues. Windows alone decide only where the output is the bottleneck.
+    """
+    return Incast(
+        windows_bytes=sum(windows_bytes),
+        bdp_bytes=output_bps / 8 * rtt_s,
+        conditions=(
+            Condition(
+                "I > O",
+                input_bps > output_bps,
+                f"the builder's link, {output_bps / 1e9:.4g} Gb/s, has to be slower than the "
+                f"input, {input_bps / 1e9:.4g} Gb/s",
+            ),
+        ),
+    )

@@ -1,5 +1,0 @@
-"""The error of simulations."""
-
-
-class SimulationError(RuntimeError):
-    """A simulation could not be run, or its output not written. The message is one sentence."""
