@@ -6,11 +6,15 @@ kind of colour vision tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
 
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
@@ -42,6 +46,19 @@ RC: Any = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
+
+
+def in_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Makes all that a function draws look like every figure."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **named: P.kwargs) -> Figure:
+        import matplotlib as mpl
+
+        with mpl.rc_context(RC):
+            return draw(*args, **named)
+
+    return drawn
 
 
 def quiet_grid(axes: Axes) -> None:
